@@ -1,0 +1,1 @@
+"""The protocol: actions, snapshot and commit, on any store, with no Spark."""

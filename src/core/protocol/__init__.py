@@ -1,0 +1,1 @@
+"""What PROTOCOL.md says of bytes: actions, schema, values, statistics, features."""

@@ -1,0 +1,1 @@
+"""A table as its readers see it: snapshot, pruning, history."""

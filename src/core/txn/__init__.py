@@ -1,0 +1,1 @@
+"""The commit: optimistic transactions, conflicts, and an honest outcome."""

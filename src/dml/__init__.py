@@ -1,0 +1,1 @@
+"""Commands: DataFrames in, committed actions out."""

@@ -1,0 +1,1 @@
+"""All that touches the plans and the JVM of Spark."""

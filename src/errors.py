@@ -1,0 +1,231 @@
+"""Every error that tablelog raises on purpose, grouped by what the caller does next.
+
+::
+
+    TablelogError
+    ├── the operation lost a race: run it again on the new snapshot
+    │   └── DeltaConcurrentModificationException
+    │       ├── ConcurrentWriteException
+    │       ├── MetadataChangedException
+    │       ├── ProtocolChangedException
+    │       ├── ConcurrentAppendException
+    │       ├── ConcurrentDeleteReadException
+    │       ├── ConcurrentDeleteDeleteException
+    │       └── ConcurrentTransactionException
+    ├── nobody knows yet: ask `DeltaLog.find_commit(token)` before anything else
+    │   ├── WriteOutcomeUnknown            (one write of a store; the core resolves it)
+    │   └── CommitStateUnknownError        (a whole commit; names table, version and token)
+    ├── the table or the version isn't there
+    │   ├── TableNotFoundError
+    │   ├── TableAlreadyExistsError
+    │   ├── VersionNotFoundError
+    │   └── TimestampOutOfRangeError
+    ├── the request is wrong: change it
+    │   ├── InvalidArgumentError
+    │   ├── SchemaMismatchError
+    │   ├── ConstraintViolationError
+    │   └── AppendOnlyTableError
+    ├── the table needs what this version of tablelog doesn't have
+    │   └── UnsupportedFeatureError
+    ├── the configuration is wrong: change it
+    │   ├── LogStoreConfigurationError
+    │   └── UnsupportedEnvironmentError
+    └── the table is damaged: restore what the message names
+        ├── CorruptLogError
+        │   ├── MissingCommitError         (a hole in the log)
+        │   └── ChecksumMismatchError
+        └── MissingDataFileError
+
+`condition` is the name of Delta's error class where Delta has one. Conflicts bear the names of `delta.exceptions`.
+No message holds a secret: paths are shown without user information and options never.
+"""
+
+from typing import ClassVar
+
+
+class TablelogError(Exception):
+    """The root of the tree."""
+
+    condition: ClassVar[str] = "TABLELOG_ERROR"
+
+    def getCondition(self) -> str:
+        """The error condition, as `PySparkException.getCondition` gives it."""
+        return self.condition
+
+
+class DeltaConcurrentModificationException(TablelogError):
+    """A concurrent commit invalidates what this transaction read or wrote; nothing was committed."""
+
+    condition = "DELTA_CONCURRENT_MODIFICATION"
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException):
+    """A concurrent transaction wrote data since this one read the table."""
+
+    condition = "DELTA_CONCURRENT_WRITE"
+
+
+class MetadataChangedException(DeltaConcurrentModificationException):
+    """A concurrent transaction changed the table's metadata."""
+
+    condition = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException):
+    """A concurrent transaction changed the table's protocol."""
+
+    condition = "DELTA_PROTOCOL_CHANGED"
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException):
+    """A concurrent transaction added files that this one would have read."""
+
+    condition = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+    """A concurrent transaction removed files that this one read."""
+
+    condition = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+    """A concurrent transaction removed files that this one removes too."""
+
+    condition = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException):
+    """A concurrent transaction advanced the same application's `txn`, or the same metadata domain."""
+
+    condition = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class WriteOutcomeUnknown(TablelogError):
+    """The store can't say whether its conditional write was applied (guarantee 4 of `LogStore`)."""
+
+    condition = "TABLELOG_WRITE_OUTCOME_UNKNOWN"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"it is unknown whether {path} was written: {reason}")
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.path, self.reason)
+
+
+class CommitStateUnknownError(TablelogError):
+    """The commit may or may not have been made; `DeltaLog.find_commit(token)` says when the store answers again."""
+
+    condition = "TABLELOG_COMMIT_STATE_UNKNOWN"
+
+    def __init__(self, table: str, version: int, token: str, reason: str) -> None:
+        super().__init__(
+            f"it is unknown whether version {version} of {table} was committed by this writer: {reason}. "
+            f"Don't repeat the operation blindly: DeltaLog.for_path(...).find_commit({token!r}) tells what became of it."
+        )
+        self.table = table
+        self.version = version
+        self.token = token
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type, tuple[str, int, str, str]]:
+        return type(self), (self.table, self.version, self.token, self.reason)
+
+
+class TableNotFoundError(TablelogError, FileNotFoundError):
+    """There is no Delta table at the path."""
+
+    condition = "DELTA_TABLE_NOT_FOUND"
+
+
+class TableAlreadyExistsError(TablelogError, FileExistsError):
+    """A table, or data, is at the path already."""
+
+    condition = "DELTA_PATH_EXISTS"
+
+
+class VersionNotFoundError(TablelogError):
+    """The version is not, or no longer, in the log; the message names the range that is."""
+
+    condition = "DELTA_VERSION_NOT_FOUND"
+
+
+class TimestampOutOfRangeError(TablelogError):
+    """The timestamp lies before the first or after the last version; the message names the range."""
+
+    condition = "DELTA_TIMESTAMP_INVALID"
+
+
+class InvalidArgumentError(TablelogError, ValueError):
+    """An option, predicate, path or argument that can't be honoured as it was given."""
+
+    condition = "DELTA_ILLEGAL_OPTION"
+
+
+class SchemaMismatchError(TablelogError, ValueError):
+    """The data's columns or types don't fit the table's schema."""
+
+    condition = "DELTA_SCHEMA_MISMATCH"
+
+
+class ConstraintViolationError(TablelogError, ValueError):
+    """A row breaks NOT NULL, an invariant or a constraint of the table; nothing was written."""
+
+    condition = "DELTA_VIOLATE_CONSTRAINT"
+
+
+class AppendOnlyTableError(TablelogError):
+    """`delta.appendOnly` forbids to change or remove data."""
+
+    condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+class UnsupportedFeatureError(TablelogError):
+    """The table needs protocol features that this version of tablelog doesn't have, named in `features`."""
+
+    condition = "DELTA_UNSUPPORTED_FEATURES"
+
+    def __init__(self, message: str, features: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.features = features
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
+        return type(self), (str(self), self.features)
+
+
+class LogStoreConfigurationError(TablelogError, ValueError):
+    """The configuration names no store, or one that can't serve."""
+
+    condition = "DELTA_INVALID_LOGSTORE_CONF"
+
+
+class UnsupportedEnvironmentError(TablelogError):
+    """This file system, Spark or session can't do safely what was asked; the message says what would."""
+
+    condition = "TABLELOG_UNSUPPORTED_ENVIRONMENT"
+
+
+class CorruptLogError(TablelogError):
+    """The log holds something that no correct writer leaves."""
+
+    condition = "DELTA_STATE_RECOVER_ERROR"
+
+
+class MissingCommitError(CorruptLogError):
+    """The versions in the log are not contiguous; the message names the hole."""
+
+    condition = "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+
+class ChecksumMismatchError(CorruptLogError):
+    """The version checksum (`.crc`) disagrees with the replayed state; the message says where."""
+
+    condition = "DELTA_TXN_LOG_FAILED_INTEGRITY"
+
+
+class MissingDataFileError(TablelogError):
+    """A data file that the log lists is gone from storage; the message names table, version and file."""
+
+    condition = "DELTA_FILE_NOT_FOUND_DETAILED"

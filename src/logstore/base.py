@@ -1,0 +1,78 @@
+"""The contract between the transaction log and the storage below it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Literal, NamedTuple
+
+Exclusion = Literal["process", "host", "global"]
+
+
+class FileStatus(NamedTuple):
+    """One file of a listing.
+
+    `path` is a canonical URI, `size` is in bytes, `modification_time_ms` in milliseconds since the Unix epoch.
+    """
+
+    path: str
+    size: int
+    modification_time_ms: int
+
+
+class LogStore(ABC):
+    """Bytes at rest under `_delta_log`, and nothing else.
+
+    Paths are absolute URIs as strings; a bare local path is accepted. The transaction log is safe on a store that
+    keeps these guarantees, which the conformance suite checks:
+
+    1. **Atomic visibility.** A reader sees the whole file or none. Relied on by every reader of the log: a commit
+       that is half there would be a corrupt table.
+    2. **Mutual exclusion.** Of all writers of one absent path exactly one wins, and every loser is told. Relied on
+       by `core.txn.commit`: it is what makes a version a serial order. `exclusion` declares how far it reaches:
+       within one `process`, one `host`, or `global`ly.
+    3. **Consistent listing.** What was written is listed, in UTF-8 byte order of names, by everyone, at once. Relied
+       on by `core.log.segment` to find the newest version, and by a refresh to see that there is none.
+    4. **An honest answer.** `write` without `overwrite` returns (won), raises `FileExistsError` (lost) or
+       `WriteOutcomeUnknown`. A store never repeats a conditional write after an ambiguous answer (time-out, reset,
+       5xx), and once an answer was ambiguous a later "exists" is unknown too. Only what the service defines as not
+       applied (429, S3's 409) is tried again. Relied on by `core.txn.commit` to never make one commit twice, and
+       never to report an own success as a conflict.
+
+    Instances are shared between threads, and are picklable.
+    """
+
+    exclusion: ClassVar[Exclusion]
+    """How far guarantee 2 reaches."""
+
+    partial_writes_visible: ClassVar[bool]
+    """Whether a reader may ever see a part of a file (guarantee 1 is then broken: refuse to commit)."""
+
+    atomic_overwrite: ClassVar[bool]
+    """Whether `write(..., overwrite=True)` replaces a file in one step, for `_last_checkpoint`."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """The whole content of `path`; `FileNotFoundError` where there is none."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Write `data` as the whole content of `path`, making parent directories.
+
+        Raises `FileExistsError` (lost: `path` is there and untouched) or `WriteOutcomeUnknown` (guarantee 4); any
+        other error means that nothing was written. With `overwrite`, the last writer's bytes stay, whole.
+        """
+
+    @abstractmethod
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """The files beside `path` whose names are >= its name, in byte order; not those in directories below.
+
+        Raises `FileNotFoundError`, at the call, where the directory doesn't exist (an object store can't tell that
+        from an empty one, and gives an empty listing). Temporary names of the store's own are never listed.
+        """
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove `path`; that it is absent already is fine."""
+
+    @abstractmethod
+    def resolve(self, path: str) -> str:
+        """The canonical URI of `path`, so that two spellings of one table are one table."""

@@ -1,0 +1,1 @@
+"""The surface that a PySpark user imports."""

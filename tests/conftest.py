@@ -1,0 +1,64 @@
+"""What every test may use: one Spark session for the whole run, and the corpora where they are present."""
+
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
+Corpus = Callable[[str], Path]
+
+
+def _unpacked(name: str, inside: str, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    archive = CORPORA / name
+    if not archive.exists():
+        pytest.skip(f"the corpus {name} is not on this machine")
+    target = tmp_path_factory.mktemp("corpus")
+    with tarfile.open(archive) as tar:
+        tar.extractall(target, filter="data")
+    return lambda table: target / inside / table
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Directory of a golden table: `delta` is the table, `expected` its rows as Parquet where there are any."""
+    return _unpacked("golden.tar.gz", "golden", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def dat(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Directory of a DAT table: `delta` is the table, `expected/<version>` what it holds."""
+    return _unpacked("dat-v0.0.3.tar.gz", "out/reader_tests/generated", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """The one Spark session of the run, enabled for Delta tables, in UTC."""
+    from pyspark.sql import SparkSession
+
+    from tablelog.spark import enable
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tablelog-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.local.dir", str(scratch / "local"))
+        .getOrCreate()
+    )
+    enable(session)
+    yield session
+    session.stop()
+    shutil.rmtree(scratch, ignore_errors=True)
