@@ -123,7 +123,8 @@ class CommitStateUnknownError(TablelogError):
     def __init__(self, table: str, version: int, token: str, reason: str) -> None:
         super().__init__(
             f"it is unknown whether version {version} of {table} was committed by this writer: {reason}. "
-            f"Don't repeat the operation blindly: DeltaLog.for_path(...).find_commit({token!r}) tells what became of it."
+            f"Don't repeat the operation blindly: DeltaLog.for_path(...).find_commit({token!r}) tells what became "
+            "of it."
         )
         self.table = table
         self.version = version

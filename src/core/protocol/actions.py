@@ -6,10 +6,7 @@ Field names are the protocol's in Python spelling; `codec` translates. A path st
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias
-
-EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class CommitInfo:
     user_name: str | None = None
     cluster_id: str | None = None
     tags: Mapping[str, Any] | None = None
-    extra: Mapping[str, Any] = EMPTY
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
