@@ -558,7 +558,7 @@ def to_json(action: Action) -> str:
 
 
 def serialise(actions: Iterable[Action]) -> bytes:
-    """The bytes of a commit file: one line for each action, each ended by a line feed (PROTOCOL.md, "Delta Log Entries").
+    """The bytes of a commit file: a line for each action, ended by a line feed (PROTOCOL.md, "Delta Log Entries").
 
     `InvalidArgumentError` when a text can't be UTF-8 or a value can't be JSON.
     """

@@ -1,0 +1,243 @@
+"""Names: of data files as the log spells them, of partition directories, of the files of the log.
+
+A `path` in an action is a URI reference (RFC 2396): relative to the table's root or absolute, percent-encoded. It
+stays so in the actions. Here it is decoded for reading, brought into one form for replay, and encoded for writing.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = "_sidecars"
+LAST_CHECKPOINT = "_last_checkpoint"
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+# RFC 2396: unreserved and what a path segment may hold, but ":" (in the first segment it would look like a scheme).
+_SAFE = "/-_.!~*'(),;$&+=@"
+_Values = TypeVar("_Values")
+
+
+class _Location(NamedTuple):
+    scheme: str  # lower case; "" for a path with none
+    authority: str
+    path: str  # decoded
+
+
+def _normal(path: str) -> str:
+    """`path` with no doubled slashes, no "." and ".." resolved as java.net.URI.normalize does."""
+    if "//" in path:
+        path = re.sub("//+", "/", path)
+    if len(path) > 1 and path.endswith("/"):
+        path = path[:-1]
+    if "." not in path or not (path.startswith(".") or "/." in path):
+        return path
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] not in ("..", ""):
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _split(uri: str, *, encoded: bool = True) -> _Location:
+    match = _SCHEME.match(uri)
+    scheme, rest = (match[1].lower(), match[2]) if match else ("", uri)
+    authority = ""
+    if match and rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+    if encoded and "%" in rest:
+        rest = unquote(rest)
+    return _Location(scheme, authority, rest)
+
+
+def _root(table_root: str) -> _Location:
+    # A bare local path is taken literally; so is the path of an object store, which is a key and no URI component.
+    scheme = _split(table_root, encoded=False).scheme
+    location = _split(table_root, encoded=scheme == "file")
+    return location._replace(path=_normal(location.path))
+
+
+def decode(path: str) -> str:
+    """The path of an action, percent-decoded as UTF-8; scheme and authority stay as they are."""
+    return unquote(path) if "%" in path else path
+
+
+def encode(path: str) -> str:
+    """A relative file name, or an absolute URI whose path isn't encoded, as `path` of an action spells it."""
+    match = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*", path)
+    head = match[0] if match else ""
+    return head + quote(path[len(head) :], safe=_SAFE)
+
+
+def canonical(path: str, table_root: str | None = None) -> str:
+    """The form of an action's path under which replay finds the same file again.
+
+    Decoded and normalised, so that `file:/x`, `file:///x` and `/x` (in a local table) are equal; a path with no
+    scheme belongs to the file system of `table_root`. A relative and an absolute spelling stay different files, as
+    in every other implementation. PROTOCOL.md, "Action Reconciliation".
+    """
+    # Nearly every path is plain: decided by C code alone.
+    if "%" not in path and ":" not in path and "//" not in path and "/." not in path and path[:1] not in "/.":
+        return path
+    location = _split(path)
+    name = _normal(location.path)
+    if not location.scheme:
+        if not name.startswith("/"):
+            return name
+        root = _root(table_root) if table_root else _Location("file", "", "")
+        return f"{root.scheme or 'file'}://{root.authority}{name}"
+    return f"{location.scheme}://{location.authority}{name}"
+
+
+def canonical_column(paths: _Values, table_root: str | None = None) -> _Values:
+    """`canonical` for a whole Arrow array (or chunked array) of paths; the same object when all are plain."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    odd = pc.match_substring_regex(paths, "%|:|//|/\\.|^[/.]")
+    if not pc.any(odd).as_py():
+        return paths
+    chosen = pc.indices_nonzero(odd)
+    fixed = [canonical(path, table_root) for path in pc.take(paths, chosen).to_pylist()]
+    mask = odd if isinstance(odd, pa.Array) else odd.combine_chunks()
+    values = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
+    replaced = pc.replace_with_mask(values, mask, pa.array(fixed, type=values.type))
+    return pa.chunked_array([replaced]) if isinstance(paths, pa.ChunkedArray) else replaced  # type: ignore[no-any-return]
+
+
+def _resolved(table_root: str, path: str) -> _Location:
+    root = _root(table_root)
+    location = _split(path)
+    if location.scheme:
+        return location._replace(path=_normal(location.path))
+    if location.path.startswith("/"):
+        return root._replace(path=_normal(location.path))
+    return root._replace(path=_normal(f"{root.path}/{location.path}"))
+
+
+def absolute(table_root: str, path: str) -> str:
+    """Where the file of an action lies, decoded: a local path, or `scheme://authority/key` as fsspec takes it.
+
+    `table_root` is a URI or a bare local path; `path` is spelt as in the log. PROTOCOL.md, "Add File and Remove File".
+    """
+    location = _resolved(table_root, path)
+    if location.scheme in ("", "file"):
+        return location.path
+    return f"{location.scheme}://{location.authority}{location.path}"
+
+
+def absolute_uri(table_root: str, path: str) -> str:
+    """Where the file of an action lies, as a percent-encoded URI (`file:///a%20b`), as Hadoop and Spark take it."""
+    location = _resolved(table_root, path)
+    return f"{location.scheme or 'file'}://{location.authority}{quote(location.path, safe=_SAFE + ':')}"
+
+
+_HIVE_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
+
+
+def hive_escape(text: str) -> str:
+    """A column name or value as a part of a directory name, as Hive and Spark escape it."""
+    return _HIVE_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def hive_unescape(text: str) -> str:
+    """The inverse of `hive_escape`; a percent sign that starts no escape stays."""
+    return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def partition_directory(columns: Iterable[str], values: Mapping[str, str | None]) -> str:
+    """`column=value/...` for the serialised partition values of one file; null and "" have Hive's name for null.
+
+    This is the directory's name on disk: `encode` makes it a part of an action's path. No final slash.
+    """
+    return "/".join(f"{hive_escape(name)}={hive_escape(values.get(name) or '') or NULL_PARTITION}" for name in columns)
+
+
+Kind = Literal["commit", "checkpoint", "compacted", "crc"]
+
+
+class LogFile(NamedTuple):
+    """What the name of a file in the log says (PROTOCOL.md, "File Types").
+
+    `version` is the version that the file is of (the last one, for a compacted file, which starts at `first`).
+    `part` of `parts` is set for a multi-part checkpoint, `uuid` and `format` for a UUID-named one; a classic
+    checkpoint has neither.
+    """
+
+    kind: Kind
+    version: int
+    name: str
+    first: int | None = None
+    part: int | None = None
+    parts: int | None = None
+    uuid: str | None = None
+    format: Literal["json", "parquet"] | None = None
+
+
+_LOG_NAME = re.compile(
+    r"""(?P<version>[0-9]{20})\.(?:
+        (?P<commit>json) | (?P<crc>crc)
+        | (?P<last>[0-9]{20})\.compacted\.json
+        | checkpoint\.(?:
+            parquet
+            | (?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet
+            | (?P<uuid>[^.]+)\.(?P<format>json|parquet)
+        )
+    )""",
+    re.VERBOSE,
+)
+_MAX_VERSION = 2**63 - 1
+
+
+def commit_name(version: int) -> str:
+    """Name of the commit of a version (PROTOCOL.md, "Delta Log Entries")."""
+    return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """Name of the classic checkpoint of a version (PROTOCOL.md, "Classic checkpoint")."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def crc_name(version: int) -> str:
+    """Name of the version checksum (PROTOCOL.md, "Version Checksum File")."""
+    return f"{version:020d}.crc"
+
+
+def compacted_name(first: int, last: int) -> str:
+    """Name of the compaction of the versions `first` to `last` (PROTOCOL.md, "Log Compaction Files")."""
+    return f"{first:020d}.{last:020d}.compacted.json"
+
+
+def listing_name(version: int) -> str:
+    """The name from which to list in order to see every file of `version` and later."""
+    return f"{version:020d}."
+
+
+def parse_log_name(name: str) -> LogFile | None:
+    """What the file `name` (no directory) of the log is; `None` for anything else, which readers ignore."""
+    match = _LOG_NAME.fullmatch(name)
+    if match is None:
+        return None
+    version = int(match["version"])
+    if version > _MAX_VERSION:
+        return None
+    if match["commit"]:
+        return LogFile("commit", version, name)
+    if match["crc"]:
+        return LogFile("crc", version, name)
+    if match["last"]:
+        last = int(match["last"])
+        return LogFile("compacted", last, name, first=version) if version < last <= _MAX_VERSION else None
+    if match["parts"]:
+        part, parts = int(match["part"]), int(match["parts"])
+        return LogFile("checkpoint", version, name, part=part, parts=parts) if 1 <= part <= parts else None
+    if match["uuid"]:
+        form: Literal["json", "parquet"] = "json" if match["format"] == "json" else "parquet"
+        return LogFile("checkpoint", version, name, uuid=match["uuid"], format=form)
+    return LogFile("checkpoint", version, name)
