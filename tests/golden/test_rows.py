@@ -1,0 +1,161 @@
+"""Tables that others wrote, read through Spark with exactly the rows, schema, properties and protocol expected."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from conftest import Corpus
+from support.rows import assert_same_rows
+from tablelog.core import DeltaLog
+from tablelog.errors import TablelogError, UnsupportedFeatureError
+
+DAT = {
+    "all_primitive_types": [0],
+    "basic_append": [0, 1],
+    "basic_partitioned": [0, 1],
+    "cdf": [2],
+    "check_constraints": [2],
+    "column_mapping": [3],
+    "deletion_vectors": [2],
+    "generated_columns": [1],
+    "iceberg_compat_v1": [2],
+    "multi_partitioned": [0, 1, 2],
+    "multi_partitioned_2": [0],
+    "nested_types": [0],
+    "no_replay": [5],
+    "no_stats": [3],
+    "partitioned_with_null": [0, 1],
+    "stats_as_struct": [3],
+    "timestamp_ntz": [2],
+    "with_checkpoint": [3],
+    "with_schema_change": [1],
+}
+NEEDS_A_LATER_FEATURE = {
+    "check_constraints": "deletionVectors",
+    "column_mapping": "columnMapping",
+    "deletion_vectors": "deletionVectors",
+    "iceberg_compat_v1": "columnMapping",
+    "data-reader-timestamp_ntz-id-mode": "columnMapping",
+    "data-reader-timestamp_ntz-name-mode": "columnMapping",
+    "data-skipping-basic-stats-all-types-columnmapping-id": "columnMapping",
+    "data-skipping-basic-stats-all-types-columnmapping-name": "columnMapping",
+    "dv-partitioned-with-checkpoint": "deletionVectors",
+    "dv-with-columnmapping": "deletionVectors",
+    "log-replay-dv-key-cases": "deletionVectors",
+    "table-with-columnmapping-mode-id": "columnMapping",
+    "table-with-columnmapping-mode-name": "columnMapping",
+}
+GOLDEN = """
+124-decimal-decode-bug 125-iterator-bug basic-decimal-table basic-decimal-table-legacy
+basic-with-inserts-deletes-checkpoint basic-with-inserts-merge basic-with-inserts-overwrite-restore
+basic-with-inserts-updates basic-with-vacuum-protocol-check-feature corrupted-last-checkpoint-kernel
+data-reader-array-complex-objects data-reader-array-primitives data-reader-date-types-America
+data-reader-date-types-Asia data-reader-date-types-Etc data-reader-date-types-Iceland
+data-reader-date-types-Jst data-reader-date-types-Pst data-reader-date-types-utc data-reader-escaped-chars
+data-reader-map data-reader-nested-struct data-reader-nullable-field-invalid-schema-key
+data-reader-partition-values data-reader-primitives data-reader-timestamp_ntz
+data-reader-timestamp_ntz-id-mode data-reader-timestamp_ntz-name-mode data-skipping-basic-stats-all-types
+data-skipping-basic-stats-all-types-checkpoint data-skipping-basic-stats-all-types-columnmapping-id
+data-skipping-basic-stats-all-types-columnmapping-name data-skipping-change-stats-collected-across-versions
+data-skipping-partition-and-data-column decimal-various-scale-precision dv-partitioned-with-checkpoint
+dv-with-columnmapping kernel-timestamp-int96 kernel-timestamp-pst kernel-timestamp-timestamp_micros
+kernel-timestamp-timestamp_millis log-replay-dv-key-cases log-replay-latest-metadata-protocol
+log-replay-special-characters log-replay-special-characters-a multi-part-checkpoint only-checkpoint-files
+parquet-all-types parquet-all-types-legacy-format parquet-decimal-dictionaries parquet-decimal-dictionaries-v2
+parquet-decimal-type snapshot-data0 snapshot-data1 snapshot-data2 snapshot-data2-deleted snapshot-data3
+snapshot-repartitioned snapshot-vacuumed table-with-columnmapping-mode-id table-with-columnmapping-mode-name
+time-travel-partition-changes-a time-travel-partition-changes-b time-travel-schema-changes-a
+time-travel-schema-changes-b time-travel-start time-travel-start-start20 time-travel-start-start20-start40
+v2-checkpoint-json v2-checkpoint-parquet
+""".split()
+MUST_RAISE = """
+deltalog-invalid-protocol-version deltalog-state-reconstruction-from-checkpoint-missing-metadata
+deltalog-state-reconstruction-from-checkpoint-missing-protocol deltalog-state-reconstruction-without-metadata
+deltalog-state-reconstruction-without-protocol no-delta-log-folder versions-not-contiguous
+""".split()
+
+
+def cases(names: Iterator[tuple[str, Any]]) -> list[Any]:
+    """A strict expected failure for each table whose feature comes later: it passes the day the feature is built."""
+    return [
+        pytest.param(
+            *case,
+            id="-".join(map(str, case)),
+            marks=[
+                pytest.mark.xfail(
+                    reason=f"needs {NEEDS_A_LATER_FEATURE[case[0]]}", raises=UnsupportedFeatureError, strict=True
+                )
+            ]
+            if case[0] in NEEDS_A_LATER_FEATURE
+            else [],
+        )
+        for case in names
+    ]
+
+
+def expected_rows(spark: SparkSession, directory: Path) -> DataFrame:
+    return spark.read.option("recursiveFileLookup", "true").parquet(str(directory))
+
+
+def without_nullability(type_: T.DataType) -> Any:
+    """Types and names only: the expected files were written by a tool that keeps neither nullability nor metadata."""
+    if isinstance(type_, T.StructType):
+        return {field.name: without_nullability(field.dataType) for field in type_.fields}
+    if isinstance(type_, T.ArrayType):
+        return [without_nullability(type_.elementType)]
+    if isinstance(type_, T.MapType):
+        return without_nullability(type_.keyType), without_nullability(type_.valueType)
+    return type_
+
+
+@pytest.mark.parametrize(("table", "version"), cases((t, v) for t, versions in DAT.items() for v in versions))
+def test_dat_table_reads_as_expected(spark: SparkSession, dat: Corpus, table: str, version: int) -> None:
+    root = dat(table)
+    frame = spark.read.format("delta").option("versionAsOf", version).load(str(root / "delta"))
+    newest = version == DAT[table][-1]
+    oracle = root / "expected" / ("latest" if newest else f"v{version}")
+    expected = expected_rows(spark, oracle / "table_content")
+    assert without_nullability(frame.schema) == without_nullability(expected.schema)
+    assert_same_rows(frame.toArrow(), expected.toArrow())
+
+    told = json.loads((oracle / "table_version_metadata.json").read_text())
+    snapshot = DeltaLog.for_path(str(root / "delta")).snapshot(version)
+    assert snapshot.version == told["version"] == version
+    assert dict(snapshot.metadata.configuration) == told["properties"]
+    assert snapshot.protocol.min_reader_version == told["min_reader_version"]
+    assert snapshot.protocol.min_writer_version == told["min_writer_version"]
+
+
+def test_every_version_of_dat_is_covered(dat: Corpus) -> None:
+    """29 version cases: what `expected` names, the newest (`latest`) counted where no `vN` names it too."""
+    for table, versions in DAT.items():
+        named = {path.name for path in (dat(table) / "expected").iterdir()}
+        latest = json.loads((dat(table) / "expected/latest/table_version_metadata.json").read_text())["version"]
+        assert versions == sorted({int(name[1:]) for name in named - {"latest"}} | {latest})
+
+
+@pytest.mark.parametrize("table", cases((name,) for name in GOLDEN))
+def test_golden_table_reads_as_expected(spark: SparkSession, golden: Corpus, table: str) -> None:
+    root = golden(table)
+    frame = spark.read.format("delta").load(str(root / "delta"))
+    expected = expected_rows(spark, root / "expected")
+    if table == "data-reader-partition-values":  # its expected as_timestamp is in the time zone of who made it
+        frame, expected = frame.drop("as_timestamp"), expected.drop("as_timestamp")
+    assert without_nullability(frame.schema) == without_nullability(expected.schema)
+    assert_same_rows(frame.toArrow(), expected.toArrow())
+
+
+def test_every_golden_table_with_rows_is_covered(golden: Corpus) -> None:
+    root = golden(GOLDEN[0]).parent
+    assert sorted(GOLDEN) == sorted(path.name for path in root.iterdir() if (path / "expected").is_dir())
+
+
+@pytest.mark.parametrize("table", MUST_RAISE)
+def test_broken_table_raises_a_typed_error(spark: SparkSession, golden: Corpus, table: str) -> None:
+    with pytest.raises(TablelogError, match=table):
+        spark.read.format("delta").load(str(golden(table) / "delta")).count()

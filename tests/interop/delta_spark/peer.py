@@ -1,0 +1,87 @@
+"""Runs in the peer's own environment: delta-spark, told by JSON lines what to do. One line in, one line out."""
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+
+def session() -> SparkSession:
+    return (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.jars.packages", "io.delta:delta-spark_4.2_2.13:4.4.0")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .getOrCreate()
+    )
+
+
+class Peer:
+    """What a test may ask of delta-spark."""
+
+    def __init__(self) -> None:
+        self.spark = session()
+
+    def read(self, path: str, out: str, version: int | None = None) -> int:
+        """Write the rows of a version as one Parquet directory that the test compares with."""
+        reader = self.spark.read.format("delta")
+        frame = (reader if version is None else reader.option("versionAsOf", version)).load(path)
+        frame.coalesce(1).write.mode("overwrite").parquet(out)
+        return frame.count()
+
+    def append(self, path: str, rows: str) -> None:
+        """Append the rows of a Parquet directory."""
+        self.spark.read.parquet(rows).write.format("delta").mode("append").save(path)
+
+    def delete(self, path: str, condition: str) -> None:
+        DeltaTable.forPath(self.spark, path).delete(condition)
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        return [json.loads(row) for row in self.spark.sql(text).toJSON().collect()]
+
+    def history(self, path: str) -> list[dict[str, Any]]:
+        return [json.loads(row) for row in DeltaTable.forPath(self.spark, path).history().toJSON().collect()]
+
+    def detail(self, path: str) -> dict[str, Any]:
+        return dict(json.loads(DeltaTable.forPath(self.spark, path).detail().toJSON().collect()[0]))
+
+    def checkpoint(self, path: str) -> None:
+        """Let delta-spark write a checkpoint of the newest version."""
+        log = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, path)
+        log.checkpoint(log.update(False, self.spark._jvm.scala.Option.empty(), self.spark._jvm.scala.Option.empty()))
+
+    def run(self, code: str, path: str) -> Any:
+        """Run a few lines of PySpark that the test wrote; `result` is answered."""
+        scope: dict[str, Any] = {"spark": self.spark, "path": path, "DeltaTable": DeltaTable}
+        exec(code, scope)
+        return scope.get("result")
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what Spark prints must not be taken for an answer
+    peer = Peer()
+    print(json.dumps({"ready": peer.spark.version}), file=answers, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": getattr(peer, request.pop("do"))(**request)}
+        except Exception:  # the test is told, and fails with the peer's own words
+            answer = {"error": traceback.format_exc()[-4000:]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What several tests need and pytest doesn't have."""
