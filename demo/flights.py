@@ -141,9 +141,8 @@ def main(root: Path) -> None:
     load("late", "late reports, of all months in one append")
     loaded = DeltaTable.forPath(spark, table).history(1).first()
     assert loaded is not None
-    print(
-        f"\n   {spark.read.format('delta').load(table).count():,} flights are in the table, at version {loaded.version}."
-    )
+    total = spark.read.format("delta").load(table).count()
+    print(f"\n   {total:,} flights are in the table, at version {loaded.version}.")
 
     tour.chapter(
         "Two deletes",

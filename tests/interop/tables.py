@@ -96,7 +96,8 @@ def all_types(spark: SparkSession, path: str) -> None:
             select * from values
               (1, true, 1Y, 2S, 3L, float(1.5), 2.5D, cast('1.23' as decimal(5,2)),
                cast('-9999999999999999.99' as decimal(38,2)), date'2024-02-29', timestamp'2024-03-01 12:30:15.123456',
-               'text', x'00ff', array(1, null), map('a', 1), named_struct('x', 1, 'y', array(named_struct('z', 'deep')))),
+               'text', x'00ff', array(1, null), map('a', 1),
+               named_struct('x', 1, 'y', array(named_struct('z', 'deep')))),
               (2, false, -128Y, -32768S, -9223372036854775808L, float(-0.0), 1e308D, cast('-999.99' as decimal(5,2)),
                cast('0' as decimal(38,2)), date'1900-01-01', timestamp'1900-01-01 00:00:00',
                '', x'', array(), map(), named_struct('x', null, 'y', null)),
