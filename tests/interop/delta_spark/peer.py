@@ -1,13 +1,15 @@
-"""Runs in the peer's own environment: delta-spark, told by JSON lines what to do. One line in, one line out."""
+"""Runs in the peer's own environment: delta-spark, told by JSON lines what to do."""
 
 import json
-import os
 import sys
-import traceback
+from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from benchmarks.worker import serve
 
 
 def session() -> SparkSession:
@@ -69,19 +71,5 @@ class Peer:
         return scope.get("result")
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what Spark prints must not be taken for an answer
-    peer = Peer()
-    print(json.dumps({"ready": peer.spark.version}), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"result": getattr(peer, request.pop("do"))(**request)}
-        except Exception:  # the test is told, and fails with the peer's own words
-            answer = {"error": traceback.format_exc()[-4000:]}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Peer)

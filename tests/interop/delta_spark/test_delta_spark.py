@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.worker import Worker
 from pyspark.sql import SparkSession
 
 from interop.tables import KINDS, append, numbers
@@ -17,49 +17,19 @@ from tablelog.core import DeltaLog
 from tablelog.spark import DeltaTable
 
 
-class Peer:
-    """delta-spark in a process and an environment of its own."""
-
-    def __init__(self, log: Path) -> None:
-        python = os.environ.get("TABLELOG_PEER_PYTHON")
-        if not python:
-            pytest.skip("TABLELOG_PEER_PYTHON names no environment with delta-spark: run `make interop`")
-        self._stderr = log.open("w")
-        script = Path(__file__).with_name("peer.py")
-        self._process = subprocess.Popen(
-            [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True
-        )
-        self._answer("start")
-
-    def _answer(self, what: str) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, f"the peer died at {what}; its log is {self._stderr.name}"
-        answer = json.loads(line)
-        assert "error" not in answer, f"{what}: {answer['error']}"
-        return answer.get("result")
-
-    def __call__(self, do: str, **arguments: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
-        self._process.stdin.flush()
-        return self._answer(do)
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._stderr.close()
-
-
 @pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    started = Peer(tmp_path_factory.mktemp("peer") / "stderr.log")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """delta-spark in a process and an environment of its own."""
+    python = os.environ.get("TABLELOG_PEER_PYTHON")
+    if not python:
+        pytest.skip("TABLELOG_PEER_PYTHON names no environment with delta-spark: run `make interop`")
+    script = str(Path(__file__).with_name("peer.py"))
+    started = Worker([python, script], tmp_path_factory.mktemp("peer") / "stderr.log")
     yield started
     started.close()
 
 
-def assert_both_read_the_same(spark: SparkSession, peer: Peer, path: str, at: int, out: Path) -> None:
+def assert_both_read_the_same(spark: SparkSession, peer: Worker, path: str, at: int, out: Path) -> None:
     peer("read", path=path, version=at, out=str(out))
     assert_same_rows(pq.read_table(out), spark.read.format("delta").option("versionAsOf", at).load(path).toArrow())
 
@@ -77,7 +47,7 @@ def totals(crc: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_it_reads_what_we_wrote_at_every_version(spark: SparkSession, peer: Peer, tmp_path: Path, name: str) -> None:
+def test_it_reads_what_we_wrote_at_every_version(spark: SparkSession, peer: Worker, tmp_path: Path, name: str) -> None:
     path = str(tmp_path / "table")
     KINDS[name](spark, path)
     for at in range(DeltaLog.for_path(path).snapshot().version + 1):
@@ -86,7 +56,7 @@ def test_it_reads_what_we_wrote_at_every_version(spark: SparkSession, peer: Peer
 
 @pytest.mark.parametrize("name", ["flat", "partitioned", "with_checkpoints", "widened_schema"])
 def test_it_continues_our_table_and_we_continue_it_again(
-    spark: SparkSession, peer: Peer, tmp_path: Path, name: str
+    spark: SparkSession, peer: Worker, tmp_path: Path, name: str
 ) -> None:
     path = str(tmp_path / "table")
     KINDS[name](spark, path)
@@ -140,7 +110,7 @@ spark.range(600, 601).selectExpr("id", "id % 3 p", "'y' s").write.format("delta"
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_we_read_and_continue_what_it_wrote(spark: SparkSession, peer: Peer, tmp_path: Path, name: str) -> None:
+def test_we_read_and_continue_what_it_wrote(spark: SparkSession, peer: Worker, tmp_path: Path, name: str) -> None:
     path = str(tmp_path / "table")
     peer("run", code=THEIRS[name], path=path)
     newest = DeltaLog.for_path(path).snapshot().version
@@ -153,7 +123,7 @@ def test_we_read_and_continue_what_it_wrote(spark: SparkSession, peer: Peer, tmp
         assert_both_read_the_same(spark, peer, path, at, tmp_path / "rows")
 
 
-def test_version_checksums_agree_both_ways(spark: SparkSession, peer: Peer, tmp_path: Path) -> None:
+def test_version_checksums_agree_both_ways(spark: SparkSession, peer: Worker, tmp_path: Path) -> None:
     """Its `.crc` agrees with our replay, and ours with what it computes when it continues the table."""
     path = str(tmp_path / "table")
     peer("run", code=THEIRS["append_and_delete"], path=path)
@@ -176,7 +146,7 @@ def test_version_checksums_agree_both_ways(spark: SparkSession, peer: Peer, tmp_
     assert totals(ours)["files"] == ours["numFiles"]
 
 
-def test_it_starts_from_our_checkpoint_and_we_from_its(spark: SparkSession, peer: Peer, tmp_path: Path) -> None:
+def test_it_starts_from_our_checkpoint_and_we_from_its(spark: SparkSession, peer: Worker, tmp_path: Path) -> None:
     path = tmp_path / "table"
     KINDS["with_checkpoints"](spark, str(path))
     log = path / "_delta_log"

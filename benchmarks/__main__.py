@@ -1,0 +1,302 @@
+"""Ours against plain Parquet, delta-spark and delta-rs, alternating in one run; prints a Markdown table of ratios.
+
+`python -m benchmarks [WORK ...] [--rounds N] [--rows N]`; with no WORK, all. Spark work runs both engines on Spark 4.2
+in the environment that TABLELOG_PEER_PYTHON names (`make bench` makes it). Times are medians of the rounds, after a
+warm-up; every ratio is ours divided by the other's, so smaller is better.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.log_work import make_large_log
+from benchmarks.worker import Worker
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class Result:
+    """Seconds of each contender, round by round, and what ours must be at most, as a ratio to another's median."""
+
+    work: str
+    seconds: dict[str, list[float]]
+    bars: dict[str, float]
+    note: str = ""
+
+    def lines(self) -> Iterator[str]:
+        ours = statistics.median(self.seconds["ours"])
+        for other, bar in self.bars.items():
+            theirs = statistics.median(self.seconds[other])
+            ratio = ours / theirs
+            verdict = "met" if ratio <= bar else "**missed**"
+            cells = (
+                self.work,
+                f"{ours:.3g} s",
+                other,
+                f"{theirs:.3g} s",
+                f"{ratio:.2f}",
+                f"{bar:.2f}",
+                verdict,
+                self.note,
+            )
+            yield f"| {' | '.join(cells)} |"
+
+
+class Bench:
+    """Where the tables lie, how many rounds and rows, and the two Spark processes."""
+
+    def __init__(self, directory: Path, rounds: int, rows: int) -> None:
+        self.directory, self.rounds, self.rows = directory, rounds, rows
+
+    def path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def alternate(self, contenders: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+        """Each contender in turn, once to warm up and then `rounds` times: what drifts, drifts for all."""
+        seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        for round_ in range(self.rounds + 1):
+            for name, work in contenders.items():
+                taken = work()
+                if round_:
+                    seconds[name].append(taken)
+                print(f"    {name}: {taken:.3f} s", file=sys.stderr, flush=True)
+        return seconds
+
+    @contextmanager
+    def engines(self) -> Iterator[tuple[Worker, Worker]]:
+        python = os.environ.get("TABLELOG_PEER_PYTHON")
+        if not python:
+            sys.exit(
+                "TABLELOG_PEER_PYTHON names no environment with pyspark 4.2, delta-spark and tablelog: run `make bench`"
+            )
+        os.chdir(ROOT)
+        started = [
+            Worker([python, "-m", "benchmarks.spark_work", engine], self.directory / f"{engine}.log")
+            for engine in ("tablelog", "delta")
+        ]
+        try:
+            for worker in started:
+                worker("warm")
+            yield started[0], started[1]
+        finally:
+            for worker in started:
+                worker.close()
+
+
+SPARK_WORK: dict[str, Callable[[Bench, Worker, Worker], Result]] = {}
+LOG_WORK: dict[str, Callable[[Bench], Result]] = {}
+
+
+def spark_work(function: Callable[[Bench, Worker, Worker], Result]) -> Callable[[Bench, Worker, Worker], Result]:
+    SPARK_WORK[function.__name__] = function
+    return function
+
+
+def log_work(function: Callable[[Bench], Result]) -> Callable[[Bench], Result]:
+    LOG_WORK[function.__name__] = function
+    return function
+
+
+@spark_work
+def read(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    table = bench.path("read")
+    ours("make", path=table, n=bench.rows, files=8)
+    plain = bench.path("read-plain")
+    shutil.copytree(table, plain, ignore=shutil.ignore_patterns("_delta_log"))
+    seconds = bench.alternate(
+        {
+            "ours": lambda: ours("hash", path=table),
+            "spark.read.parquet": lambda: ours("hash", path=plain, format_="parquet"),
+            "delta-spark": lambda: delta("hash", path=table),
+        }
+    )
+    return Result(f"read all and hash, {bench.rows:,} rows", seconds, {"spark.read.parquet": 1.1, "delta-spark": 1.0})
+
+
+@spark_work
+def filter(bench: Bench, ours: Worker, delta: Worker) -> Result:  # noqa: A001 (the name of the work)
+    table = bench.path("filter")
+    ours("make", path=table, n=1_000_000, files=1000)
+    seconds = bench.alternate(
+        {
+            name: lambda worker=worker: worker("range_filter", path=table, low=500_100, high=502_099)
+            for name, worker in (("ours", ours), ("delta-spark", delta))
+        }
+    )
+    return Result("range filter on a clustered column, 1,000 files", seconds, {"delta-spark": 1.0})
+
+
+def _write(bench: Bench, ours: Worker, delta: Worker, partitions: int) -> Result:
+    n = bench.rows
+    seconds = bench.alternate(
+        {
+            "ours": lambda: ours("write", path=bench.path("w1"), n=n, partitions=partitions),
+            "df.write.parquet": lambda: ours(
+                "write", path=bench.path("w2"), n=n, format_="parquet", partitions=partitions
+            ),
+            "delta-spark": lambda: delta("write", path=bench.path("w3"), n=n, partitions=partitions),
+        }
+    )
+    into = f" into {partitions} partitions" if partitions else ""
+    return Result(f"write {n:,} rows{into}", seconds, {"df.write.parquet": 1.15, "delta-spark": 1.0})
+
+
+@spark_work
+def write(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    return _write(bench, ours, delta, 0)
+
+
+@spark_work
+def write_partitioned(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    return _write(bench, ours, delta, 20)
+
+
+@spark_work
+def delete(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source, condition = bench.path("delete-source"), "id % 100 = 7"
+    ours("make", path=source, n=bench.rows, files=8)
+    seconds = bench.alternate(
+        {
+            "ours": lambda: ours("delete", source=source, path=bench.path("d1"), condition=condition),
+            "plain Parquet rewrite": lambda: ours("rewrite", source=source, path=bench.path("d2"), condition=condition),
+            "delta-spark": lambda: delta("delete", source=source, path=bench.path("d3"), condition=condition),
+        }
+    )
+    return Result("DELETE of 1 %, every file touched", seconds, {"plain Parquet rewrite": 1.15, "delta-spark": 1.0})
+
+
+@spark_work
+def delete_partition(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("delete-partitioned")
+    ours("make", path=source, n=1_000_000, files=8, partitions=20)
+    seconds = bench.alternate(
+        {
+            name: lambda worker=worker, at=at: worker("delete", source=source, path=bench.path(at), condition="p = 3")
+            for name, worker, at in (("ours", ours, "dp1"), ("delta-spark", delta, "dp2"))
+        }
+    )
+    return Result("DELETE of one partition", seconds, {"delta-spark": 1 / 5})
+
+
+@spark_work
+def appends(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    seconds = bench.alternate(
+        {
+            "ours": lambda: ours("appends", path=bench.path("a1"), times=60),
+            "delta-spark": lambda: delta("appends", path=bench.path("a2"), times=60),
+        }
+    )
+    return Result("60 appends of 10 rows, one after another", seconds, {"delta-spark": 1 / 3})
+
+
+def process(work: str, *arguments: object) -> tuple[float, int]:
+    """Seconds and peak memory in KiB of one piece of log work, in a fresh process that is measured as a whole."""
+    start = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.log_work", work, *map(str, arguments)], cwd=ROOT, stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"{work} failed")
+    return time.perf_counter() - start, usage.ru_maxrss
+
+
+@log_work
+def snapshot(bench: Bench) -> Result:
+    table = bench.path("large")
+    make_large_log(Path(table), 1_000_000)
+    peaks: dict[str, list[int]] = {"ours": [], "delta-rs": []}
+
+    def run(name: str, work: str) -> float:
+        seconds, peak = process(work, table)
+        peaks[name].append(peak)
+        return seconds
+
+    seconds = bench.alternate(
+        {
+            "ours": lambda: run("ours", "snapshot_tablelog"),
+            "delta-rs": lambda: run("delta-rs", "snapshot_deltalake"),
+        }
+    )
+    ours, theirs = (statistics.median(peaks[name]) / 1024 for name in ("ours", "delta-rs"))
+    note = f"peak memory {ours:.0f} against {theirs:.0f} MiB: {ours / theirs:.2f}, bar 0.80"
+    return Result("snapshot of 1 M adds with its paths, fresh process", seconds, {"delta-rs": 1 / 1.5}, note)
+
+
+def _commits(bench: Bench, processes: int, each: int) -> Result:
+    failed = {"ours": 0, "delta-rs": 0}
+
+    def run(name: str, work: str) -> float:
+        table = Path(bench.path("commits"))
+        shutil.rmtree(table, ignore_errors=True)
+        make_large_log(table, 10)
+        start = time.perf_counter()
+
+        def one(_: int) -> int:
+            command = [sys.executable, "-m", "benchmarks.log_work", work, str(table), str(each)]
+            return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+
+        with ThreadPoolExecutor(processes) as pool:
+            failed[name] += sum(map(bool, pool.map(one, range(processes))))
+        return time.perf_counter() - start
+
+    seconds = bench.alternate(
+        {"ours": lambda: run("ours", "commits_tablelog"), "delta-rs": lambda: run("delta-rs", "commits_deltalake")}
+    )
+    total = processes * each
+    rates = {name: total / statistics.median(taken) for name, taken in seconds.items()}
+    note = f"{rates['ours']:.0f} against {rates['delta-rs']:.0f} commits a second, start-up of the processes included"
+    note += f"; processes that failed: {failed['ours']} against {failed['delta-rs']}"
+    return Result(f"{total} commits from {processes} process(es), core alone", seconds, {"delta-rs": 1 / 2}, note)
+
+
+@log_work
+def commits_1(bench: Bench) -> Result:
+    return _commits(bench, 1, 400)
+
+
+@log_work
+def commits_8(bench: Bench) -> Result:
+    return _commits(bench, 8, 50)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", nargs="*", help=f"of {', '.join([*SPARK_WORK, *LOG_WORK])}")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    arguments = parser.parse_args()
+    wanted = arguments.work or [*SPARK_WORK, *LOG_WORK]
+    if unknown := set(wanted) - {*SPARK_WORK, *LOG_WORK}:
+        parser.error(f"no such work: {', '.join(unknown)}")
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="tablelog-bench-") as directory:
+        bench = Bench(Path(directory), arguments.rounds, arguments.rows)
+        for name in (name for name in LOG_WORK if name in wanted):
+            print(f"  {name}", file=sys.stderr, flush=True)
+            results.append(LOG_WORK[name](bench))
+        if any(name in SPARK_WORK for name in wanted):
+            with bench.engines() as (ours, delta):
+                for name in (name for name in SPARK_WORK if name in wanted):
+                    print(f"  {name}", file=sys.stderr, flush=True)
+                    results.append(SPARK_WORK[name](bench, ours, delta))
+    print("| work | ours | against | theirs | ratio | bar | verdict | remark |\n|---|---|---|---|---|---|---|---|")
+    for result in results:
+        for line in result.lines():
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The work that needs no Spark, one piece a process: opening a large log, and committing."""
+
+import json
+import sys
+import time
+import uuid
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]})
+
+
+def statistics_of(i: int, random: Random) -> str:
+    """Statistics of five columns, as long and as hard to compress as those of a real table."""
+    low = {"id": i * 1000, "k": random.randrange(500), "x": random.random(), "s": f"row-{random.getrandbits(64):x}"}
+    high = {"id": i * 1000 + 999, "k": 999, "x": random.random() + 1, "s": f"row-{random.getrandbits(64):x}"}
+    low["ts"] = high["ts"] = f"2024-01-{i % 28 + 1:02}T{i % 24:02}:00:00.{i % 1000:03}Z"
+    nulls = dict.fromkeys(low, 0)
+    return json.dumps({"numRecords": 1000, "minValues": low, "maxValues": high, "nullCount": nulls})
+
+
+def make_large_log(table: Path, adds: int) -> None:
+    """A table whose log is one checkpoint of `adds` files, shaped as Spark's Delta writes it, with JSON statistics."""
+    from deltalake import DeltaTable, Schema
+
+    log = table / "_delta_log"
+    DeltaTable.create(str(table), Schema.from_json(SCHEMA))
+    commit = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    metadata = next(action["metaData"] for action in commit if "metaData" in action)
+    string_map = pa.map_(pa.string(), pa.string())
+    add = pa.struct(
+        [
+            ("path", pa.string()),
+            ("partitionValues", string_map),
+            ("size", pa.int64()),
+            ("modificationTime", pa.int64()),
+            ("dataChange", pa.bool_()),
+            ("stats", pa.string()),
+            ("tags", string_map),
+        ]
+    )
+    protocol = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+    meta = pa.struct(
+        [
+            ("id", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", string_map)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", string_map),
+            ("createdTime", pa.int64()),
+        ]
+    )
+    schema = pa.schema([("protocol", protocol), ("metaData", meta), ("add", add)])
+    head = pa.table(
+        {
+            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None], protocol),
+            "metaData": pa.array(
+                [
+                    None,
+                    {
+                        "id": metadata["id"],
+                        "format": {"provider": "parquet", "options": []},
+                        "schemaString": SCHEMA,
+                        "partitionColumns": [],
+                        "configuration": [],
+                        "createdTime": 0,
+                    },
+                ],
+                meta,
+            ),
+            "add": pa.nulls(2, add),
+        },
+        schema=schema,
+    )
+    with pq.ParquetWriter(log / f"{0:020}.checkpoint.parquet", schema, compression="snappy") as writer:
+        writer.write_table(head)
+        random = Random(adds)
+        for start in range(0, adds, 100_000):
+            part = range(start, min(start + 100_000, adds))
+            rows = [
+                {
+                    "path": f"part-{i % 200:05}-{uuid.UUID(int=random.getrandbits(128))}-c000.snappy.parquet",
+                    "partitionValues": [],
+                    "size": 1_000_000 + i,
+                    "modificationTime": 1_700_000_000_000 + i,
+                    "dataChange": False,
+                    "stats": statistics_of(i, random),
+                    "tags": None,
+                }
+                for i in part
+            ]
+            writer.write_table(
+                pa.table(
+                    {
+                        "protocol": pa.nulls(len(part), protocol),
+                        "metaData": pa.nulls(len(part), meta),
+                        "add": pa.array(rows, add),
+                    },
+                    schema=schema,
+                )
+            )
+    size = (log / f"{0:020}.checkpoint.parquet").stat().st_size
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 0, "size": adds + 2, "sizeInBytes": size}))
+
+
+def snapshot_tablelog(table: str) -> int:
+    from tablelog.core import DeltaLog
+
+    return len(DeltaLog.for_path(table).snapshot().files["path"])
+
+
+def snapshot_deltalake(table: str) -> int:
+    from deltalake import DeltaTable
+
+    return len(DeltaTable(table).file_uris())
+
+
+def commits_tablelog(table: str, count: int) -> None:
+    from tablelog.core import AddFile, DeltaLog, Operation
+
+    log = DeltaLog.for_path(table)
+    for _ in range(count):
+        add = AddFile(f"{uuid.uuid4()}.parquet", {}, 1000, 1_700_000_000_000, True, '{"numRecords":10}')
+        log.transaction().commit([add], Operation("WRITE", {"mode": "Append", "partitionBy": []}))
+
+
+def commits_deltalake(table: str, count: int) -> None:
+    from deltalake import DeltaTable, Schema
+    from deltalake.transaction import AddAction
+
+    schema = Schema.from_json(SCHEMA)
+    opened = DeltaTable(table)
+    for _ in range(count):
+        add = AddAction(f"{uuid.uuid4()}.parquet", 1000, {}, 1_700_000_000_000, True, '{"numRecords":10}')
+        opened.create_write_transaction([add], "append", schema, [])
+        opened.update_incremental()
+
+
+if __name__ == "__main__":
+    work, table, *rest = sys.argv[1:]
+    start = time.perf_counter()
+    globals()[work](table, *map(int, rest))
+    print(time.perf_counter() - start)
