@@ -1,0 +1,34 @@
+"""What the package promises as a whole: what it imports, what its wheel holds, what the README says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def imported_by(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_core_works_with_no_spark() -> None:
+    modules = imported_by("from tablelog.core import DeltaLog; from tablelog.logstore import LocalLogStore")
+    assert not {name for name in modules if name.split(".")[0] in ("pyspark", "py4j", "pandas")}
+
+
+def test_the_top_level_imports_nothing_heavy() -> None:
+    assert not {"pyspark", "pyarrow", "fsspec"} & imported_by("import tablelog")
+
+
+def test_every_directory_of_modules_is_a_package() -> None:
+    for top in ("src", "conformance"):
+        for module in (ROOT / top).rglob("*.py"):
+            assert (module.parent / "__init__.py").exists(), f"{module} would be missing in the wheel"
+
+
+def test_the_readme_names_the_targets_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"\bmake ([a-z-]+)\b", (ROOT / "README.md").read_text()))
+    assert {"demo", "test"} <= named <= targets
