@@ -6,7 +6,7 @@ stays so in the actions. Here it is decoded for reading, brought into one form f
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 LOG_DIRECTORY = "_delta_log"
@@ -17,7 +17,6 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 # RFC 2396: unreserved and what a path segment may hold, but ":" (in the first segment it would look like a scheme).
 _SAFE = "/-_.!~*'(),;$&+=@"
-_Values = TypeVar("_Values")
 
 
 class _Location(NamedTuple):
@@ -94,7 +93,7 @@ def canonical(path: str, table_root: str | None = None) -> str:
     return f"{location.scheme}://{location.authority}{name}"
 
 
-def canonical_column(paths: _Values, table_root: str | None = None) -> _Values:
+def canonical_column(paths: Any, table_root: str | None = None) -> Any:
     """`canonical` for a whole Arrow array (or chunked array) of paths; the same object when all are plain."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -107,7 +106,7 @@ def canonical_column(paths: _Values, table_root: str | None = None) -> _Values:
     mask = odd if isinstance(odd, pa.Array) else odd.combine_chunks()
     values = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     replaced = pc.replace_with_mask(values, mask, pa.array(fixed, type=values.type))
-    return pa.chunked_array([replaced]) if isinstance(paths, pa.ChunkedArray) else replaced  # type: ignore[no-any-return]
+    return pa.chunked_array([replaced]) if isinstance(paths, pa.ChunkedArray) else replaced
 
 
 def _resolved(table_root: str, path: str) -> _Location:

@@ -1,0 +1,363 @@
+"""Protocol versions and table features: what a table asks for, what of it is built (PROTOCOL.md, "Table Features").
+
+A feature blocks a table only where it matters: a supported feature whose metadata shows that it isn't in use needs
+nothing of a reader or writer. What can't be shown counts as in use.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from ...errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
+from . import properties
+from .actions import Metadata, Protocol
+from .schema import (
+    DEFAULT_KEY,
+    GENERATION_KEY,
+    IDENTITY_PREFIX,
+    INVARIANTS_KEY,
+    TIMESTAMP_NTZ,
+    TYPE_CHANGES_KEY,
+    VARIANT,
+    DataType,
+    all_fields,
+    contains,
+    parse_schema,
+)
+
+MAX_READER_VERSION: Final = 3
+MAX_WRITER_VERSION: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One table feature.
+
+    `reader`: readers need it too. `legacy`: the (reader, writer) versions that imply it. `active`: whether a table's
+    metadata shows it in use (`None`: can't be told, so it is). `read` and `write`: whether this version of tablelog
+    does what it asks for when it is active. `automatic`: metadata that activates it adds it to an existing table.
+    """
+
+    name: str
+    reader: bool = False
+    legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
+    active: Callable[[Metadata], bool] | None = None
+    read: bool = True
+    write: bool = False
+    by_metadata: bool = False
+    automatic: bool = False
+
+
+def _flag(name: str) -> Callable[[Metadata], bool]:
+    return lambda metadata: bool(properties.get(metadata.configuration, name))
+
+
+def _set(name: str) -> Callable[[Metadata], bool]:
+    return lambda metadata: f"delta.{name}" in metadata.configuration
+
+
+def _field_metadata(prefix: str) -> Callable[[Metadata], bool]:
+    def active(metadata: Metadata) -> bool:
+        schema = parse_schema(metadata.schema_string)
+        return any(key.startswith(prefix) for _, f in all_fields(schema) for key in f.metadata)
+
+    return active
+
+
+def _type(wanted: DataType) -> Callable[[Metadata], bool]:
+    return lambda metadata: contains(parse_schema(metadata.schema_string), lambda t: t == wanted)
+
+
+def _constraints(metadata: Metadata) -> bool:
+    return any(key.lower().startswith(properties.CONSTRAINT_PREFIX) for key in metadata.configuration)
+
+
+def _mapped(metadata: Metadata) -> bool:
+    return bool(properties.get(metadata.configuration, "columnMapping.mode") != "none")
+
+
+def _v2_policy(metadata: Metadata) -> bool:
+    return bool(properties.get(metadata.configuration, "checkpointPolicy") != "classic")
+
+
+def _row_tracking(metadata: Metadata) -> bool:
+    enabled = properties.get(metadata.configuration, "enableRowTracking")
+    return bool(enabled or not properties.get(metadata.configuration, "rowTrackingSuspended"))
+
+
+def _protected(metadata: Metadata) -> bool:
+    return int(properties.get(metadata.configuration, "requireCheckpointProtectionBeforeVersion")) > 0
+
+
+_ALL = (
+    Feature("appendOnly", legacy=(1, 2), active=_flag("appendOnly"), write=True, by_metadata=True, automatic=True),
+    Feature(
+        "invariants", legacy=(1, 2), active=_field_metadata(INVARIANTS_KEY), write=True,
+        by_metadata=True, automatic=True,
+    ),
+    Feature("checkConstraints", legacy=(1, 3), active=_constraints, by_metadata=True, automatic=True),
+    Feature("changeDataFeed", legacy=(1, 4), active=_flag("enableChangeDataFeed"), by_metadata=True, automatic=True),
+    Feature(
+        "generatedColumns", legacy=(1, 4), active=_field_metadata(GENERATION_KEY), by_metadata=True, automatic=True
+    ),
+    Feature("columnMapping", True, legacy=(2, 5), active=_mapped, read=False, by_metadata=True, automatic=True),
+    Feature(
+        "identityColumns", legacy=(1, 6), active=_field_metadata(IDENTITY_PREFIX), by_metadata=True, automatic=True
+    ),
+    Feature("allowColumnDefaults", active=_field_metadata(DEFAULT_KEY)),
+    Feature("timestampNtz", True, active=_type(TIMESTAMP_NTZ), write=True, by_metadata=True),
+    # A file's deletion vector is told by its action, not by the metadata: the property only allows new ones.
+    Feature("deletionVectors", True, read=False, by_metadata=True, automatic=True),
+    Feature(
+        "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), read=False, by_metadata=True, automatic=True
+    ),
+    Feature("typeWidening-preview", True, active=_field_metadata(TYPE_CHANGES_KEY), read=False),
+    Feature("variantType", True, active=_type(VARIANT), read=False, by_metadata=True, automatic=True),
+    Feature("variantType-preview", True, active=_type(VARIANT), read=False),
+    Feature(
+        "variantShredding", True, requires=("variantType",), active=_type(VARIANT), read=False,
+        by_metadata=True, automatic=True,
+    ),
+    Feature("variantShredding-preview", True, active=_type(VARIANT), read=False),
+    Feature("geospatial", True, read=False),
+    Feature("geospatial-dev", True, read=False),
+    # Classic checkpoints stay correct on such a table; the policy asks for the others.
+    Feature("v2Checkpoint", True, active=_v2_policy, by_metadata=True, automatic=True),
+    Feature("vacuumProtocolCheck", True, write=True),
+    Feature("catalogManaged", True, read=False),
+    Feature("coordinatedCommits-preview", active=_set("coordinatedCommits.commitCoordinator-preview")),
+    Feature("redirectReaderWriter-preview", True, active=_set("redirectReaderWriter-preview"), read=False),
+    Feature("redirectWriterOnly-preview", active=_set("redirectWriterOnly-preview")),
+    Feature("adaptiveMetadata-preview", True, read=False),
+    Feature("domainMetadata"),
+    Feature("clustering", requires=("domainMetadata",)),
+    Feature("rowTracking", requires=("domainMetadata",), active=_row_tracking, by_metadata=True, automatic=True),
+    Feature("inCommitTimestamp", active=_flag("enableInCommitTimestamps"), by_metadata=True, automatic=True),
+    Feature(
+        "icebergCompatV1", requires=("columnMapping",), active=_flag("enableIcebergCompatV1"),
+        by_metadata=True, automatic=True,
+    ),
+    Feature(
+        "icebergCompatV2", requires=("columnMapping",), active=_flag("enableIcebergCompatV2"),
+        by_metadata=True, automatic=True,
+    ),
+    Feature(
+        "icebergCompatV3", requires=("columnMapping", "rowTracking"), active=_flag("enableIcebergCompatV3"),
+        by_metadata=True, automatic=True,
+    ),
+    Feature("checkpointProtection", active=_protected),
+    Feature("materializePartitionColumns", active=None),
+)  # fmt: skip
+
+FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in _ALL}
+_BY_LOWER_NAME = {feature.name.lower(): feature for feature in _ALL}
+_LEGACY = tuple(feature for feature in _ALL if feature.legacy)
+
+
+# A feature that is active by a property which asks more of the metadata than `Feature.active` tells of a reader.
+_ENABLED_BY: Mapping[str, Callable[[Metadata], bool]] = {
+    "deletionVectors": _flag("enableDeletionVectors"),
+    "typeWidening": _flag("enableTypeWidening"),
+    "rowTracking": _flag("enableRowTracking"),
+    "variantShredding": _flag("enableVariantShredding"),
+}
+
+
+def implied(reader_version: int, writer_version: int) -> frozenset[str]:
+    """The features that versions without feature lists support (PROTOCOL.md, "Writer Version Requirements")."""
+    if writer_version >= MAX_WRITER_VERSION:
+        return frozenset()
+    return frozenset(
+        f.name for f in _LEGACY if f.legacy and f.legacy[0] <= reader_version and f.legacy[1] <= writer_version
+    )
+
+
+def supported(protocol: Protocol) -> frozenset[str]:
+    """Every feature that the table supports, listed or implied."""
+    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return listed | implied(protocol.min_reader_version, protocol.min_writer_version)
+
+
+def check_valid(protocol: Protocol, table: str) -> None:
+    """`CorruptLogError` for a protocol that contradicts itself (PROTOCOL.md, "Table Features")."""
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
+        return  # another law may hold there: the version itself is refused
+    if reader >= 3 and writer < 7:
+        raise CorruptLogError(f"the protocol of {table} is invalid: reader version {reader} needs writer version 7")
+    for name, version, least, features in (
+        ("reader", reader, 3, protocol.reader_features),
+        ("writer", writer, 7, protocol.writer_features),
+    ):
+        if (version >= least) != (features is not None):
+            wrong = "lacks" if features is None else "should not have"
+            raise CorruptLogError(
+                f"the protocol of {table} is invalid: {name} version {version} {wrong} {name}Features"
+            )
+    stray = (protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset())
+    if stray:
+        raise CorruptLogError(
+            f"the protocol of {table} is invalid: {_names(stray)} is listed in readerFeatures and not in writerFeatures"
+        )
+
+
+def _names(features: Iterable[str]) -> str:
+    return ", ".join(sorted(features))
+
+
+def _refuse(table: str, doing: str, features: Iterable[str]) -> NoReturn:
+    names = tuple(sorted(features))
+    raise UnsupportedFeatureError(
+        f"{table} can't be {doing}: it uses {', '.join(names)}, which this version of tablelog doesn't have for that. "
+        f"Upgrade tablelog, have the table {doing} by an engine that has it, or remove it from the table there "
+        "(ALTER TABLE ... DROP FEATURE).",
+        names,
+    )
+
+
+def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
+    """`UnsupportedFeatureError` that names what reading the table needs and isn't built; nothing when it can be read.
+
+    `metadata` shows which supported features are in use; without it every one counts. `CorruptLogError` for a
+    protocol that contradicts itself.
+    """
+    if protocol.min_reader_version > MAX_READER_VERSION:
+        _refuse(table, "read", [f"reader version {protocol.min_reader_version}"])
+    check_valid(protocol, table)
+    listed = (protocol.reader_features or frozenset()) | {
+        # A reader feature in writerFeatures alone is how (2,7) spells column mapping; elsewhere it is respected too.
+        name
+        for name in supported(protocol)
+        if name in FEATURES and FEATURES[name].reader
+    }
+    missing = [name for name in listed if not _can(name, metadata, writing=False)]
+    if missing:
+        _refuse(table, "read", missing)
+
+
+def check_writable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
+    """`UnsupportedFeatureError` that names what writing the table needs and isn't built, reading included.
+
+    `metadata` as in `check_readable`.
+    """
+    if protocol.min_writer_version > MAX_WRITER_VERSION:
+        _refuse(table, "written", [f"writer version {protocol.min_writer_version}"])
+    check_readable(protocol, metadata, table)
+    missing = [name for name in supported(protocol) if not _can(name, metadata, writing=True)]
+    if missing:
+        _refuse(table, "written", missing)
+
+
+def _can(name: str, metadata: Metadata | None, *, writing: bool) -> bool:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return False
+    if feature.write if writing else feature.read:
+        return True
+    return feature.active is not None and metadata is not None and not feature.active(metadata)
+
+
+# --- the protocol that metadata needs -----------------------------------------------------------------------------
+
+
+def _closure(features: Iterable[str]) -> frozenset[str]:
+    found = set(features)
+    pending = list(found)
+    while pending:
+        for needed in FEATURES[pending.pop()].requires:
+            if needed not in found:
+                found.add(needed)
+                pending.append(needed)
+    return frozenset(found)
+
+
+def enabled_by(metadata: Metadata) -> frozenset[str]:
+    """The features that a table with this metadata must support."""
+    return frozenset(
+        f.name for f in _ALL if f.by_metadata and (_ENABLED_BY.get(f.name) or f.active or (lambda _: True))(metadata)
+    )
+
+
+def protocol_of(features: Iterable[str]) -> Protocol:
+    """The lowest protocol that supports exactly these (known) features and those they require.
+
+    Versions without lists where versions alone imply just these; lists otherwise, as Delta normalises a protocol.
+    """
+    wanted = _closure(features)
+    legacy = [FEATURES[name].legacy for name in wanted]
+    if all(legacy):
+        reader = max((pair[0] for pair in legacy if pair), default=1)
+        writer = max((pair[1] for pair in legacy if pair), default=1)
+        if implied(reader, writer) == wanted:
+            return Protocol(reader, writer)
+    reading = frozenset(name for name in wanted if FEATURES[name].reader)
+    if all(FEATURES[name].legacy for name in reading):
+        return Protocol(2 if reading else 1, 7, None, wanted)
+    return Protocol(3, 7, reading, wanted)
+
+
+def requested(configuration: Mapping[str, str]) -> frozenset[str]:
+    """The features that `delta.feature.<name> = supported` asks for; `InvalidArgumentError` for an unknown name."""
+    found: set[str] = set()
+    for key, value in configuration.items():
+        if not key.lower().startswith(properties.FEATURE_PREFIX):
+            continue
+        name = key[len(properties.FEATURE_PREFIX) :]
+        feature = _BY_LOWER_NAME.get(name.lower())
+        if feature is None:
+            raise UnsupportedFeatureError(f"{key}: there is no table feature {name!r} that tablelog knows", (name,))
+        if value.lower() not in ("supported", "enabled"):
+            raise InvalidArgumentError(f"{key} is {value!r}: it needs to be 'supported'")
+        found.add(feature.name)
+    return frozenset(found)
+
+
+def protocol_for_new_table(metadata: Metadata, conf: Mapping[str, str] | None = None) -> Protocol:
+    """The protocol of a table that begins with this metadata: (1, 2) unless more is needed or asked for.
+
+    `metadata.configuration` may ask for more by `delta.minReaderVersion`, `delta.minWriterVersion` and
+    `delta.feature.*` (none of which is stored: `properties.without_protocol_properties`), the session's `conf` by the
+    same under `spark.databricks.delta.properties.defaults.`.
+    """
+    conf = conf or {}
+    own = metadata.configuration
+    prefix = properties.DEFAULTS_PREFIX
+    ignore = own.get("delta.ignoreProtocolDefaults", conf.get(f"{prefix}ignoreProtocolDefaults", "false"))
+    asked: dict[str, str] = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    if properties.PROPERTIES["ignoreprotocoldefaults"].check(ignore):
+        asked["delta.minWriterVersion"] = "1"
+    else:
+        for key, value in conf.items():
+            name = f"delta.{key.removeprefix(prefix)}"
+            if key.startswith(prefix) and properties.is_protocol_property(name):
+                asked[name] = value
+    asked |= {key: value for key, value in own.items() if properties.is_protocol_property(key)}
+    reader, writer = properties.get(asked, "minReaderVersion"), properties.get(asked, "minWriterVersion")
+    return protocol_of(
+        requested(asked) | enabled_by(metadata) | implied(reader if writer >= 7 else min(reader, 2), writer)
+    )
+
+
+def required_upgrade(protocol: Protocol, metadata: Metadata, table: str) -> Protocol | None:
+    """The protocol that an existing table needs for new metadata; `None` when its own will do.
+
+    `UnsupportedFeatureError` where Delta wants the feature added by hand first (`delta.feature.<name>`).
+    """
+    have = supported(protocol)
+    missing = _closure(enabled_by(metadata)) - have
+    # A preview of the feature serves as well as the feature.
+    missing = frozenset(name for name in missing if f"{name}-preview" not in have)
+    if not missing:
+        return None
+    manual = sorted(name for name in missing if FEATURES[name].by_metadata and not FEATURES[name].automatic)
+    if manual:
+        raise UnsupportedFeatureError(
+            f"{table} doesn't support {', '.join(manual)}, which the new metadata needs. Add it by hand first: "
+            + ", ".join(f"set the table property delta.feature.{name} to 'supported'" for name in manual),
+            tuple(manual),
+        )
+    unknown = have - FEATURES.keys()
+    if unknown:
+        _refuse(table, "written", unknown)
+    return protocol_of(have | missing)
