@@ -1,1 +1,20 @@
 """Bytes at rest: the stores under `_delta_log`. Knows no Delta and no Spark."""
+
+from .base import Exclusion, FileStatus, LogStore
+from .counting import CountingLogStore
+from .local import LocalLogStore, remove_stale_temporaries
+from .memory import MemoryLogStore
+from .registry import store_for
+from .wrapper import LogStoreWrapper
+
+__all__ = [
+    "CountingLogStore",
+    "Exclusion",
+    "FileStatus",
+    "LocalLogStore",
+    "LogStore",
+    "LogStoreWrapper",
+    "MemoryLogStore",
+    "remove_stale_temporaries",
+    "store_for",
+]

@@ -1,8 +1,8 @@
 """The contract between the transaction log and the storage below it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import ClassVar, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 Exclusion = Literal["process", "host", "global"]
 
@@ -37,17 +37,36 @@ class LogStore(ABC):
        applied (429, S3's 409) is tried again. Relied on by `core.txn.commit` to never make one commit twice, and
        never to report an own success as a conflict.
 
-    Instances are shared between threads, and are picklable.
+    Instances are shared between threads, are picklable, and work (or say that they can't) in a forked child.
+
+    A store of one's own is a subclass that declares the three attributes without a value below and has the five
+    abstract methods. `spark.delta.logStore.<scheme>.impl` or an entry point names it (see `registry`).
     """
 
-    exclusion: ClassVar[Exclusion]
+    exclusion: Exclusion
     """How far guarantee 2 reaches."""
 
-    partial_writes_visible: ClassVar[bool]
+    partial_writes_visible: bool
     """Whether a reader may ever see a part of a file (guarantee 1 is then broken: refuse to commit)."""
 
-    atomic_overwrite: ClassVar[bool]
+    atomic_overwrite: bool
     """Whether `write(..., overwrite=True)` replaces a file in one step, for `_last_checkpoint`."""
+
+    schemes: ClassVar[frozenset[str] | None] = None
+    """The URI schemes, in lower case, that the store can serve; None: any."""
+
+    configuration_prefixes: ClassVar[tuple[str, ...]] = ()
+    """The keys of the configuration that the store reads start with one of these, as the user writes them."""
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        """The store for `scheme`, as the registry makes it, once for each different set of arguments.
+
+        `conf` holds the keys that `configuration_prefixes` lets through, `storage_options` what the caller gave in
+        fsspec's names. A store that needs neither has nothing to override. Raises `LogStoreConfigurationError`
+        where they don't make sense.
+        """
+        return cls()
 
     @abstractmethod
     def read(self, path: str) -> bytes:
@@ -58,7 +77,8 @@ class LogStore(ABC):
         """Write `data` as the whole content of `path`, making parent directories.
 
         Raises `FileExistsError` (lost: `path` is there and untouched) or `WriteOutcomeUnknown` (guarantee 4); any
-        other error means that nothing was written. With `overwrite`, the last writer's bytes stay, whole.
+        other `Exception` means that nothing was written. A `KeyboardInterrupt` says nothing about the outcome. With
+        `overwrite`, the last writer's bytes stay, whole.
         """
 
     @abstractmethod

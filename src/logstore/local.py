@@ -1,0 +1,152 @@
+"""The store for a file system of this machine: a whole temporary file, then one exclusive link."""
+
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ..clock import Clock, SystemClock
+from ..errors import InvalidArgumentError, WriteOutcomeUnknown
+from . import posix
+from .base import Exclusion, FileStatus, LogStore
+from .uri import escaped, local_path, local_uri
+
+STALE_AFTER_MS = 24 * 60 * 60 * 1000
+"""A temporary file older than this was left by a writer that died."""
+
+_SWEEP_EVERY_SECONDS = 3600.0
+
+logger = logging.getLogger(__name__)
+
+
+class LocalLogStore(LogStore):
+    """Files on a local file system, for any number of processes on one host.
+
+    A write makes a whole temporary file with a hidden name (`.<name>.<uuid>.tmp`), flushes it, and links it to its
+    final name, which the kernel refuses when that name is taken. A process that dies on the way leaves at most a
+    hidden temporary file; an overwrite (once for each checkpoint) removes those that are older than a day.
+
+    Hadoop keeps a checksum of each local file in a hidden sidecar (`.<name>.crc`) and refuses the file when they
+    differ, so a sidecar never outlives the bytes that it was made for.
+    """
+
+    exclusion: Exclusion = "host"
+    partial_writes_visible = False
+    atomic_overwrite = True
+    schemes: ClassVar[frozenset[str]] = frozenset({"file"})
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._swept: dict[str, float] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_clock": self._clock, "_swept": {}}
+
+    def read(self, path: str) -> bytes:
+        with open(local_path(path), "rb", buffering=0) as file:
+            return file.read()
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        final = local_path(path)
+        directory, name = os.path.split(final)
+        if not name or posix.is_hidden(os.fsencode(name)):
+            raise InvalidArgumentError(f"{path} can't be written: a listing would never show a file of that name")
+        temporary = posix.temporary_beside(directory, name)
+        posix.write_whole(temporary, data)
+        try:
+            sidecar = os.path.join(directory, f".{name}.crc")
+            if overwrite:
+                # The sidecar goes first: between the two steps, and after a crash there, the old bytes have none.
+                _remove_if_there(sidecar)
+                os.replace(temporary, final)
+            else:
+                if os.path.lexists(sidecar) and not os.path.lexists(final):
+                    _remove_if_there(sidecar)
+                posix.place(temporary, final, path)
+        finally:
+            posix.remove_quietly(temporary)
+        try:
+            posix.flush_directory(directory or ".")
+        except OSError as error:
+            # Others see the file and may have built on it, so it stays; but a power failure may still take it away.
+            raise WriteOutcomeUnknown(
+                path, f"it is there, but its directory couldn't be flushed to disk: {error.strerror}"
+            ) from error
+        if overwrite:
+            self._sweep(directory)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        directory, start = os.path.split(os.fsencode(local_path(path)))
+        directory = directory or b"."
+        try:
+            names = [name for name in os.listdir(directory) if name >= start and not posix.is_hidden(name)]
+        except OSError as error:
+            error.filename = os.fsdecode(directory)
+            raise
+        names.sort()
+        return _statuses(directory, names)
+
+    def delete(self, path: str) -> None:
+        final = local_path(path)
+        directory, name = os.path.split(final)
+        _remove_if_there(os.path.join(directory, f".{name}.crc"))
+        _remove_if_there(final)
+
+    def resolve(self, path: str) -> str:
+        """`file:///…` with symbolic links, `.`, `..` and trailing slashes resolved, percent-escaped.
+
+        A link that is turned to another place later doesn't move what was resolved before.
+        """
+        return local_uri(os.path.realpath(local_path(path)))
+
+    def _sweep(self, directory: str) -> None:
+        """Remove stale temporary files, now and then: no part of the write, so a failure only warns."""
+        now = self._clock.monotonic()
+        if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
+            return
+        self._swept[directory] = now
+        try:
+            remove_stale_temporaries(directory or ".", STALE_AFTER_MS, self._clock.now_ms())
+        except OSError as error:
+            logger.warning("couldn't look for stale temporary files in %s: %s", directory, error)
+
+
+def _remove_if_there(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _statuses(directory: bytes, names: list[bytes]) -> Iterator[FileStatus]:
+    prefix = local_uri(os.path.abspath(os.fsdecode(directory))).rstrip("/") + "/"
+    for name in names:
+        try:
+            status = os.stat(os.path.join(directory, name))
+        except FileNotFoundError:  # removed since
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield FileStatus(prefix + escaped(name), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def remove_stale_temporaries(directory: str, older_than_ms: int, now_ms: int) -> int:
+    """Remove the temporary files in `directory` that were last changed more than `older_than_ms` before `now_ms`.
+
+    `directory` is a bare path or a `file:` URI. Returns how many there were; a writer that still held one would
+    fail, with nothing written. Raises `OSError` where the directory can't be read.
+    """
+    root = os.fsencode(local_path(directory))
+    removed = 0
+    for name in os.listdir(root):
+        if not posix.is_temporary(name):
+            continue
+        path = os.path.join(root, name)
+        try:
+            if os.lstat(path).st_mtime_ns // 1_000_000 < now_ms - older_than_ms:
+                os.unlink(path)
+                removed += 1
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            logger.warning("couldn't remove the stale temporary file %s: %s", os.fsdecode(path), error)
+    return removed

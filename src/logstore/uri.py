@@ -1,0 +1,80 @@
+"""Paths as the stores see them: schemes, local paths and their `file:` URIs, and what of a path may be shown."""
+
+import os
+import re
+from functools import lru_cache
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from ..errors import InvalidArgumentError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch
+_SAFE = "/!$&'()*+,;=:@~"
+# In these schemes what stands before the @ is the container and no secret.
+_CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+
+
+def scheme_of(path: str) -> str:
+    """The scheme of `path` in lower case; `file` for a bare path."""
+    match = _SCHEME.match(path)
+    return match[1].lower() if match else "file"
+
+
+def shown(path: str) -> str:
+    """`path` without user information and query, which may be secrets: fit for a message."""
+    scheme, separator, rest = path.partition("://")
+    if not separator or scheme_of(path) == "file":
+        return path
+    rest = rest.partition("?")[0]
+    head, at, tail = rest.rpartition("@")
+    if not at:
+        return f"{scheme}://{rest}"
+    authority = head.partition("/")[0]
+    # A secret key may hold slashes that its owner didn't escape: with "key:" in front, all up to the @ goes.
+    if ":" in authority or ("/" not in head and scheme.lower() not in _CONTAINER_SCHEMES):
+        return f"{scheme}://{tail}"
+    return f"{scheme}://{rest}"
+
+
+def local_path(path: str) -> str:
+    """The path on this machine that `path` means: bare, or `file:/x`, `file:///x`, `file://localhost/x`.
+
+    The percent-escapes of a URI are decoded, a bare path is taken as it is. A trailing slash is kept. Raises
+    `InvalidArgumentError` for another scheme or host, a relative URI, an empty path and a null character.
+    """
+    if "\0" in path or ("%00" in path and path[:5].lower() == "file:"):
+        raise InvalidArgumentError(f"the path {path!r} holds a null character")
+    if path.startswith("/"):
+        return path
+    if not path:
+        raise InvalidArgumentError("the path is empty")
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return path
+    if scheme[1].lower() != "file":
+        raise InvalidArgumentError(
+            f"{shown(path)!r} is not a path on this machine; write a relative path that holds a colon as './a:b'"
+        )
+    rest = path[scheme.end() :]
+    if rest.startswith("//"):
+        host, _, below = rest[2:].partition("/")
+        if host and host.lower() != "localhost":
+            raise InvalidArgumentError(
+                f"a file: URI names no host, but this one names {host.rpartition('@')[2]!r}; a local path has three "
+                "slashes: file:///path"
+            )
+        rest = "/" + below
+    if not rest.startswith("/"):
+        raise InvalidArgumentError(f"{path!r} is relative; a file: URI is absolute: file:///path")
+    return os.fsdecode(unquote_to_bytes(rest)) if "%" in rest else rest
+
+
+def escaped(path: bytes) -> str:
+    """`path` with what a URI can't hold as percent-escapes of its bytes."""
+    return path.decode("ascii") if _PLAIN(path) else quote_from_bytes(path, safe=_SAFE)
+
+
+@lru_cache(maxsize=256)
+def local_uri(path: str) -> str:
+    """The URI `file:///…` of an absolute local path, percent-escaped byte for byte."""
+    return "file://" + escaped(b"/" + os.fsencode(path).lstrip(b"/"))
