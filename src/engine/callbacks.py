@@ -1,0 +1,193 @@
+"""Calls from the JVM into Python: their errors carried over, their connections not left behind.
+
+An exception raised in a callback reaches the caller as text inside a Java exception. `carried` gives the text a
+token under which `raised_for` finds the very exception again.
+
+Every JVM thread that calls back opens a connection, served by a Python thread of its own, and Spark's pools make a
+new thread for nearly every query (they end after a minute of idleness at the earliest; Py4J never closes the
+connection). `Connections.sweep` closes those on which nothing goes on. Closing from Python, say by a time-out on the
+socket, could cross a call that is just on its way, and would cut the long calls of foreachBatch; so it is done under
+the lock of Py4J's own client in the JVM, and only for connections that the client holds as free.
+"""
+
+import functools
+import logging
+import re
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from .gateway import Gateway, JavaObject
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TOKEN = re.compile(r"tablelog-callback-(\d+)!")
+_KEPT = 64  # exceptions that wait to be raised again; an older one is left as text
+
+
+class CallbackError(Exception):
+    """What a callback lets through to the JVM: the token that stands for the real exception, and its message."""
+
+
+class _Errors:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+        self._kept: OrderedDict[int, BaseException] = OrderedDict()
+
+    def keep(self, error: BaseException) -> str:
+        with self._lock:
+            self._last += 1
+            self._kept[self._last] = error
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return f"tablelog-callback-{self._last}!"
+
+    def find(self, text: str) -> BaseException | None:
+        with self._lock:
+            for match in reversed(_TOKEN.findall(text)):
+                found = self._kept.get(int(match))
+                if found is not None:
+                    return found
+        return None
+
+
+_errors = _Errors()
+
+
+def raised_for(text: str) -> BaseException | None:
+    """The exception that a callback raised, found by the token in the text of a Java exception."""
+    return _errors.find(text) if "tablelog-callback-" in text else None
+
+
+def carried(method: Callable[P, R]) -> Callable[P, R]:
+    """Make `method` fit to be called by the JVM."""
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:
+            logger.debug("a callback from Spark failed", exc_info=True)
+            raise CallbackError(f"{_errors.keep(error)} {type(error).__name__}: {error}") from None
+
+    return call
+
+
+class _Watch:
+    """How often one connection is inside a call: a wrapper around its `_call_proxy`."""
+
+    def __init__(self, connection: Any, depth: int) -> None:
+        self._call = type(connection)._call_proxy
+        self._connection = weakref.ref(connection)
+        self.depth = depth
+        self.since = time.monotonic()
+        self.port = connection.socket.getpeername()[1]
+
+    def __call__(self, obj_id: str, stream: Any) -> Any:
+        self.depth += 1
+        try:
+            return self._call(self._connection(), obj_id, stream)
+        finally:
+            self.depth -= 1
+            self.since = time.monotonic()
+
+
+class Connections:
+    """The connections over which one JVM has called us, and the closing of those that idle."""
+
+    _lock = threading.Lock()
+    _by_gateway: "dict[int, tuple[Any, Connections]]" = {}
+
+    def __init__(self, gateway: Gateway, *, spare: int = 6, idle_seconds: float = 0.25) -> None:
+        self._gateway = gateway
+        self._spare = spare
+        self._idle_seconds = idle_seconds
+        self._watched: weakref.WeakKeyDictionary[Any, _Watch] = weakref.WeakKeyDictionary()
+        self._sweeping = threading.Lock()
+
+    @classmethod
+    def of(cls, gateway: Gateway) -> "Connections":
+        with cls._lock:
+            known = cls._by_gateway.get(id(gateway))
+            if known is None:
+                known = cls._by_gateway[id(gateway)] = (gateway, cls(gateway))
+            return known[1]
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Around each callback: notes the connection that it came by, and closes idle ones if there are many."""
+        watch = self._watch()
+        try:
+            yield
+        finally:
+            if watch is not None:
+                watch.depth -= 1  # the end of the call that was in progress when the watch began
+                watch.since = time.monotonic()
+
+    def _watch(self) -> _Watch | None:
+        connection = self._gateway.py4j._gateway_client.get_thread_connection()
+        if connection is None or connection.initiated_from_client or connection in self._watched:
+            return None
+        # A call of somebody else's that is in progress below ours counts as well; its end stays unseen, so that such
+        # a connection is never closed.
+        depth, frame = 0, sys._getframe()
+        while frame.f_back is not None:
+            frame = frame.f_back
+            if frame.f_code is type(connection)._call_proxy.__code__ and frame.f_locals.get("self") is connection:
+                depth += 1
+        watch = _Watch(connection, depth)
+        with self._lock:
+            self._watched[connection] = watch
+        connection._call_proxy = watch
+        self.sweep()
+        return watch
+
+    def _idle(self) -> set[int]:
+        now = time.monotonic()
+        with self._lock:
+            return {
+                watch.port
+                for connection, watch in self._watched.items()
+                if watch.depth == 0 and now - watch.since >= self._idle_seconds and connection.socket is not None
+            }
+
+    def sweep(self) -> None:
+        """Close the idle connections if there are more than a few. Never waits for another sweep."""
+        # Not on the main thread: Ctrl-C there could come between the lock and its release.
+        if len(self._idle()) <= self._spare or threading.current_thread() is threading.main_thread():
+            return
+        if not self._sweeping.acquire(blocking=False):
+            return
+        try:
+            self._close(self._idle())
+        finally:
+            self._sweeping.release()
+
+    def _close(self, ports: set[int]) -> None:
+        client = self._gateway.py4j.java_gateway_server.getCallbackClient()
+        lock, free = self._field(client, "lock"), self._field(client, "connections")
+        lock.lock()
+        try:
+            for connection in list(free.toArray()):
+                socket = connection.getSocket()
+                if socket is None:
+                    free.remove(connection)
+                elif connection.isInitiatedFromClient() and socket.getLocalPort() in ports:
+                    free.remove(connection)
+                    connection.shutdown()
+        finally:
+            lock.unlock()
+
+    def _field(self, client: JavaObject, name: str) -> JavaObject:
+        field = self._gateway.type("py4j.CallbackClient").getDeclaredField(name)
+        field.setAccessible(True)
+        return field.get(client)

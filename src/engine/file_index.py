@@ -1,0 +1,328 @@
+"""A Spark `FileIndex` in Python: Spark's planner asks it which files to read, and then reads them itself.
+
+Spark doesn't apply the partition filters again, so they are applied exactly, by Spark's own evaluation over the
+distinct tuples of values; data filters are hints, answered from the statistics in the log.
+"""
+
+import logging
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core.protocol import paths, schema as schemas
+from ..core.table import pruning
+from ..errors import SchemaChangedError
+from . import failures
+from .bulk_listing import Listing, uris
+from .callbacks import Connections, carried
+from .gateway import Gateway, JavaObject
+from .predicates import translate
+from .types import read_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..core.deltalog import DeltaLog
+    from ..core.table.snapshot import Snapshot
+
+logger = logging.getLogger(__name__)
+
+SKIPPING_KEY = "spark.databricks.delta.stats.skipping"
+
+
+class Source(Protocol):
+    """Which snapshot a frame reads."""
+
+    analysed: "Snapshot"
+
+    def at(self, execution: str | None) -> "Snapshot":
+        """The snapshot for one scan; `execution` is the query that it belongs to, where there is one."""
+        ...
+
+
+class Pinned:
+    """One snapshot for ever."""
+
+    def __init__(self, snapshot: "Snapshot") -> None:
+        self.analysed = snapshot
+
+    def at(self, execution: str | None) -> "Snapshot":
+        return self.analysed
+
+
+class Newest:
+    """The newest version at each execution, the same for all scans of the table within it.
+
+    `SchemaChangedError` where the table can no longer be read by the schema that the frame was analysed with.
+    """
+
+    _REMEMBERED: ClassVar[int] = 64  # executions at a time
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _seen: "ClassVar[OrderedDict[tuple[str, str], Snapshot]]" = OrderedDict()
+
+    def __init__(self, log: "DeltaLog", analysed: "Snapshot", application: str) -> None:
+        self._log = log
+        self._application = application
+        self.analysed = analysed
+
+    def at(self, execution: str | None) -> "Snapshot":
+        if execution is None:
+            newest = self._log.snapshot()
+        else:
+            key = (f"{self._application}/{execution}", self._log.table)
+            with self._lock:
+                seen = self._seen.get(key)
+            newest = seen or self._log.snapshot()
+            with self._lock:
+                newest = self._seen.setdefault(key, newest)
+                self._seen.move_to_end(key)
+                while len(self._seen) > self._REMEMBERED:
+                    self._seen.popitem(last=False)
+        check_readable_as(self.analysed, newest)
+        return newest
+
+
+def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
+    """`SchemaChangedError` unless rows of `newest` can be read by the schema of `analysed`; more columns may be."""
+    old, new = analysed.metadata, newest.metadata
+    if old is new or (old.schema_string == new.schema_string and old.partition_columns == new.partition_columns):
+        return
+    changed = _difference(read_schema(analysed.schema), read_schema(newest.schema), ())
+    if changed is None and tuple(old.partition_columns) != tuple(new.partition_columns):
+        changed = f"it is partitioned by ({', '.join(new.partition_columns)})"
+    if changed is not None:
+        raise SchemaChangedError(
+            f"the schema of {newest.table} changed between version {analysed.version}, with which this DataFrame was "
+            f"made, and version {newest.version}: {changed}. Make the DataFrame again from the table."
+        )
+
+
+def _difference(old: schemas.DataType, new: schemas.DataType, at: schemas.Column) -> str | None:
+    """What keeps values of the type `new` from being read as `old`, in words; `None`: nothing."""
+    if isinstance(old, schemas.StructType) and isinstance(new, schemas.StructType):
+        for f in old.fields:
+            name = (*at, f.name)
+            now = new.get(f.name)
+            if now is None:
+                return f"the column {schemas.dotted(name)} is gone"
+            if now.nullable and not f.nullable:
+                return f"the column {schemas.dotted(name)} may be null now"
+            inner = _difference(f.data_type, now.data_type, name)
+            if inner is not None:
+                return inner
+        return None
+    if isinstance(old, schemas.ArrayType) and isinstance(new, schemas.ArrayType):
+        return _difference(old.element_type, new.element_type, (*at, "element"))
+    if isinstance(old, schemas.MapType) and isinstance(new, schemas.MapType):
+        return _difference(old.key_type, new.key_type, (*at, "key")) or _difference(
+            old.value_type, new.value_type, (*at, "value")
+        )
+    if old == new:
+        return None
+    return f"the column {schemas.dotted(at)} is {schemas.type_text(new)} now, not {schemas.type_text(old)}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one scan reads: of `total` files `after_partitions` are left by partition, `files` by statistics too."""
+
+    version: int
+    total: int
+    after_partitions: int
+    files: int
+    size: int
+    indices: pa.Array | None  # int32; None: all
+
+
+class FileIndex:
+    """What the JVM sees as `org.apache.spark.sql.execution.datasources.FileIndex`."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        spark: "SparkSession",
+        source: Source,
+        *,
+        files: pa.Table | None = None,
+        file_number: str | None = None,
+    ) -> None:
+        self._gateway = gateway
+        self._spark = spark
+        self._source = source
+        self._files = files
+        self._file_number = file_number
+        analysed = source.analysed
+        self.table = analysed.table
+        self.schema = read_schema(analysed.schema)
+        self.values_schema = _values_schema(self.schema, analysed.partition_columns, file_number)
+        self._newest_seen = analysed
+        self._own: Listing | None = None
+
+    # --- which files ----------------------------------------------------------------------------------------------
+
+    def listing(self, snapshot: "Snapshot") -> Listing:
+        """The listing of this frame's files in a snapshot, shared between frames where they read all of it."""
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone", "UTC"))
+        if self._files is not None:
+            if self._own is None:
+                self._own = self._new_listing(self._files, zone)
+            return self._own
+        key = (id(self._gateway), zone, self.values_schema)
+        return _shared(snapshot, key, lambda: self._new_listing(snapshot.files, zone))
+
+    def _new_listing(self, files: pa.Table, zone: str) -> Listing:
+        return Listing(
+            self._gateway,
+            self._spark,
+            self.table,
+            files,
+            self.values_schema,
+            numbered=self._file_number is not None,
+            time_zone=zone,
+        )
+
+    def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> tuple[Plan, Listing]:
+        """Which files a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
+        snapshot = self._source.at(self._gateway.execution_id())
+        self._newest_seen = snapshot
+        listing = self.listing(snapshot)
+        failures.remember(snapshot.table, snapshot.version)
+        total = len(listing)
+        kept: pa.Array | None = None
+        if total and not partition_filters.isEmpty():
+            kept = listing.matching(partition_filters)
+        after_partitions = total if kept is None else int(pc.sum(kept).as_py() or 0)
+        if after_partitions and not data_filters.isEmpty() and self._skipping():
+            predicate = translate(self._gateway, data_filters, self.schema)
+            if self._files is None:
+                may = snapshot.prune_mask(predicate)
+            else:  # statistics help where the subset came with them
+                may = pruning.may_match(self._files, predicate, snapshot.schema, snapshot.partition_columns)
+            kept = may if kept is None else pc.and_(kept, may)
+        indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
+        chosen = listing.files if indices is None else listing.files.take(indices)
+        size = int(pc.sum(chosen.column("size")).as_py() or 0)
+        plan = Plan(snapshot.version, total, after_partitions, chosen.num_rows, size, indices)
+        logger.debug(
+            "%s version %d: %d of %d files to read (%d after partition filters)",
+            self.table,
+            plan.version,
+            plan.files,
+            plan.total,
+            plan.after_partitions,
+        )
+        return plan, listing
+
+    def _skipping(self) -> bool:
+        return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"
+
+    # --- FileIndex ------------------------------------------------------------------------------------------------
+
+    @carried
+    def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
+        with Connections.of(self._gateway).entered():
+            plan, listing = self.plan(partition_filters, data_filters)
+            if plan.indices is None or plan.files == plan.total:
+                return listing.everything
+            return listing.subset(plan.indices)
+
+    @carried
+    def inputFiles(self) -> JavaObject:
+        with Connections.of(self._gateway).entered():
+            return self._gateway.strings(uris(self.table, self.listing(self._source.at(None)).files))
+
+    @carried
+    def rootPaths(self) -> JavaObject:
+        return self._root_paths
+
+    @cached_property
+    def _root_paths(self) -> JavaObject:
+        return self._gateway.seq([self._gateway.path(paths.absolute_uri(self.table, ""))])
+
+    @carried
+    def partitionSchema(self) -> JavaObject:
+        return self.partition_schema
+
+    @cached_property
+    def partition_schema(self) -> JavaObject:
+        """The JVM's schema of the values that a file carries."""
+        return self._gateway.schema(schemas.to_json(self.values_schema))
+
+    @carried
+    def sizeInBytes(self) -> int:
+        with Connections.of(self._gateway).entered():
+            if self._files is not None:
+                return int(pc.sum(self._files.column("size")).as_py() or 0)
+            return int(self._newest_seen.size_in_bytes)
+
+    @carried
+    def metadataOpsTimeNs(self) -> JavaObject:
+        return self._gateway.none
+
+    @carried
+    def isTimeTravel(self) -> bool:
+        return False
+
+    @carried
+    def refresh(self) -> None:
+        return None
+
+    @carried
+    def hashCode(self) -> int:
+        return hash(self._identity) & 0x7FFFFFFF
+
+    @carried
+    def equals(self, other: JavaObject) -> bool:
+        # The other is a JVM proxy, even where there is a FileIndex behind it.
+        return other is not None and other.toString() == self._identity
+
+    @carried
+    def toString(self) -> str:
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
+        """Frames with the same text read the same, so that one finds what the other cached."""
+        analysed = self._source.analysed
+        if self._files is not None:
+            what = f"{self._files.num_rows} files, subset {id(self):x}"
+        else:
+            what = "newest" if isinstance(self._source, Newest) else "pinned"
+        if self._file_number is not None:
+            what += f", numbered by {self._file_number}"
+        return f"tablelog[{self.table}, version {analysed.version}, {what}, id {analysed.metadata.id}]"
+
+    class Java:
+        implements: ClassVar[list[str]] = ["org.apache.spark.sql.execution.datasources.FileIndex"]
+
+
+def _values_schema(
+    schema: schemas.StructType, partition_columns: tuple[str, ...], file_number: str | None
+) -> schemas.StructType:
+    """The partition columns, in their own order, then the hidden column of the file's number."""
+    fields = [f for f in (schema.get(name) for name in partition_columns) if f is not None]
+    if file_number is not None:
+        fields.append(schemas.StructField(file_number, schemas.INTEGER, nullable=False))
+    return schemas.StructType(tuple(fields))
+
+
+_listings_lock = threading.Lock()
+_listings: "weakref.WeakKeyDictionary[Snapshot, dict[Any, Listing]]" = weakref.WeakKeyDictionary()
+
+
+def _shared(snapshot: "Snapshot", key: Any, make: Callable[[], Listing]) -> Listing:
+    """The one listing of a snapshot for a key. It lives as long as the snapshot."""
+    with _listings_lock:
+        found = _listings.setdefault(snapshot, {}).get(key)
+    if found is not None:
+        return found
+    made = make()
+    with _listings_lock:
+        return _listings[snapshot].setdefault(key, made)

@@ -1,0 +1,295 @@
+"""The one door from Python into Spark's JVM: every internal of Spark that the engine uses is named here.
+
+Built for Spark 4.1, 4.2 and 4.3 (`tests/engine/read/test_gateway.py` uses each of them). A call over Py4J costs
+50-100 us, so columns travel in bulk (one string, one byte array) and the JVM puts objects together itself, by
+functions composed from its own method handles.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..errors import UnsupportedEnvironmentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+JavaObject: TypeAlias = Any
+"""A JVM object behind Py4J: it has no static type."""
+
+SUPPORTED = ("4.1", "4.2", "4.3")
+
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_SEPARATOR = "\0"  # the one character that no path holds
+
+
+def is_classic(spark: "SparkSession") -> bool:
+    """Whether the session has a JVM behind it (a Spark Connect session has none)."""
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
+def check_version(version: str) -> None:
+    """`UnsupportedEnvironmentError` for a Spark whose internals this module doesn't know."""
+    if ".".join(version.split(".")[:2]) not in SUPPORTED:
+        raise UnsupportedEnvironmentError(
+            f"tablelog supports Spark {', '.join(SUPPORTED)}; this session runs Spark {version}: "
+            "install one of these versions of pyspark"
+        )
+
+
+class Gateway:
+    """What the engine asks of one JVM. Shared by all sessions and threads; holds no lock across a call."""
+
+    _lock = threading.Lock()
+    _by_gateway: "dict[int, tuple[Any, Gateway]]" = {}
+
+    def __init__(self, py4j: Any) -> None:
+        self.py4j = py4j
+        self.jvm = py4j.jvm
+
+    @classmethod
+    def of(cls, spark: "SparkSession") -> "Gateway":
+        """The gateway of a session; `UnsupportedEnvironmentError` on Spark Connect or an unsupported Spark."""
+        if not is_classic(spark):
+            raise UnsupportedEnvironmentError("a Spark Connect session has no JVM gateway")
+        py4j = spark.sparkContext._gateway
+        with cls._lock:
+            known = cls._by_gateway.get(id(py4j))
+        if known is not None and known[0] is py4j:
+            return known[1]
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        check_version(spark.version)
+        ensure_callback_server_started(py4j)
+        made = cls(py4j)
+        with cls._lock:
+            return cls._by_gateway.setdefault(id(py4j), (py4j, made))[1]
+
+    # --- classes --------------------------------------------------------------------------------------------------
+
+    def type(self, name: str) -> JavaObject:
+        """The `java.lang.Class` called `name`, loaded once."""
+        found = self._types.get(name)
+        if found is None:
+            found = self._types[name] = self.jvm.java.lang.Class.forName(name)
+        return found
+
+    @cached_property
+    def _types(self) -> dict[str, JavaObject]:
+        lang = self.jvm.java.lang
+        return {
+            "long": lang.Long.TYPE,
+            "int": lang.Integer.TYPE,
+            "boolean": lang.Boolean.TYPE,
+            "void": lang.Void.TYPE,
+        }
+
+    @cached_property
+    def _datasources(self) -> JavaObject:
+        return self.jvm.org.apache.spark.sql.execution.datasources
+
+    @cached_property
+    def expressions(self) -> JavaObject:
+        """The package of Catalyst's expressions."""
+        return self.jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
+    def none(self) -> JavaObject:
+        """Scala's `None`."""
+        return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def no_values(self) -> JavaObject:
+        """The `InternalRow` of a table with no partition columns."""
+        return self.jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def seq(self, items: Iterable[JavaObject]) -> JavaObject:
+        """A Scala `Seq` of the items."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(items))
+
+    def options(self, options: dict[str, str]) -> JavaObject:
+        """A Scala `Map[String, String]`."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+
+    def array(self, kind: JavaObject, items: Sequence[Any]) -> JavaObject:
+        """A JVM array with a call for each item: for the few arguments of a function, not for data."""
+        out = self.py4j.new_array(kind, len(items))
+        for i, item in enumerate(items):
+            out[i] = item
+        return out
+
+    def strings(self, values: Sequence[str]) -> JavaObject:
+        """A `String[]` in three calls; no value may hold NUL."""
+        if not values:
+            return self.py4j.new_array(self.jvm.java.lang.String, 0)
+        pattern = self.jvm.java.util.regex.Pattern.compile(_SEPARATOR)
+        return pattern.split(_SEPARATOR.join(values), -1)
+
+    def longs(self, values: "pa.Array") -> JavaObject:
+        """A `long[]` from Arrow's int64 with no nulls."""
+        return self._numbers(values, "long", 8)
+
+    def ints(self, values: "pa.Array") -> JavaObject:
+        """An `int[]` from Arrow's int32 with no nulls."""
+        return self._numbers(values, "int", 4)
+
+    def _numbers(self, values: "pa.Array", kind: str, width: int) -> JavaObject:
+        nio = self.jvm.java.nio
+        start = values.offset * width
+        data = values.buffers()[1][start : start + len(values) * width] if len(values) else b""
+        buffer = nio.ByteBuffer.wrap(bytearray(data)).order(nio.ByteOrder.nativeOrder())
+        out = self.jvm.java.lang.reflect.Array.newInstance(self.type(kind), len(values))
+        (buffer.asLongBuffer() if kind == "long" else buffer.asIntBuffer()).get(out)
+        return out
+
+    def read_ints(self, values: JavaObject) -> "pa.Array":
+        """Arrow's int32 from an `int[]`, in a handful of calls."""
+        import pyarrow as pa
+
+        nio = self.jvm.java.nio
+        count = len(values)
+        buffer = nio.ByteBuffer.allocate(4 * count).order(nio.ByteOrder.nativeOrder())
+        buffer.asIntBuffer().put(values)
+        return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(buffer.array()))])
+
+    def schema(self, json: str) -> JavaObject:
+        """A `StructType` from its JSON."""
+        return self.jvm.org.apache.spark.sql.types.DataType.fromJson(json)
+
+    def path(self, uri: str) -> JavaObject:
+        """A Hadoop `Path` from a percent-encoded URI."""
+        return self.jvm.org.apache.hadoop.fs.Path(self.jvm.java.net.URI.create(uri))
+
+    def rows(self, spark: "SparkSession", values: "pa.Table", schema: "StructType") -> JavaObject:
+        """An `InternalRow[]` of the rows, typed by Spark itself; no Spark job for what fits a local relation."""
+        frame = spark.createDataFrame(values, schema)
+        return frame._jdf.queryExecution().executedPlan().executeCollect()  # type: ignore[operator]
+
+    # --- functions of an index, run by the JVM with no call back --------------------------------------------------
+
+    @cached_property
+    def handles(self) -> JavaObject:
+        return self.jvm.java.lang.invoke.MethodHandles
+
+    @cached_property
+    def lookup(self) -> JavaObject:
+        return self.handles.publicLookup()
+
+    def signature(self, result: str, *arguments: str) -> JavaObject:
+        types = self.array(self.jvm.java.lang.Class, [self.type(name) for name in arguments])
+        return self.jvm.java.lang.invoke.MethodType.methodType(self.type(result), types)
+
+    def element_of(self, values: JavaObject, kind: str) -> JavaObject:
+        """`i -> values[i]` for an array of the class `kind`, which is named as `Class.forName` takes it."""
+        return self.handles.arrayElementGetter(self.type(kind)).bindTo(values)
+
+    def of_one_index(self, function: JavaObject, parts: Sequence[JavaObject], result: str) -> JavaObject:
+        """`i -> function(parts[0](i), parts[1](i), ...)`."""
+        handle = self.handles.filterArguments(function, 0, self.array(self.jvm.java.lang.invoke.MethodHandle, parts))
+        order = self.array(self.jvm.int, [0] * len(parts))
+        return self.handles.permuteArguments(handle, self.signature(result, "int"), order)
+
+    def table_of(self, function: JavaObject, count: int) -> JavaObject:
+        """`Object[]` of function(0), ..., function(count - 1)."""
+        return self.jvm.java.util.stream.IntStream.range(0, count).mapToObj(self._int_function(function)).toArray()
+
+    def picked(self, values: JavaObject, indices: "pa.Array") -> JavaObject:
+        """`Object[]` of the elements of an `Object[]` at the indices."""
+        function = self._int_function(self.element_of(values, "[Ljava.lang.Object;"))
+        return self.jvm.java.util.Arrays.stream(self.ints(indices)).mapToObj(function).toArray()
+
+    def _int_function(self, function: JavaObject) -> JavaObject:
+        return self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.type("java.util.function.IntFunction"), function.asType(self.signature("java.lang.Object", "int"))
+        )
+
+    def wrapped(self, values: JavaObject) -> JavaObject:
+        """An immutable `Seq` around an `Object[]`, with no copy."""
+        return self.jvm.scala.runtime.ScalaRunTime.wrapRefArray(values)
+
+    # --- conditions -----------------------------------------------------------------------------------------------
+
+    def rows_matching(self, filters: JavaObject, schema: JavaObject, rows: JavaObject, count: int) -> "pa.Array":
+        """Indices of those of the `count` rows for which every Catalyst filter is TRUE, as Spark itself evaluates.
+
+        The filters' columns are found in `schema`, that of the rows, by name.
+        """
+        attributes = list(
+            self.elements(self.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(schema))
+        )
+        condition = None
+        for one in self.elements(filters):
+            condition = one if condition is None else self.expressions.And(condition, one)
+        assert condition is not None
+        at = {attribute.name().lower(): i for i, attribute in enumerate(attributes)}
+        for reference in self.elements(condition.references().toSeq()):
+            attributes[at[reference.name().lower()]] = reference
+        bound = self.expressions.BindReferences.bindReference(
+            condition, self.expressions.package.AttributeSeq(self.seq(attributes)), False
+        )
+        predicate = self.expressions.InterpretedPredicate(bound)
+        row = "org.apache.spark.sql.catalyst.InternalRow"
+        evaluate = self.lookup.findVirtual(
+            self.type("org.apache.spark.sql.catalyst.expressions.InterpretedPredicate"),
+            "eval",
+            self.signature("boolean", row),
+        ).bindTo(predicate)
+        test = self.of_one_index(evaluate, [self.element_of(rows, f"[L{row};")], "boolean")
+        matches = self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.type("java.util.function.IntPredicate"), test
+        )
+        return self.read_ints(self.jvm.java.util.stream.IntStream.range(0, count).filter(matches).toArray())
+
+    @staticmethod
+    def elements(sequence: JavaObject) -> list[JavaObject]:
+        """The elements of a (short) Scala `Seq`."""
+        return [sequence.apply(i) for i in range(sequence.size())]
+
+    # --- relations ------------------------------------------------------------------------------------------------
+
+    def relation(
+        self,
+        spark: "SparkSession",
+        index: object,
+        partition_schema: JavaObject,
+        schema: JavaObject,
+        options: dict[str, str],
+    ) -> JavaObject:
+        """A `HadoopFsRelation` of Parquet files around a `FileIndex`.
+
+        `schema` holds the partition columns as well, so that Spark keeps them at their place.
+        """
+        parquet = self.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        return self._datasources.HadoopFsRelation(
+            index, partition_schema, schema, self.none, parquet, self.options(options), spark._jsparkSession
+        )
+
+    def frame(self, spark: "SparkSession", relation: JavaObject) -> "DataFrame":
+        """The DataFrame of a relation."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+    def has_file_system(self, spark: "SparkSession", uri: str) -> bool:
+        """Whether the JVM has a file system for the scheme of `uri`."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+        try:
+            self.path(uri).getFileSystem(hadoop)
+        except (Py4JJavaError, PySparkException):
+            return False
+        return True
+
+    def execution_id(self) -> str | None:
+        """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""
+        found: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(
+            "spark.sql.execution.id"
+        )
+        return found

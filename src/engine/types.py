@@ -1,0 +1,47 @@
+"""Types on the way between the log's schema and Spark's."""
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.protocol import schema as schemas
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT")
+COLLATIONS_KEY = "__COLLATIONS"
+
+
+def spark_type(schema: schemas.StructType) -> "StructType":
+    """The schema as PySpark has it."""
+    from pyspark.sql.types import StructType
+
+    value: Any = schemas.type_json(schema)
+    return StructType.fromJson(value)
+
+
+def table_schema(spark_schema: "StructType") -> schemas.StructType:
+    """A PySpark schema as the log has it."""
+    return schemas.parse_schema(spark_schema.json())
+
+
+def read_schema(schema: schemas.StructType) -> schemas.StructType:
+    """The schema that a reader sees: no void columns, and no metadata that only writers of the table go by.
+
+    Void columns are left out as Delta does: no file holds them. `UnsupportedFeatureError` never: a void inside an
+    array or a map, which Delta refuses to read, leaves its type as it is and Spark refuses it by name.
+    """
+    kept = []
+    for f in schema.fields:
+        if f.data_type == schemas.VOID:
+            continue
+        metadata = {key: value for key, value in f.metadata.items() if not key.startswith(_WRITERS_OWN)}
+        data_type = f.data_type
+        if isinstance(data_type, schemas.StructType):
+            data_type = read_schema(data_type)
+        kept.append(schemas.StructField(f.name, data_type, f.nullable, metadata))
+    return schemas.StructType(tuple(kept))
+
+
+def has_collation(f: schemas.StructField) -> bool:
+    """Whether a string in the column is compared by a collation other than by its bytes."""
+    return COLLATIONS_KEY in f.metadata
