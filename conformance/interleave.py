@@ -1,0 +1,158 @@
+"""Forced interleavings: stop one call at each of its steps in turn, and do something else in between.
+
+Two threads that race by luck meet in the few microseconds that matter once in a hundred runs, or never. Here a call is
+run in a thread that is held at its k-th step, for each k, while another call runs from start to end. So a store that
+looks and then acts is found every time. A step is a line, a call or a return of Python code, and a call of a function
+in C, which every system call is.
+
+What it can't see: steps in C within one call (an Arrow or Rust store is one step), and work that the store hands to a
+thread of its own. A store that keeps a lock while it is held makes the other call wait; the hold then ends after a
+while, so a correct store passes whatever the timing.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any
+
+MAX_CASES = 600
+"""A call with more steps is stopped at this many of them, evenly spread."""
+
+_LEAST_PATIENCE_SECONDS = 0.02
+_PATIENCE_FACTOR = 20
+_GIVE_UP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended: by `error`, or well with `value`."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def outcome(call: Callable[[], Any]) -> Outcome:
+    """Run `call` and catch how it ends."""
+    try:
+        return Outcome(value=call())
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+class _Steps:
+    """Counts the steps of the thread that it is installed in, and holds that thread before step `hold_at`."""
+
+    def __init__(self, hold_at: int | None) -> None:
+        self.count = 0
+        self.where = ""
+        self.held = threading.Event()
+        self.go_on = threading.Event()
+        self._hold_at = hold_at
+        self._busy = False
+
+    def install(self) -> None:
+        sys.settrace(self._trace)
+        sys.setprofile(self._profile)
+
+    @staticmethod
+    def remove() -> None:
+        sys.setprofile(None)
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, _arg: Any) -> Any:
+        self._step(frame, event)
+        return self._trace
+
+    def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event.startswith("c_") and getattr(arg, "__self__", None) is not sys:
+            self._step(frame, f"{event} {getattr(arg, '__name__', arg)}")
+
+    def _step(self, frame: FrameType, event: str) -> None:
+        if self._busy or frame.f_code.co_filename == __file__:
+            return
+        if self.count == self._hold_at:
+            self._busy = True
+            self.where = f"{frame.f_code.co_filename}:{frame.f_lineno} ({event})"
+            self.held.set()
+            self.go_on.wait(_GIVE_UP_SECONDS)
+            self._busy = False
+        self.count += 1
+
+
+def _run(call: Callable[[], Any], steps: _Steps, ended: list[Outcome]) -> None:
+    steps.install()
+    try:
+        ended.append(outcome(call))
+    finally:
+        steps.remove()
+        steps.held.set()
+
+
+def count_steps(call: Callable[[], Any]) -> int:
+    """How many steps `call` has; it is run once."""
+    steps = _Steps(None)
+    ended: list[Outcome] = []
+    thread = threading.Thread(target=_run, args=(call, steps, ended))
+    thread.start()
+    thread.join()
+    return steps.count
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """`held` was stopped before its step number `step`, at `where`, while `between` ran."""
+
+    step: int
+    where: str
+    held: Outcome
+    between: Outcome
+    between_waited: bool
+    """Whether `between` could end only after `held` had gone on, as behind a lock."""
+
+
+def interleave(
+    held: Callable[[], Any], between: Callable[[], Any], step: int, patience: float = _GIVE_UP_SECONDS
+) -> Interleaving:
+    """Stop `held` before its step number `step`, run `between`, and let `held` go on when that ended.
+
+    Or after `patience` seconds, for `between` may wait for a lock of `held`.
+    """
+    steps = _Steps(step)
+    first: list[Outcome] = []
+    second: list[Outcome] = []
+    holder = threading.Thread(target=_run, args=(held, steps, first))
+    other = threading.Thread(target=lambda: second.append(outcome(between)))
+    holder.start()
+    steps.held.wait(_GIVE_UP_SECONDS)
+    other.start()
+    other.join(patience)
+    waited = other.is_alive()
+    steps.go_on.set()
+    holder.join(_GIVE_UP_SECONDS)
+    other.join(_GIVE_UP_SECONDS)
+    if not first or not second:
+        raise TimeoutError(f"a call is stuck after it was held at {steps.where}")
+    return Interleaving(step, steps.where, first[0], second[0], waited)
+
+
+def all_interleavings(held: Callable[[int], Any], between: Callable[[int], Any]) -> Iterator[Interleaving]:
+    """`interleave` for each step of `held` (at most about `MAX_CASES` of them), each with a new case number.
+
+    `held` and `between` take the case number, so that no case meets the files of another; `Interleaving.step` is it.
+    """
+    uncounted = 10**9
+    stride = 1 + count_steps(lambda: held(uncounted)) // MAX_CASES
+    started = time.monotonic()
+    outcome(partial(between, uncounted + 1))  # not behind anything: so long it takes
+    patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_FACTOR * (time.monotonic() - started))
+    step = 0
+    while True:
+        case = interleave(partial(held, step), partial(between, step), step, patience)
+        if not case.where:  # it ended before that step
+            return
+        yield case
+        step += stride
