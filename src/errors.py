@@ -15,6 +15,7 @@
     ├── nobody knows yet: ask `DeltaLog.find_commit(token)` before anything else
     │   ├── WriteOutcomeUnknown            (one write of a store; the core resolves it)
     │   └── CommitStateUnknownError        (a whole commit; names table, version and token)
+    │   (CommitInterrupted, below, is a KeyboardInterrupt and stands outside of the tree)
     ├── the table or the version isn't there
     │   ├── TableNotFoundError
     │   ├── TableAlreadyExistsError
@@ -23,6 +24,7 @@
     ├── the request is wrong: change it
     │   ├── InvalidArgumentError
     │   ├── SchemaMismatchError
+    │   ├── SchemaChangedError             (make the DataFrame anew)
     │   ├── ConstraintViolationError
     │   └── AppendOnlyTableError
     ├── the table needs what this version of tablelog doesn't have
@@ -135,6 +137,31 @@ class CommitStateUnknownError(TablelogError):
         return type(self), (self.table, self.version, self.token, self.reason)
 
 
+class CommitInterrupted(KeyboardInterrupt):
+    """Ctrl-C reached a commit after its first write; `committed` says what became of it.
+
+    True: the version is in the log. False: it isn't, and never will be. None: nobody knows yet, as with
+    `CommitStateUnknownError`. It is no `Exception`, so that it ends a program as an interrupt does. Only where
+    `committed` is False may the data files of the commit be removed.
+    """
+
+    def __init__(self, table: str, version: int, token: str, committed: bool | None) -> None:
+        said = {
+            True: f"version {version} of {table} was committed",
+            False: f"nothing was committed to {table}",
+            None: f"it is unknown whether version {version} of {table} was committed: "
+            f"DeltaLog.for_path(...).find_commit({token!r}) tells",
+        }
+        super().__init__(f"interrupted; {said[committed]}")
+        self.table = table
+        self.version = version
+        self.token = token
+        self.committed = committed
+
+    def __reduce__(self) -> tuple[type, tuple[str, int, str, bool | None]]:
+        return type(self), (self.table, self.version, self.token, self.committed)
+
+
 class TableNotFoundError(TablelogError, FileNotFoundError):
     """There is no Delta table at the path."""
 
@@ -169,6 +196,12 @@ class SchemaMismatchError(TablelogError, ValueError):
     """The data's columns or types don't fit the table's schema."""
 
     condition = "DELTA_SCHEMA_MISMATCH"
+
+
+class SchemaChangedError(TablelogError):
+    """The table's schema changed under a DataFrame in a way that its rows can't be read by; make the frame anew."""
+
+    condition = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
 class ConstraintViolationError(TablelogError, ValueError):
