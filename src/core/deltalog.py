@@ -1,0 +1,471 @@
+"""The handle on a table's log: from a path and a store to snapshots, history and transactions."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..clock import Clock, SystemClock
+from ..errors import (
+    CorruptLogError,
+    InvalidArgumentError,
+    MissingCommitError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from ..logstore.base import FileStatus, LogStore
+from ..logstore.registry import store_for
+from .log import last_checkpoint
+from .log.checkpoint import CheckpointState, DamagedCheckpointError, ReplacedError
+from .log.replay import Header, Tail, in_commit_timestamp
+from .log.segment import Listing, LogEntry, Segment, choose, hole_message, name_of, parse_listing
+from .protocol.actions import Action, CommitInfo
+from .protocol.codec import parse_commit
+from .protocol.features import check_readable
+from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
+from .table import history
+from .table.history import HistoryEntry
+from .table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .txn.transaction import Transaction
+
+_log = logging.getLogger(__name__)
+
+_TRIES = 4
+"""How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
+_LONG_TAIL = 2_000
+"""From this many actions after the base on, a newer checkpoint is worth reading."""
+_THREADS = 8
+_SLOW_READ_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The newest snapshot, and the newest commit file that a listing showed: proof that the table is the same."""
+
+    snapshot: Snapshot
+    seen_version: int
+    seen: FileStatus | None
+
+
+class DeltaLog:
+    """The transaction log of one table. Shared between threads; it holds the newest snapshot that it has seen.
+
+    `table` is the canonical URI of the root, `log_path` of the log's directory.
+    """
+
+    def __init__(
+        self, table: str, store: LogStore, *, conf: Mapping[str, str] | None = None, clock: Clock | None = None
+    ) -> None:
+        self.table = table
+        self.log_path = f"{table.rstrip('/')}/{LOG_DIRECTORY}"
+        self.store = store
+        self.clock: Clock = clock or SystemClock()
+        self.conf: Mapping[str, str] = conf or {}
+        self._lock = threading.RLock()
+        self._known: _Known | None = None
+
+    @classmethod
+    def for_path(
+        cls,
+        path: str,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        conf: Mapping[str, str] | None = None,
+        store: LogStore | None = None,
+        clock: Clock | None = None,
+    ) -> "DeltaLog":
+        """The log of the table at `path`, a URI or a local path; whether there is a table isn't asked yet.
+
+        `conf` are settings as Spark has them (`spark.delta.logStore.*`, `spark.databricks.delta.*`),
+        `storage_options` as fsspec takes them. `store` is used as it is, in place of the one that `conf` chooses.
+        """
+        path = str(path)
+        if store is None:
+            store = store_for(path, conf=conf, storage_options=storage_options)
+        return cls(store.resolve(path), store, conf=conf, clock=clock)
+
+    def __repr__(self) -> str:
+        return f"DeltaLog({self.table!r})"
+
+    # --- snapshots ------------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether there is a table: a log with at least one commit or checkpoint. One list."""
+        return self._list(0).newest is not None
+
+    def snapshot(self, version: int | None = None, timestamp: int | None = None) -> Snapshot:
+        """The table's newest version, or the one asked for: by number, or the newest at a time in milliseconds.
+
+        Where nothing changed since the last call, finding that out is one list. Raises TableNotFoundError,
+        VersionNotFoundError or TimestampOutOfRangeError (which name what is there), UnsupportedFeatureError for what
+        reading the table needs and isn't built, and CorruptLogError.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidArgumentError("give a version or a timestamp, not both")
+        if timestamp is not None:
+            version = self.version_at(timestamp)
+        snapshot = self._newest() if version is None else self._at(version)
+        check_readable(snapshot.protocol, snapshot.metadata, self.table)
+        return snapshot
+
+    def transaction(self) -> "Transaction":
+        """A transaction on the newest version; on a path with no table, one that may make it."""
+        from .txn.transaction import Transaction
+
+        try:
+            snapshot = self.snapshot()
+        except TableNotFoundError:
+            snapshot = None
+        return Transaction(self, snapshot)
+
+    def committed(self, read: Snapshot | None, commits: Iterable[tuple[int, Sequence[Action]]]) -> Snapshot:
+        """Take note, with no request, of commits that followed `read` in one row; the last one is this process's own.
+
+        Gives the snapshot of the last one. `read` is `None` for a new table, whose first commit is version 0.
+        """
+        snapshot = read
+        for version, actions in commits:
+            make_timestamp = self._timestamp_of(version, None, in_commit_timestamp(actions))
+            if snapshot is None:
+                header, tail = Header().after(actions), Tail(self.table).extend(actions)
+                if version != 0:
+                    raise InvalidArgumentError(f"version {version} can't be the first of {self.table}")
+                snapshot = Snapshot(self.table, 0, header, tail, None, timestamp=make_timestamp)
+                snapshot.totals()
+            else:
+                if version != snapshot.version + 1:
+                    raise InvalidArgumentError(f"version {version} doesn't follow {snapshot.version} of {self.table}")
+                snapshot = snapshot.after(version, [actions], timestamp=make_timestamp)
+        if snapshot is None:
+            raise InvalidArgumentError("no commit was given")
+        with self._lock:
+            known = self._known
+            if known is None:
+                if read is None:
+                    self._known = _Known(snapshot, 0, None)
+            elif known.snapshot.version < snapshot.version:
+                self._known = _Known(snapshot, known.seen_version, known.seen)
+        return snapshot
+
+    # --- the newest version ---------------------------------------------------------------------------------------
+
+    def _newest(self) -> Snapshot:
+        with self._lock:
+            known = self._known
+            if known is not None:
+                try:
+                    updated = self._updated(known)
+                except ReplacedError:
+                    updated = None
+                if updated is not None:
+                    self._known = updated
+                    return updated.snapshot
+                self._known = None
+            snapshot, segment = self._opened(None)
+            self._known = _Known(snapshot, segment.version, segment.last_commit)
+            return snapshot
+
+    def _updated(self, known: _Known) -> _Known | None:
+        """`known` brought up to date by one list and a read for each new commit; `None` to open anew.
+
+        The listing begins at a commit that was listed before: where that file isn't the same any more, the table was
+        deleted, replaced or cleaned up, and nothing of what is known may be mixed with what is there now.
+        """
+        try:
+            listing = self._list(known.seen_version)
+        except TableNotFoundError:
+            return None
+        seen = listing.commits.get(known.seen_version)
+        if seen is None or (known.seen is not None and seen != known.seen):
+            return None
+        snapshot = known.snapshot
+        newest = max(listing.commits)
+        if newest < snapshot.version:
+            return None
+        if newest == snapshot.version:
+            if snapshot.version != known.seen_version or known.seen is None:
+                return _Known(snapshot, newest, listing.commits[newest])
+            return known
+        newer = [checkpoint for checkpoint in listing.checkpoints if checkpoint.version > snapshot.version]
+        if newer and snapshot.tail_actions > _LONG_TAIL:
+            return None
+        entries = []
+        for version in range(snapshot.version + 1, newest + 1):
+            if version not in listing.commits:
+                return None  # opening anew tells whether it is a hole
+            entries.append(LogEntry(version, version, listing.commits[version]))
+        commits = self._read_entries(entries)
+        updated = snapshot.after(
+            newest,
+            commits,
+            timestamp=self._timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
+            verify=self._verifier(listing.checksums.get(newest)),
+        )
+        if updated.metadata.id != snapshot.metadata.id:
+            _log.warning(
+                "%s: the table's id changed between version %d and %d", self.table, snapshot.version, updated.version
+            )
+        return _Known(updated, newest, entries[-1].status)
+
+    # --- opening --------------------------------------------------------------------------------------------------
+
+    def _opened(self, version: int | None, unusable: frozenset[str] = frozenset()) -> tuple[Snapshot, Segment]:
+        """A version put together from nothing but the store."""
+        bad = set(unusable)
+        for attempt in range(_TRIES + 1):
+            try:
+                return self._open_once(version, bad)
+            except ReplacedError as error:
+                _log.info("%s: the log changed while it was read (%s)", self.table, error)
+                if attempt == _TRIES:
+                    raise CorruptLogError(
+                        f"the log of {self.table} names files that can't be read as listed: {error}"
+                    ) from error
+        raise AssertionError
+
+    def _open_once(self, version: int | None, bad: set[str]) -> tuple[Snapshot, Segment]:
+        hint = self._last_checkpoint() if version is None and not bad else None
+        listing = self._list(hint.version if hint else 0)
+        full = hint is None or hint.version == 0
+        while True:
+            if not full and not any(c.version >= (hint.version if hint else 0) for c in listing.checkpoints):
+                listing, full = self._list(0), True
+            segment = self._segment(listing, version, bad)
+            try:
+                return self._built(segment), segment
+            except DamagedCheckpointError as error:
+                if not error.names or bad.issuperset(error.names):
+                    raise
+                _log.warning("%s: %s; falling back to what else makes up the version", self.table, error)
+                bad.update(error.names)
+                try:
+                    if not full:
+                        listing, full = self._list(0), True
+                    self._segment(listing, version, bad)
+                except (MissingCommitError, VersionNotFoundError):
+                    # Nothing else makes it up: the damage is what the caller has to know.
+                    raise error from None
+
+    def _segment(self, listing: Listing, version: int | None, bad: set[str]) -> Segment:
+        newest = listing.newest
+        if newest is None:
+            raise TableNotFoundError(
+                f"there is no Delta table at {self.table}: its {LOG_DIRECTORY} holds no commit and no checkpoint"
+            )
+        if version is not None and not 0 <= version <= newest:
+            raise self._no_version(listing, version)
+        segment = choose(listing, self.table, version=version, unusable=bad)
+        if segment is None:
+            if version is not None and earliest(listing, self.table) is not None:
+                raise self._no_version(listing, version)
+            raise MissingCommitError(hole_message(self.table, listing, 0, newest if version is None else version))
+        return segment
+
+    def _no_version(self, listing: Listing, version: int) -> VersionNotFoundError:
+        first = earliest(listing, self.table)
+        there = f"{first} to {listing.newest}" if first is not None else "none"
+        return VersionNotFoundError(f"version {version} of {self.table} can't be read; the versions that can: {there}")
+
+    def _built(self, segment: Segment) -> Snapshot:
+        base = None
+        if segment.checkpoint is not None:
+            base = CheckpointState(self.store, self.log_path, self.table, segment.checkpoint)
+        commits = self._read_entries(segment.entries)
+        header = base.header if base else Header()
+        tail = Tail(self.table)
+        for actions in commits:
+            header, tail = header.after(actions), tail.extend(actions)
+        last = segment.entries[-1] if segment.entries else None
+        told = in_commit_timestamp(commits[-1]) if last and not last.compacted else None
+        status = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
+        return Snapshot(
+            self.table,
+            segment.version,
+            header,
+            tail,
+            base,
+            timestamp=self._timestamp_of(segment.version, status, told),
+            verify=self._verifier(segment.checksum),
+        )
+
+    def _at(self, version: int) -> Snapshot:
+        """An old version; the newest one is taken from what is known, once it is known to be still so."""
+        if self._known is not None and self._known.snapshot.version == version:
+            newest = self._newest()
+            if newest.version == version:
+                return newest
+        return self._opened(version)[0]
+
+    # --- history --------------------------------------------------------------------------------------------------
+
+    def version_at(self, timestamp_ms: int, *, can_return_last: bool = False, can_return_first: bool = False) -> int:
+        """The version that was the newest at a time in milliseconds since the epoch.
+
+        A time before the first version that can be read, or after the last, is a TimestampOutOfRangeError that names
+        the range, unless the flags allow the nearest version. A time that is exactly the last version's is fine.
+        """
+        listing = self._list(0)
+        if listing.newest is None:
+            raise TableNotFoundError(f"there is no Delta table at {self.table}")
+        first = earliest(listing, self.table)
+        times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
+        if not times:
+            raise VersionNotFoundError(f"no version of {self.table} can be read: its log holds no whole history")
+        enabled_from = self._in_commit_timestamps_from()
+        if enabled_from is None:
+            times = history.monotonic(times)
+        else:
+            by_version = history.with_in_commit_timestamps(times, enabled_from, self._commit_timestamp)
+            times = sorted(by_version.items())
+        return history.choose_version(
+            self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
+        )
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits that the log still holds, newest first; at most `limit`. A read for each."""
+        if limit is not None and limit <= 0:
+            raise InvalidArgumentError(f"the limit of a history must be positive, not {limit}")
+        newest = self._newest()
+        listing = self._list(0 if limit is None else max(newest.version - limit + 1, 0))
+        times = history.file_times(listing, 0, newest.version)
+        found: dict[int, CommitInfo | None] = {}
+        for (version, _), data in zip(times, self._read_many([listing.commits[v] for v, _ in times]), strict=True):
+            if data is not None:
+                infos = (action for action in self._parsed(version, data) if isinstance(action, CommitInfo))
+                found[version] = next(infos, None)
+        # A file that cleanup removed while it was read is no longer history.
+        times = [item for item in times if item[0] in found]
+
+        def in_commit(version: int) -> int:
+            info = found[version]
+            if info is None or info.in_commit_timestamp is None:
+                raise self._without_timestamp(version)
+            return info.in_commit_timestamp
+
+        by_version = history.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
+        return [HistoryEntry(version, by_version[version], found[version]) for version in sorted(found, reverse=True)]
+
+    def find_commit(self, token: str) -> int | None:
+        """The version whose commit bears the token in `commitInfo.txnId`, searched from the newest back."""
+        listing = self._list(0)
+        needle = token.encode()
+        for version in sorted(listing.commits, reverse=True):
+            try:
+                data = self.store.read(listing.commits[version].path)
+            except FileNotFoundError:
+                continue
+            if needle in data and any(
+                isinstance(action, CommitInfo) and action.txn_id == token for action in self._parsed(version, data)
+            ):
+                return version
+        return None
+
+    def _in_commit_timestamps_from(self) -> int | None:
+        return in_commit_from(self._newest())
+
+    def _commit_timestamp(self, version: int) -> int:
+        """The in-commit timestamp of a version, from its file."""
+        data = self.store.read(f"{self.log_path}/{commit_name(version)}")
+        found = in_commit_timestamp(self._parsed(version, data))
+        if found is None:
+            raise self._without_timestamp(version)
+        return found
+
+    def _without_timestamp(self, version: int) -> CorruptLogError:
+        return CorruptLogError(
+            f"version {version} of {self.table} has no in-commit timestamp, although the table has them enabled"
+        )
+
+    def _timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[], int]:
+        def timestamp() -> int:
+            if told is not None:
+                return told
+            return self._file_timestamp(version) if status is None else status.modification_time_ms
+
+        return timestamp
+
+    def _file_timestamp(self, version: int) -> int:
+        status = self._list(version).commits.get(version)
+        if status is None:
+            raise VersionNotFoundError(f"the commit of version {version} of {self.table} is gone")
+        return status.modification_time_ms
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def _list(self, version: int) -> Listing:
+        try:
+            return parse_listing(self.store.list_from(f"{self.log_path}/{listing_name(version)}"))
+        except FileNotFoundError:
+            raise TableNotFoundError(
+                f"there is no Delta table at {self.table}: it has no {LOG_DIRECTORY} directory"
+            ) from None
+
+    def _last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
+        try:
+            return last_checkpoint.parse(self.store.read(f"{self.log_path}/{LAST_CHECKPOINT}"))
+        except FileNotFoundError:
+            return None
+
+    def _read_entries(self, entries: Sequence[LogEntry]) -> list[list[Action]]:
+        """The actions of each entry, in order; `ReplacedError` when one isn't as it was listed."""
+        found: list[list[Action]] = []
+        for entry, data in zip(entries, self._read_many([entry.status for entry in entries]), strict=True):
+            if data is None or len(data) != entry.status.size:
+                raise ReplacedError(f"{name_of(entry.status)} is gone or of another size than listed")
+            if entry.compacted:
+                try:
+                    found.append(parse_commit(data))
+                except CorruptLogError as error:
+                    name = name_of(entry.status)
+                    raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
+            else:
+                found.append(self._parsed(entry.version, data))
+        return found
+
+    def _read_many(self, statuses: Sequence[FileStatus]) -> list[bytes | None]:
+        """The content of files, `None` for one that is gone; in parallel once a read turns out to be slow."""
+        found: list[bytes | None] = []
+        for index, status in enumerate(statuses):
+            started = self.clock.monotonic()
+            found.append(self._read_or_none(status))
+            if len(statuses) - index > 2 and self.clock.monotonic() - started > _SLOW_READ_S:
+                with ThreadPoolExecutor(_THREADS) as pool:
+                    found.extend(pool.map(self._read_or_none, statuses[index + 1 :]))
+                break
+        return found
+
+    def _read_or_none(self, status: FileStatus) -> bytes | None:
+        try:
+            return self.store.read(status.path)
+        except FileNotFoundError:
+            return None
+
+    def _parsed(self, version: int, data: bytes) -> list[Action]:
+        try:
+            return parse_commit(data)
+        except CorruptLogError as error:
+            raise CorruptLogError(f"version {version} of {self.table}: {error}") from error
+
+    def _verifier(self, status: FileStatus | None) -> Callable[[Snapshot], None] | None:
+        return None
+
+
+def in_commit_from(snapshot: Snapshot) -> int | None:
+    """The version from which on commits bear in-commit timestamps; `None` where the table doesn't have them."""
+    properties = snapshot.properties
+    if not properties.enable_in_commit_timestamps:
+        return None
+    return properties.in_commit_timestamp_enablement_version or 0
+
+
+def earliest(listing: Listing, table: str) -> int | None:
+    """The oldest version that the files can make up: 0, or that of the first checkpoint from which on all is there."""
+    if 0 in listing.commits:
+        return 0
+    for checkpoint in listing.checkpoints:
+        return checkpoint.version
+    return None

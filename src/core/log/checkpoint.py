@@ -1,0 +1,368 @@
+"""Reading checkpoints: classic, multi-part and V2, by column and as late as can be (PROTOCOL.md, "Checkpoints").
+
+Opening one decodes the few rows that aren't files. The columns of its files are decoded when they are asked for, the
+bytes of a large file are let go once the columns of `Snapshot.files` are there.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CorruptLogError, VersionNotFoundError
+from ...logstore.base import FileStatus, LogStore
+from ..protocol.actions import Action, AddFile, RemoveFile, Sidecar
+from ..protocol.codec import parse_commit, parse_line
+from ..protocol.paths import SIDECAR_DIRECTORY, canonical_column, decode
+from .replay import Header
+from .segment import Checkpoint, name_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_log = logging.getLogger(__name__)
+
+_KEEP_BYTES = 16 << 20
+"""Files up to this size are kept in memory, so that later columns cost no request."""
+_CACHE_BYTES = 256 << 20
+"""How much of the columns beyond those of `Snapshot.files` (stats) is kept decoded."""
+_BATCH_ROWS = 1 << 17
+
+# Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
+_PRESENCE = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "add": "path",
+    "remove": "path",
+}
+_HEADER_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
+
+
+class DamagedCheckpointError(CorruptLogError):
+    """A checkpoint that can't be read; an earlier one, or the commits, may do. `names` are its files."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
+        return type(self), (str(self), self.names)
+
+
+class ReplacedError(Exception):
+    """A file of the log isn't the one that was listed: the table was cleaned up or replaced meanwhile."""
+
+
+def read_listed(store: LogStore, status: FileStatus) -> bytes:
+    """The content of a listed file; `ReplacedError` when it is gone, or of another length than listed."""
+    try:
+        data = store.read(status.path)
+    except FileNotFoundError:
+        raise ReplacedError(f"{name_of(status)} is gone") from None
+    if len(data) != status.size:
+        raise ReplacedError(f"{name_of(status)} has {len(data)} bytes, and was listed with {status.size}")
+    return data
+
+
+class _ParquetFile:
+    """One Parquet file of a checkpoint. Not thread-safe: the state that owns it holds a lock."""
+
+    def __init__(self, name: str, load: Callable[[], bytes]) -> None:
+        self.name = name
+        self._load = load
+        self._data: bytes | None = None
+        self.add_fields: frozenset[str] = frozenset()
+
+    def open(self) -> "pq.ParquetFile":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._data is None:
+            self._data = self._load()
+        with _Damage(self.name):
+            file = pq.ParquetFile(pa.BufferReader(self._data))
+            schema = file.schema_arrow
+            if "add" in schema.names:
+                self.add_fields = frozenset(field.name for field in schema.field("add").type)
+            return file
+
+    @property
+    def at_hand(self) -> bool:
+        return self._data is not None
+
+    def release(self) -> None:
+        if self._data is not None and len(self._data) > _KEEP_BYTES:
+            self._data = None
+
+    def actions(self, kinds: Sequence[str]) -> list[Action]:
+        """The rows of these kinds (none that has millions of rows) as actions."""
+        file = self.open()
+        found: list[Action] = []
+        with _Damage(self.name):
+            for kind in kinds:
+                if kind not in file.schema_arrow.names:
+                    continue
+                for rows in _batches(file, kind, [kind]):
+                    found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
+        return found
+
+    def columns(self, kind: str, names: Sequence[str], leaves: Sequence[str] | None = None) -> "pa.Table":
+        """Columns of the rows of a kind. `leaves` narrows what is read below them to these dotted paths."""
+        import pyarrow as pa
+
+        file = self.open()
+        with _Damage(self.name):
+            schema = file.schema_arrow
+            if kind not in schema.names:
+                return pa.table({name: pa.array([], pa.null()) for name in names})
+            fields = {field.name: field.type for field in schema.field(kind).type}
+            present = [name for name in names if name in fields]
+            paths = [f"{kind}.{path}" for path in (leaves if leaves is not None else present)]
+            # The path is read too where nothing else is there, for the number of rows.
+            batches = list(_batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
+            rows = sum(len(batch) for batch in batches)
+            columns: dict[str, Any] = {}
+            for name in names:
+                if name not in present or not batches or batches[0].type.get_field_index(name) < 0:
+                    columns[name] = pa.chunked_array([pa.nulls(rows, fields.get(name, pa.null()))])
+                else:
+                    index = batches[0].type.get_field_index(name)
+                    columns[name] = pa.chunked_array([batch.flatten()[index] for batch in batches])
+            return pa.table(columns)
+
+
+def _batches(file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
+    """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
+    groups = [index for index in range(file.num_row_groups) if _may_hold(file.metadata.row_group(index), kind)]
+    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
+        rows = batch.column(0)
+        if rows.null_count:
+            rows = rows.drop_null()
+        if len(rows):
+            yield rows
+
+
+def _may_hold(group: Any, kind: str) -> bool:
+    """Whether a row group may have rows of a kind, by the null count of a leaf that each of them has."""
+    path = f"{kind}.{_PRESENCE[kind]}"
+    for index in range(group.num_columns):
+        column = group.column(index)
+        if column.path_in_schema == path:
+            stats = column.statistics
+            return stats is None or not stats.has_null_count or stats.null_count < group.num_rows
+    return True
+
+
+class _Damage:
+    """Turns what Arrow says of a broken file into a `DamagedCheckpointError`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        import pyarrow as pa
+
+        if error is None or isinstance(error, FileNotFoundError | ReplacedError | DamagedCheckpointError):
+            return
+        if isinstance(error, pa.ArrowException | OSError | ValueError | KeyError | CorruptLogError):
+            raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", (self._name,)) from error
+
+
+def _plain(value: Any, type_: "pa.DataType") -> Any:
+    """A value as JSON has it: Arrow gives a map as a list of pairs."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if pa.types.is_struct(type_):
+        return {field.name: _plain(value[field.name], field.type) for field in type_}
+    if pa.types.is_map(type_):
+        return dict(value)
+    return value
+
+
+def _action(kind: str, value: dict[str, Any]) -> Action:
+    action = parse_line(json.dumps({kind: value}))
+    assert action is not None
+    return action
+
+
+class CheckpointState:
+    """The state that a checkpoint holds: its header at once, its files by column when asked for.
+
+    Shared between snapshots and threads. Raises `DamagedCheckpointError` for what can't be read, and `ReplacedError`
+    at opening when the files aren't those that were listed.
+    """
+
+    def __init__(self, store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> None:
+        self.version = checkpoint.version
+        self.names = checkpoint.names
+        self._store = store
+        self._log_path = log_path
+        self._table = table
+        self._lock = threading.RLock()
+        self._columns: dict[str, pa.ChunkedArray] = {}
+        self._extra: dict[tuple[str, ...], pa.ChunkedArray] = {}
+        self._paths: pa.ChunkedArray | None = None
+        self._removes: pa.Table | None = None
+        self._inline: list[AddFile | RemoveFile] = []
+        self._files: list[_ParquetFile] = []
+        actions: list[Action] = []
+        for status in checkpoint.files:
+            if checkpoint.format == "json":
+                data = read_listed(store, status)
+                with _Damage(name_of(status)):
+                    actions.extend(parse_commit(data))
+                continue
+            file = _ParquetFile(name_of(status), self._loader(status))
+            actions.extend(file.actions(_HEADER_KINDS))
+            self._files.append(file)
+        self.header = Header().after(actions)
+        sidecars = [action for action in actions if isinstance(action, Sidecar)]
+        if sidecars:
+            # The protocol: file actions are all in the sidecars, or all in the checkpoint itself.
+            self._files = [self._sidecar(sidecar) for sidecar in sidecars]
+        else:
+            self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+
+    def _loader(self, status: FileStatus) -> Callable[[], bytes]:
+        opened = False
+
+        def load() -> bytes:
+            nonlocal opened
+            if not opened:
+                data = read_listed(self._store, status)
+                opened = True
+                return data
+            try:
+                return read_listed(self._store, status)
+            except ReplacedError as error:
+                raise self._gone(str(error)) from None
+
+        return load
+
+    def _sidecar(self, sidecar: Sidecar) -> _ParquetFile:
+        path = decode(sidecar.path)
+        name = path.rpartition("/")[2]
+        full = path if "://" in path or path.startswith("/") else f"{self._log_path}/{SIDECAR_DIRECTORY}/{name}"
+
+        def load() -> bytes:
+            try:
+                return self._store.read(full)
+            except FileNotFoundError:
+                message = f"the sidecar {name} of the checkpoint {self.names[0]} is missing"
+                raise DamagedCheckpointError(message, self.names) from None
+
+        return _ParquetFile(name, load)
+
+    def _gone(self, reason: str) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            f"the checkpoint of version {self.version} of {self._table} was removed or replaced since it was opened "
+            f"({reason}). Take a new snapshot."
+        )
+
+    def adds(self, names: Sequence[str]) -> "list[pa.ChunkedArray]":
+        """Columns of the live files, by the field names of `add`; a column that isn't there is null."""
+        from .columns import ADD_TYPES, FILE_SCHEMA
+
+        with self._lock:
+            core = [name for name in names if name in FILE_SCHEMA.names and name not in self._columns]
+            if core:
+                # All of them in one pass: what is decoded later would need the bytes again.
+                wanted = [name for name in FILE_SCHEMA.names if name not in self._columns]
+                self._columns.update(self._read("add", wanted, ADD_TYPES))
+                for file in self._files:
+                    file.release()
+            return [self._columns[name] if name in self._columns else self._more((name,), None) for name in names]
+
+    def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
+        """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""
+        return self._more(("stats_parsed", *sorted(leaves)), [f"stats_parsed.{leaf}" for leaf in sorted(leaves)])
+
+    def has_stats_parsed(self) -> bool:
+        """Whether the checkpoint has stats as structs; the columns of the files have been asked for before."""
+        return any("stats_parsed" in file.add_fields for file in self._files)
+
+    def _more(self, key: tuple[str, ...], leaves: Sequence[str] | None) -> "pa.ChunkedArray":
+        from .columns import ADD_TYPES
+
+        with self._lock:
+            if key not in self._extra:
+                column = self._read("add", [key[0]], ADD_TYPES, leaves)[key[0]]
+                for file in self._files:
+                    file.release()
+                self._extra[key] = column
+                while len(self._extra) > 1 and sum(c.nbytes for c in self._extra.values()) > _CACHE_BYTES:
+                    del self._extra[next(iter(self._extra))]
+            return self._extra[key]
+
+    def _read(
+        self, kind: str, names: Sequence[str], types: Any, leaves: Sequence[str] | None = None
+    ) -> "dict[str, pa.ChunkedArray]":
+        import pyarrow as pa
+
+        from .columns import column_of
+
+        inline = [file for file in self._inline if isinstance(file, AddFile if kind == "add" else RemoveFile)]
+        tables = [file.columns(kind, names, leaves) for file in self._files]
+        result: dict[str, pa.ChunkedArray] = {}
+        with _Damage(self.names[0]):
+            for name in names:
+                type_ = types.get(name)
+                columns = [table.column(name) for table in tables]
+                if type_ is None:
+                    # A struct whose fields follow the table's schema: parts may differ by what was added later.
+                    merged = (
+                        pa.concat_tables(
+                            [pa.table({name: column}) for column in columns], promote_options="permissive"
+                        ).column(0)
+                        if columns
+                        else pa.chunked_array([pa.nulls(0)])
+                    )
+                    type_ = merged.type
+                    chunks = merged.chunks
+                else:
+                    chunks = [
+                        chunk if chunk.type.equals(type_) else chunk.cast(type_)
+                        for column in columns
+                        for chunk in column.chunks
+                    ]
+                if inline:
+                    chunks.append(column_of(inline, name, type_))
+                result[name] = pa.chunked_array(chunks, type_)
+            if "path" in result and result["path"].null_count:
+                raise CorruptLogError("a file has no path")
+        return result
+
+    def canonical_paths(self) -> "pa.ChunkedArray":
+        """The paths of the live files as replay compares them."""
+        with self._lock:
+            if self._paths is None:
+                self._paths = canonical_column(self.adds(["path"])[0], self._table)
+            return self._paths
+
+    def removes(self) -> "pa.Table":
+        """The tombstones, with the columns of `REMOVE_SCHEMA`."""
+        import pyarrow as pa
+
+        from .columns import REMOVE_SCHEMA
+
+        with self._lock:
+            if self._removes is None:
+                types = {field.name: field.type for field in REMOVE_SCHEMA}
+                columns = self._read("remove", REMOVE_SCHEMA.names, types)
+                self._removes = pa.table(columns, schema=REMOVE_SCHEMA)
+            return self._removes
+
+    def at_hand(self) -> bool:
+        """Whether the columns of the files can be had without a request."""
+        with self._lock:
+            return "size" in self._columns or all(file.at_hand for file in self._files)

@@ -1,0 +1,186 @@
+"""The columns of file actions: the Arrow types of `add` and `remove`, and actions to columns and back."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from .replay import SIZE_BINS, Totals
+
+STRING_MAP = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("deletionVector", DELETION_VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("tags", STRING_MAP),
+        ("clusteringProvider", pa.string()),
+    ]
+)
+"""The columns of `Snapshot.files`."""
+
+ADD_TYPES: Mapping[str, pa.DataType] = {**{f.name: f.type for f in FILE_SCHEMA}, "stats": pa.string()}
+
+REMOVE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("deletionVector", DELETION_VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("tags", STRING_MAP),
+        ("stats", pa.string()),
+    ]
+)
+"""The columns of `Snapshot.tombstones`; a checkpoint keeps neither tags nor stats of them."""
+
+
+def _pairs(values: Mapping[str, str | None] | None) -> Any:
+    return None if values is None else list(values.items())
+
+
+def _vector(file: AddFile | RemoveFile) -> dict[str, Any] | None:
+    dv = file.deletion_vector
+    if dv is None:
+        return None
+    return {
+        "storageType": dv.storage_type,
+        "pathOrInlineDv": dv.path_or_inline_dv,
+        "offset": dv.offset,
+        "sizeInBytes": dv.size_in_bytes,
+        "cardinality": dv.cardinality,
+    }
+
+
+_GETTERS: Mapping[str, Callable[[Any], Any]] = {
+    "path": lambda f: f.path,
+    "partitionValues": lambda f: _pairs(f.partition_values),
+    "size": lambda f: f.size,
+    "modificationTime": lambda f: f.modification_time,
+    "deletionTimestamp": lambda f: f.deletion_timestamp,
+    "dataChange": lambda f: f.data_change,
+    "extendedFileMetadata": lambda f: f.extended_file_metadata,
+    "deletionVector": _vector,
+    "baseRowId": lambda f: f.base_row_id,
+    "defaultRowCommitVersion": lambda f: f.default_row_commit_version,
+    "tags": lambda f: _pairs(f.tags),
+    "clusteringProvider": lambda f: f.clustering_provider,
+    "stats": lambda f: f.stats,
+}
+
+
+def column_of(files: Sequence[AddFile | RemoveFile], name: str, type_: pa.DataType) -> pa.Array:
+    """One column of actions; a column that they don't have in this form (`stats_parsed`) is null."""
+    get = _GETTERS.get(name)
+    if get is None:
+        return pa.nulls(len(files), type_)
+    return pa.array([get(file) for file in files], type_)
+
+
+def table_of(files: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
+    """Actions as columns, in order."""
+    return pa.table([column_of(files, field.name, field.type) for field in schema], schema=schema)
+
+
+def deletion_vector_of(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+    """A deletion vector from its struct; a struct of nulls is none (some writers leave one)."""
+    if value is None or value["storageType"] is None:
+        return None
+    return DeletionVectorDescriptor(
+        value["storageType"],
+        value["pathOrInlineDv"],
+        value["sizeInBytes"],
+        value["cardinality"],
+        value["offset"],
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any] | None:
+    return None if value is None else dict(value)
+
+
+def adds_of(table: pa.Table) -> list[AddFile]:
+    """The rows as actions. `stats` is taken where the table has it."""
+    stats = table.column("stats").to_pylist() if "stats" in table.column_names else [None] * len(table)
+    rows = zip(*(table.column(name).to_pylist() for name in FILE_SCHEMA.names), stats, strict=True)
+    return [
+        AddFile(
+            path=path,
+            partition_values=_mapping(values) or {},
+            size=size,
+            modification_time=modified,
+            data_change=bool(change),
+            stats=text,
+            tags=_mapping(tags),
+            deletion_vector=deletion_vector_of(vector),
+            base_row_id=row_id,
+            default_row_commit_version=row_version,
+            clustering_provider=clustering,
+        )
+        for path, values, size, modified, change, vector, row_id, row_version, tags, clustering, text in rows
+    ]
+
+
+def removes_of(table: pa.Table) -> list[RemoveFile]:
+    """The rows of `REMOVE_SCHEMA` as actions."""
+    rows = zip(*(table.column(name).to_pylist() for name in REMOVE_SCHEMA.names), strict=True)
+    return [
+        RemoveFile(
+            path=path,
+            deletion_timestamp=deleted,
+            data_change=bool(change),
+            extended_file_metadata=extended,
+            partition_values=_mapping(values),
+            size=size,
+            stats=stats,
+            tags=_mapping(tags),
+            deletion_vector=deletion_vector_of(vector),
+            base_row_id=row_id,
+            default_row_commit_version=row_version,
+        )
+        for path, deleted, change, extended, values, size, vector, row_id, row_version, tags, stats in rows
+    ]
+
+
+def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
+    """The totals of files, from their columns `size` and `deletionVector`."""
+    counts, sums = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
+    least, most = pc.min_max(sizes).as_py().values()
+    if least is not None:
+        for index in range(max(bisect_right(SIZE_BINS, least) - 1, 0), bisect_right(SIZE_BINS, most)):
+            inside = pc.greater_equal(sizes, SIZE_BINS[index])
+            if index + 1 < len(SIZE_BINS):
+                inside = pc.and_(inside, pc.less(sizes, SIZE_BINS[index + 1]))
+            part = sizes.filter(inside)
+            counts[index], sums[index] = len(part), pc.sum(part).as_py() or 0
+    cardinality = pc.struct_field(vectors, "cardinality")
+    return Totals(
+        len(sizes),
+        sum(sums),
+        len(cardinality) - cardinality.null_count,
+        pc.sum(cardinality).as_py() or 0,
+        tuple(counts),
+        tuple(sums),
+    )

@@ -1,0 +1,251 @@
+"""Replay: from a base state and the commits after it to the state of a version (PROTOCOL.md, "Action Reconciliation").
+
+The files of a table are columns (the base, as a checkpoint holds them) under an overlay (the actions of the later
+commits, keyed by path and deletion vector). A new version extends the overlay: the base is shared and untouched.
+"""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    FileKey,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from ..protocol.paths import canonical
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LogicalFile: TypeAlias = AddFile | RemoveFile
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a version says besides its files. `domains` holds the live ones only."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+
+    def after(self, actions: Iterable[Action]) -> "Header":
+        """The header once `actions` have been applied, in order; the same object when they change nothing of it."""
+        protocol, metadata = self.protocol, self.metadata
+        transactions: dict[str, SetTransaction] | None = None
+        domains: dict[str, DomainMetadata] | None = None
+        for action in actions:
+            kind = type(action)
+            if kind is AddFile or kind is RemoveFile:
+                continue
+            if isinstance(action, SetTransaction):
+                if transactions is None:
+                    transactions = dict(self.transactions)
+                transactions[action.app_id] = action
+            elif isinstance(action, DomainMetadata):
+                if domains is None:
+                    domains = dict(self.domains)
+                if action.removed:
+                    domains.pop(action.domain, None)
+                else:
+                    domains[action.domain] = action
+            elif isinstance(action, Protocol):
+                protocol = action
+            elif isinstance(action, Metadata):
+                metadata = action
+        if protocol is self.protocol and metadata is self.metadata and transactions is None and domains is None:
+            return self
+        return replace(
+            self,
+            protocol=protocol,
+            metadata=metadata,
+            transactions=self.transactions if transactions is None else transactions,
+            domains=self.domains if domains is None else domains,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many live files a version has and their bytes, by size class; and how much deletion vectors take of them.
+
+    `file_counts` and `file_bytes` follow `SIZE_BINS` (PROTOCOL.md, "File Size Histogram Schema"); they are empty
+    where only the sums are known.
+    """
+
+    num_files: int = 0
+    size_in_bytes: int = 0
+    num_deletion_vectors: int = 0
+    num_deleted_records: int = 0
+    file_counts: tuple[int, ...] = ()
+    file_bytes: tuple[int, ...] = ()
+
+    def changed(self, changes: Iterable[tuple[int, int, DeletionVectorDescriptor | None]]) -> "Totals":
+        """With files more and less: (1 or -1, size in bytes, deletion vector) of each."""
+        files, size, vectors, records = (
+            self.num_files,
+            self.size_in_bytes,
+            self.num_deletion_vectors,
+            self.num_deleted_records,
+        )
+        counts, sums = list(self.file_counts), list(self.file_bytes)
+        for sign, bytes_, vector in changes:
+            files += sign
+            size += sign * bytes_
+            if vector is not None:
+                vectors += sign
+                records += sign * vector.cardinality
+            if counts:
+                index = bisect_right(SIZE_BINS, bytes_) - 1
+                counts[index] += sign
+                sums[index] += sign * bytes_
+        return Totals(files, size, vectors, records, tuple(counts), tuple(sums))
+
+
+_KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
+SIZE_BINS: tuple[int, ...] = (
+    0,
+    *(_KB << power for power in range(3, 13)),
+    *range(8 * _MB, 44 * _MB, 4 * _MB),
+    *range(48 * _MB, 128 * _MB, 8 * _MB),
+    *range(124 * _MB, 148 * _MB, 4 * _MB),
+    *range(160 * _MB, 592 * _MB, 16 * _MB),
+    *range(640 * _MB, 1472 * _MB, 64 * _MB),
+    *range(1536 * _MB, 2176 * _MB, 128 * _MB),
+    *range(2304 * _MB, 4352 * _MB, 256 * _MB),
+    *(_GB << power for power in range(3, 9)),
+)
+"""Where the size classes of a version checksum begin, in bytes: Delta's own, so that its histograms and ours merge."""
+
+NO_FILES = Totals(file_counts=(0,) * len(SIZE_BINS), file_bytes=(0,) * len(SIZE_BINS))
+
+
+class Tail:
+    """The file actions of the commits after the base: an immutable overlay that a later version extends.
+
+    Extending costs as much as the commit is long; the merged view is made when files are asked for, once. Shared
+    between threads.
+    """
+
+    __slots__ = ("_lock", "_merged", "_own", "_parent", "_root", "num_actions")
+
+    def __init__(self, root: str, parent: "Tail | None" = None, actions: Sequence[LogicalFile] = ()) -> None:
+        self._root = root
+        self._parent = parent
+        self._own: dict[FileKey, LogicalFile] = {}
+        for file in actions:
+            # The protocol forbids an add and a remove of one key in one commit; as in Delta the later wins.
+            key = self.key(file)
+            self._own.pop(key, None)
+            self._own[key] = file
+        self._merged: dict[FileKey, LogicalFile] | None = self._own if parent is None else None
+        # One lock for the chain: a child may be merging through its parents.
+        self._lock: threading.Lock = parent._lock if parent else threading.Lock()
+        self.num_actions: int = (parent.num_actions if parent else 0) + len(self._own)
+
+    def extend(self, actions: Iterable[Action]) -> "Tail":
+        """The overlay once one more commit has been applied."""
+        files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+        return Tail(self._root, self, files) if files else self
+
+    def key(self, file: LogicalFile) -> FileKey:
+        """The key of a logical file in this table."""
+        dv = file.deletion_vector
+        return canonical(file.path, self._root), dv.unique_id if dv else None
+
+    def get(self, key: FileKey) -> LogicalFile | None:
+        """The newest action of a logical file; `None` where only the base can know it."""
+        with self._lock:
+            at: Tail | None = self
+            while at is not None:
+                if at._merged is not None:
+                    return at._merged.get(key)
+                if key in at._own:
+                    return at._own[key]
+                at = at._parent
+            return None
+
+    def merged(self) -> Mapping[FileKey, LogicalFile]:
+        """The newest action of each logical file, in the order in which they became so."""
+        with self._lock:
+            if self._merged is None:
+                chain = [self]
+                at = self._parent
+                while at is not None and at._merged is None:
+                    chain.append(at)
+                    at = at._parent
+                merged = dict(at._merged) if at is not None and at._merged is not None else {}
+                for tail in reversed(chain):
+                    for key, file in tail._own.items():
+                        merged.pop(key, None)
+                        merged[key] = file
+                self._merged = merged
+                self._parent = None
+            return self._merged
+
+    def changes(self, totals: Totals, actions: Iterable[Action], *, complete: bool) -> Totals | None:
+        """`totals` of this state once one more commit has been applied; `None` when the actions don't tell.
+
+        `complete` says that there is no base below, so that a file that isn't here isn't anywhere. With a base below,
+        a file that isn't here is taken for new when it is added with new data, and for live when it is removed.
+        """
+        changed: list[tuple[int, int, DeletionVectorDescriptor | None]] = []
+        for key, file in Tail(
+            self._root, None, [f for f in actions if isinstance(f, AddFile | RemoveFile)]
+        )._own.items():
+            before = self.get(key)
+            if isinstance(before, AddFile):
+                changed.append((-1, before.size, before.deletion_vector))
+            elif before is None and not complete:
+                if isinstance(file, RemoveFile):
+                    if file.size is None:
+                        return None
+                    changed.append((-1, file.size, file.deletion_vector))
+                elif not file.data_change:
+                    return None
+            if isinstance(file, AddFile):
+                changed.append((1, file.size, file.deletion_vector))
+        return totals.changed(changed)
+
+
+def in_commit_timestamp(actions: Iterable[Action]) -> int | None:
+    """The `inCommitTimestamp` of a commit (PROTOCOL.md, "In-Commit Timestamps"), in milliseconds."""
+    for action in actions:
+        if isinstance(action, CommitInfo):
+            return action.in_commit_timestamp
+    return None
+
+
+def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Mapping[FileKey, LogicalFile]) -> list[int]:
+    """The rows of a base that an overlay supersedes: their indices, ascending.
+
+    `paths` are canonical, `vectors` deletion vector structs of the same rows.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not keys or len(paths) == 0:
+        return []
+    wanted = pa.array({path for path, _ in keys}, type=paths.type)
+    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=wanted)).to_pylist()
+    if not rows:
+        return []
+    found = zip(rows, paths.take(rows).to_pylist(), vectors.take(rows).to_pylist(), strict=True)
+    return [row for row, path, vector in found if (path, vector_id(vector)) in keys]
+
+
+def vector_id(vector: Mapping[str, object] | None) -> str | None:
+    """The unique id of a deletion vector as the columns hold it."""
+    if vector is None or vector["storageType"] is None:
+        return None
+    base = f"{vector['storageType']}{vector['pathOrInlineDv']}"
+    return base if vector["offset"] is None else f"{base}@{vector['offset']}"

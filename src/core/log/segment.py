@@ -1,0 +1,185 @@
+"""Which files of the log make up a version: a pure choice over a listing (PROTOCOL.md, "Checkpoints").
+
+The newest usable checkpoint at or below the wanted version, then every commit after it, with no hole; where a log
+compaction covers several of these commits it stands for them.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import MissingCommitError
+from ...logstore.base import FileStatus
+from ..protocol.paths import LogFile, commit_name, parse_log_name
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: one file, or every part of a multi-part one, in order."""
+
+    version: int
+    files: tuple[FileStatus, ...]
+    uuid: str | None = None
+    format: str = "parquet"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name_of(status) for status in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A file of JSON actions to replay: one commit, or the compaction of the versions `first` to `version`."""
+
+    first: int
+    version: int
+    status: FileStatus
+
+    @property
+    def compacted(self) -> bool:
+        return self.first != self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files that make up `version`, in the order of replay.
+
+    `last_commit` is the commit file of `version` itself (absent where cleanup left the checkpoint alone), `checksum`
+    its `.crc` where one was listed.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    entries: tuple[LogEntry, ...]
+    last_commit: FileStatus | None
+    checksum: FileStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a listing of the log holds, sorted by kind."""
+
+    commits: dict[int, FileStatus] = field(default_factory=dict)
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """Complete ones, in the order of preference from worst to best."""
+    compacted: dict[int, list[LogEntry]] = field(default_factory=dict)
+    """By first version."""
+    checksums: dict[int, FileStatus] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version that the files name."""
+        newest = max(self.commits, default=-1)
+        if self.checkpoints:
+            newest = max(newest, self.checkpoints[-1].version)
+        return None if newest < 0 else newest
+
+
+def name_of(status: FileStatus) -> str:
+    """The last part of a file's path."""
+    return status.path.rpartition("/")[2]
+
+
+def parse_listing(statuses: Iterable[FileStatus]) -> Listing:
+    """Sort a listing by kind; names that the protocol doesn't know are left out."""
+    commits: dict[int, FileStatus] = {}
+    compacted: dict[int, list[LogEntry]] = {}
+    checksums: dict[int, FileStatus] = {}
+    single: list[tuple[LogFile, FileStatus]] = []
+    parts: dict[tuple[int, int], dict[int, FileStatus]] = {}
+    for status in statuses:
+        found = parse_log_name(name_of(status))
+        if found is None:
+            continue
+        if found.kind == "commit":
+            commits[found.version] = status
+        elif found.kind == "crc":
+            checksums[found.version] = status
+        elif found.kind == "compacted":
+            assert found.first is not None
+            compacted.setdefault(found.first, []).append(LogEntry(found.first, found.version, status))
+        elif found.parts is not None and found.part is not None:
+            parts.setdefault((found.version, found.parts), {})[found.part] = status
+        else:
+            single.append((found, status))
+    return Listing(commits, _complete(single, parts), compacted, checksums)
+
+
+def _complete(
+    single: Sequence[tuple[LogFile, FileStatus]], parts: dict[tuple[int, int], dict[int, FileStatus]]
+) -> tuple[Checkpoint, ...]:
+    ranked: list[tuple[tuple[int, int, str], Checkpoint]] = []
+    for (version, count), found in parts.items():
+        # A part that is missing may still be on its way: the protocol says to ignore the others.
+        if len(found) == count:
+            files = tuple(found[number] for number in range(1, count + 1))
+            ranked.append(((version, 0, ""), Checkpoint(version, files)))
+    for log_file, status in single:
+        checkpoint = Checkpoint(log_file.version, (status,), log_file.uuid, log_file.format or "parquet")
+        # At one version all hold the same state; a classic one is a single request.
+        ranked.append(((log_file.version, 1 if log_file.uuid else 2, log_file.name), checkpoint))
+    ranked.sort(key=lambda item: item[0])
+    return tuple(checkpoint for _, checkpoint in ranked)
+
+
+def choose(
+    listing: Listing,
+    table: str,
+    *,
+    version: int | None = None,
+    unusable: Collection[str] = (),
+    use_compacted: bool = True,
+) -> Segment | None:
+    """The segment of `version` (the newest by default).
+
+    `unusable` names checkpoint and compacted files that turned out to be damaged. `None` when the listing can't make
+    up the version: it doesn't reach it, or it has neither a checkpoint nor version 0 (the caller may have listed too
+    little). `MissingCommitError` names the hole in the log. `table` is for messages.
+    """
+    newest = listing.newest
+    if newest is None:
+        return None
+    target = newest if version is None else version
+    if target > newest:
+        return None
+    checkpoint = next(
+        (
+            checkpoint
+            for checkpoint in reversed(listing.checkpoints)
+            if checkpoint.version <= target and not any(name in unusable for name in checkpoint.names)
+        ),
+        None,
+    )
+    first = checkpoint.version + 1 if checkpoint else 0
+    if checkpoint is None and 0 not in listing.commits:
+        return None
+    for needed in range(first, target + 1):
+        if needed not in listing.commits:
+            raise MissingCommitError(hole_message(table, listing, needed, target))
+    entries = _entries(listing, first, target, unusable if use_compacted else None)
+    return Segment(target, checkpoint, entries, listing.commits.get(target), listing.checksums.get(target))
+
+
+def _entries(listing: Listing, first: int, target: int, unusable: Collection[str] | None) -> tuple[LogEntry, ...]:
+    entries: list[LogEntry] = []
+    at = first
+    while at <= target:
+        entry = LogEntry(at, at, listing.commits[at])
+        if unusable is not None:
+            for candidate in listing.compacted.get(at, ()):
+                if entry.version < candidate.version <= target and name_of(candidate.status) not in unusable:
+                    entry = candidate
+        entries.append(entry)
+        at = entry.version + 1
+    return tuple(entries)
+
+
+def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
+    """What is missing from a log whose commit `needed` isn't there, and what to do."""
+    last = needed
+    while last + 1 <= target and last + 1 not in listing.commits:
+        last += 1
+    missing = commit_name(needed) if last == needed else f"{commit_name(needed)} to {commit_name(last)}"
+    return (
+        f"the log of {table} has a hole: {missing} is missing, and version {target} can't be read without it. "
+        "Restore the file, or read a version that a checkpoint covers."
+    )

@@ -1,0 +1,97 @@
+"""When each version was committed, and what its commit says: history and time travel.
+
+A version's time is its in-commit timestamp where the table has these, else the modification time of its file. File
+times may go back (another writer's clock, a copied table); they are made to rise by a millisecond at least, as in
+Delta, so that each timestamp means one version.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ...errors import TimestampOutOfRangeError
+from ..log.segment import Listing
+from ..protocol.actions import CommitInfo
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit: `timestamp_ms` is when, in milliseconds; `commit_info` what the writer said, if it did."""
+
+    version: int
+    timestamp_ms: int
+    commit_info: CommitInfo | None
+
+
+def monotonic(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(version, milliseconds) ascending by version, with every time later than the one before."""
+    result: list[tuple[int, int]] = []
+    for version, time in times:
+        result.append((version, max(time, result[-1][1] + 1) if result else time))
+    return result
+
+
+def file_times(listing: Listing, first: int, last: int) -> list[tuple[int, int]]:
+    """(version, modification time in milliseconds) of the commits `first` to `last` that are listed, ascending."""
+    return [
+        (version, listing.commits[version].modification_time_ms)
+        for version in sorted(listing.commits)
+        if first <= version <= last
+    ]
+
+
+def at_or_before(times: Sequence[tuple[int, int]], timestamp_ms: int) -> tuple[int, int] | None:
+    """The last of (version, milliseconds), both rising, that isn't after the timestamp."""
+    found = None
+    for version, time in times:
+        if time > timestamp_ms:
+            break
+        found = version, time
+    return found
+
+
+def choose_version(
+    table: str, times: Sequence[tuple[int, int]], timestamp_ms: int, *, can_return_last: bool, can_return_first: bool
+) -> int:
+    """The version that was the newest at a time.
+
+    `times` are (version, milliseconds), monotonic, of all versions that can be read. A time before the first or after
+    the last is a `TimestampOutOfRangeError` that names the range, unless the flags allow the nearest version.
+    """
+    first, last = times[0], times[-1]
+    if timestamp_ms < first[1] and not can_return_first:
+        raise TimestampOutOfRangeError(
+            f"{text(timestamp_ms)} is before the first version of {table} that can be read; {_range(first, last)}"
+        )
+    if timestamp_ms > last[1] and not can_return_last:
+        raise TimestampOutOfRangeError(
+            f"{text(timestamp_ms)} is after the last version of {table}; {_range(first, last)}. "
+            "For the newest version, leave the timestamp out"
+        )
+    found = at_or_before(times, timestamp_ms)
+    return first[0] if found is None else found[0]
+
+
+def _range(first: tuple[int, int], last: tuple[int, int]) -> str:
+    return f"it has version {first[0]} of {text(first[1])} to version {last[0]} of {text(last[1])}"
+
+
+def text(timestamp_ms: int) -> str:
+    """A time in milliseconds as a person reads it, in UTC."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def with_in_commit_timestamps(
+    times: Sequence[tuple[int, int]], enabled_from: int | None, read: Callable[[int], int]
+) -> Mapping[int, int]:
+    """Times by version: files' own (made monotonic) before `enabled_from`, `read(version)` from it on."""
+    if enabled_from is None:
+        return dict(monotonic(times))
+    result = dict(monotonic([item for item in times if item[0] < enabled_from]))
+    for version, _ in times:
+        if version >= enabled_from:
+            result[version] = read(version)
+    return result

@@ -1,0 +1,335 @@
+"""A table as it was at one version: what the header says at once, its files by column when asked for."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ...errors import CorruptLogError
+from ..log.replay import NO_FILES, Header, Tail, Totals, covered, vector_id
+from ..protocol.actions import (
+    Action,
+    AddFile,
+    DomainMetadata,
+    FileKey,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from ..protocol.properties import TableProperties
+from ..protocol.schema import StructType, parse_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..log.checkpoint import CheckpointState
+    from .predicates import Predicate
+
+_log = logging.getLogger(__name__)
+
+
+class Snapshot:
+    """One version of a table. Immutable and shared between threads; what is lazy is loaded once.
+
+    `table` is the root URI, `version` the number of the version. Made by `DeltaLog.snapshot`.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        version: int,
+        header: Header,
+        tail: Tail,
+        base: "CheckpointState | None",
+        *,
+        timestamp: Callable[[], int],
+        verify: "Callable[[Snapshot], None] | None" = None,
+        totals: Totals | None = None,
+    ) -> None:
+        self.table = table
+        self.version = version
+        self._header = header
+        self._tail = tail
+        self._base = base
+        self._timestamp = timestamp
+        self._verify = verify
+        self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
+        self._lock = threading.RLock()
+        self._loaded = False
+        self._keep: pa.Array | None = None
+        self._adds: list[AddFile] = []
+        self._base_rows = 0
+        self._files: pa.Table | None = None
+        if header.protocol is None or header.metadata is None:
+            what = "protocol" if header.protocol is None else "metaData"
+            raise CorruptLogError(
+                f"version {version} of {table} has no {what} action: neither its checkpoint nor its commits hold one. "
+                "Restore the log from a copy."
+            )
+        self.protocol: Protocol = header.protocol
+        self.metadata: Metadata = header.metadata
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.table!r}, version={self.version})"
+
+    # --- the header -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The table's schema, partition columns included."""
+        return parse_schema(self.metadata.schema_string)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table's properties, typed."""
+        return TableProperties.of(self.metadata)
+
+    @property
+    def transactions(self) -> Mapping[str, SetTransaction]:
+        """The newest `txn` of each application (PROTOCOL.md, "Transaction Identifiers")."""
+        return self._header.transactions
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """The live metadata domains (PROTOCOL.md, "Domain Metadata")."""
+        return self._header.domains
+
+    @cached_property
+    def timestamp_ms(self) -> int:
+        """When the version was committed, in milliseconds: its in-commit timestamp, or its file's modification."""
+        return self._timestamp()
+
+    # --- the files ------------------------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> "pa.Table":
+        """The live files: a row each, with the columns of `add` as the protocol names them, but no stats.
+
+        Raises ChecksumMismatchError when the version's checksum disagrees.
+        """
+        from ..log.columns import FILE_SCHEMA
+
+        with self._lock:
+            if self._files is None:
+                files = self._select(FILE_SCHEMA.names)
+                if self._verify is not None:
+                    self._files = files
+                    try:
+                        self._verify(self)
+                    except BaseException:
+                        self._files = None
+                        raise
+                    self._verify = None
+                self._files = files
+            return self._files
+
+    def files_with(self, *columns: str) -> "pa.Table":
+        """`files` with more columns of `add` ("stats", "stats_parsed", ...), in the same order of rows."""
+        files = self.files
+        extra = [name for name in columns if name not in files.column_names]
+        if not extra:
+            return files
+        more = self._select(extra)
+        for name in extra:
+            files = files.append_column(more.schema.field(name), more.column(name))
+        return files
+
+    def _load(self) -> None:
+        """Find the rows of the base that the commits after it leave, and the files that these add."""
+        import pyarrow as pa
+
+        if self._loaded:
+            return
+        merged = self._tail.merged()
+        self._adds = [file for file in merged.values() if isinstance(file, AddFile)]
+        if self._base is not None:
+            vectors = self._base.adds(["path", "deletionVector"])[1]
+            self._base_rows = len(vectors)
+            rows = covered(self._base.canonical_paths(), vectors, merged)
+            if rows:
+                keep = bytearray(b"\x01") * self._base_rows
+                for row in rows:
+                    keep[row] = 0
+                self._keep = pa.array(memoryview(keep), pa.uint8()).cast(pa.bool_())
+                self._base_rows -= len(rows)
+        self._loaded = True
+
+    def _select(self, names: Sequence[str]) -> "pa.Table":
+        """These columns of the live files: those that stay of the base, then those of the commits after it."""
+        with self._lock:
+            self._load()
+            columns = [None] * len(names) if self._base is None else self._base.adds(names)
+            return self._combined(dict(zip(names, columns, strict=True)))
+
+    def _combined(self, base: "Mapping[str, pa.ChunkedArray | None]") -> "pa.Table":
+        import pyarrow as pa
+
+        from ..log.columns import ADD_TYPES, column_of
+
+        result: dict[str, pa.ChunkedArray] = {}
+        for name, column in base.items():
+            type_ = ADD_TYPES.get(name, pa.null() if column is None else column.type)
+            chunks: list[pa.Array] = []
+            if column is not None:
+                chunks.extend((column if self._keep is None else column.filter(self._keep)).chunks)
+            if self._adds:
+                chunks.append(column_of(self._adds, name, type_))
+            result[name] = pa.chunked_array(chunks, type_)
+        return pa.table(result)
+
+    def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
+        """The actions of the live files, with their stats: all, or those of a mask or of indices into `files`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from ..log.columns import adds_of
+
+        total = self.files.num_rows
+        if rows is None:
+            indices: Sequence[int] = range(total)
+        elif isinstance(rows, pa.Array | pa.ChunkedArray) and pa.types.is_boolean(rows.type):
+            indices = pc.indices_nonzero(rows).to_pylist()
+        else:
+            indices = rows.to_pylist() if isinstance(rows, pa.Array | pa.ChunkedArray) else rows
+        of_base = [index for index in indices if index < self._base_rows]
+        found: dict[int, AddFile] = {}
+        if of_base:
+            table = self.files_with("stats") if len(of_base) == total else self.files_with("stats").take(of_base)
+            if self._base is not None and self._base.has_stats_parsed():
+                from ..log.stats_text import stats_texts
+
+                parsed = self.files_with("stats_parsed").column("stats_parsed").take(of_base)
+                table = table.set_column(
+                    table.column_names.index("stats"), "stats", stats_texts(table.column("stats"), parsed)
+                )
+            found = dict(zip(of_base, adds_of(table), strict=True))
+        return [found[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
+
+    def file_key(self, row: int) -> FileKey:
+        """The path, as the log spells it, and the id of the deletion vector of a row of `files`."""
+        files = self.files
+        return files.column("path")[row].as_py(), vector_id(files.column("deletionVector")[row].as_py())
+
+    @cached_property
+    def tombstones(self) -> "pa.Table":
+        """The removed files that the log still knows, with the columns of `remove` (expired ones included)."""
+        import pyarrow as pa
+
+        from ..log.columns import REMOVE_SCHEMA, table_of
+        from ..protocol.paths import canonical_column
+
+        merged = self._tail.merged()
+        own = table_of([file for file in merged.values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
+        if self._base is None:
+            return own
+        base = self._base.removes()
+        paths = canonical_column(base.column("path"), self.table)
+        rows = set(covered(paths, base.column("deletionVector"), merged))
+        if rows:
+            base = base.take([row for row in range(base.num_rows) if row not in rows])
+        return pa.concat_tables([base, own])
+
+    # --- counts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def num_files(self) -> int:
+        """How many live files there are."""
+        return self._exact().num_files
+
+    @property
+    def size_in_bytes(self) -> int:
+        """How many bytes they have."""
+        return self._exact().size_in_bytes
+
+    def _exact(self) -> Totals:
+        totals = self.totals()
+        if totals is None:
+            with self._lock:
+                self._load()
+            totals = self._counted()
+        return totals
+
+    def totals(self) -> Totals | None:
+        """Count and bytes of the live files, where knowing them costs no request; else `None`."""
+        with self._lock:
+            if self._known_totals is None:
+                if self._base is not None and not self._loaded and not self._base.at_hand():
+                    return None
+                return self._counted()
+            return self._known_totals
+
+    def _counted(self) -> Totals:
+        with self._lock:
+            if self._known_totals is None:
+                self._load()
+                totals = NO_FILES
+                if self._base is not None:
+                    from ..log.columns import totals_of
+
+                    sizes, vectors = self._base.adds(["size", "deletionVector"])
+                    if self._keep is not None:
+                        sizes, vectors = sizes.filter(self._keep), vectors.filter(self._keep)
+                    totals = totals_of(sizes, vectors)
+                self._known_totals = totals.changed((1, file.size, file.deletion_vector) for file in self._adds)
+            return self._known_totals
+
+    # --- pruning --------------------------------------------------------------------------------------------------
+
+    def prune(self, predicate: "Predicate") -> "pa.Table":
+        """The rows of `files` that may hold a row of `predicate`: by partition values, then by stats."""
+        return self.files.filter(self.prune_mask(predicate))
+
+    def prune_mask(self, predicate: "Predicate") -> "pa.BooleanArray":
+        """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from .predicates import columns, split
+        from .pruning import may_match
+
+        files = self.files
+        of_partition, of_data = split(predicate, self.partition_columns)
+        mask = may_match(files, of_partition, self.schema, self.partition_columns, use_stats=False)
+        if of_data is None or not columns(of_data):
+            return mask
+        rows = pc.indices_nonzero(mask)
+        if len(rows) == 0:
+            return mask
+        chosen = self.files_with("stats", "stats_parsed").take(rows)
+        hits = may_match(chosen, predicate, self.schema, self.partition_columns)
+        flags = bytearray(files.num_rows)
+        for row in rows.filter(hits).to_pylist():
+            flags[row] = 1
+        return pa.array(memoryview(flags), pa.uint8()).cast(pa.bool_())
+
+    # --- the next version -----------------------------------------------------------------------------------------
+
+    @property
+    def tail_actions(self) -> int:
+        """How many file actions lie over the base: what a newer checkpoint would save."""
+        return self._tail.num_actions
+
+    def after(
+        self,
+        version: int,
+        commits: Sequence[Sequence[Action]],
+        *,
+        timestamp: Callable[[], int],
+        verify: "Callable[[Snapshot], None] | None" = None,
+    ) -> "Snapshot":
+        """The snapshot of `version`, whose commits since this one hold `commits`; costs no request."""
+        header, tail, totals = self._header, self._tail, self._known_totals
+        for actions in commits:
+            if totals is not None:
+                totals = tail.changes(totals, actions, complete=self._base is None)
+            header, tail = header.after(actions), tail.extend(actions)
+        return Snapshot(
+            self.table, version, header, tail, self._base, timestamp=timestamp, verify=verify, totals=totals
+        )
