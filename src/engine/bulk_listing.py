@@ -4,14 +4,14 @@ Built one by one over Py4J a file costs about 3 ms, so about 10 us. Every file i
 own row of values: its partition values, whatever the layout on disk, and constants such as its number.
 """
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..core.protocol import paths, schema as schemas
+from ..core.protocol import paths
+from ..core.protocol import schema as schemas
 from ..core.protocol.partition_values import column_of, typed
 from ..errors import CorruptLogError
 from .gateway import Gateway, JavaObject
@@ -160,14 +160,3 @@ class Listing:
             return pa.array([], pa.bool_())
         found = self._gateway.rows_matching(filters, self._java_schema, self._rows, len(firsts))
         return pc.is_in(numbers, value_set=found)
-
-
-def number_of_partitions(files: pa.Table, columns: Sequence[str]) -> int:
-    """How many distinct tuples of partition values the files have."""
-    if not columns or not files.num_rows:
-        return min(files.num_rows, 1)
-    values = pa.table(
-        [column_of(files.column("partitionValues"), name) for name in columns],
-        names=[str(i) for i in range(len(columns))],
-    )
-    return int(values.group_by(values.column_names).aggregate([]).num_rows)

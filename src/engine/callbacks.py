@@ -20,7 +20,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from .gateway import Gateway, JavaObject
 
@@ -105,7 +105,7 @@ class Connections:
     """The connections over which one JVM has called us, and the closing of those that idle."""
 
     _lock = threading.Lock()
-    _by_gateway: "dict[int, tuple[Any, Connections]]" = {}
+    _by_gateway: ClassVar[dict[int, tuple[Any, "Connections"]]] = {}
 
     def __init__(self, gateway: Gateway, *, spare: int = 6, idle_seconds: float = 0.25) -> None:
         self._gateway = gateway

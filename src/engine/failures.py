@@ -82,7 +82,7 @@ def install() -> None:
             found = translate(str(error.toString()))
             return original(error, *args, **kwargs) if found is None else found
 
-        captured.convert_exception = convert_exception
+        captured.convert_exception = convert_exception  # type: ignore[assignment]
 
 
 def uninstall() -> None:
@@ -93,5 +93,5 @@ def uninstall() -> None:
     with _lock:
         _installed = max(_installed - 1, 0)
         if _installed == 0 and _original is not None:
-            captured.convert_exception = _original  # type: ignore[assignment]
+            captured.convert_exception = _original
             _original = None

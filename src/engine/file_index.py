@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..core.protocol import paths, schema as schemas
+from ..core.protocol import paths
+from ..core.protocol import schema as schemas
 from ..core.table import pruning
 from ..errors import SchemaChangedError
 from . import failures
@@ -65,7 +66,7 @@ class Newest:
 
     _REMEMBERED: ClassVar[int] = 64  # executions at a time
     _lock: ClassVar[threading.Lock] = threading.Lock()
-    _seen: "ClassVar[OrderedDict[tuple[str, str], Snapshot]]" = OrderedDict()
+    _seen: ClassVar[OrderedDict[tuple[str, str], "Snapshot"]] = OrderedDict()
 
     def __init__(self, log: "DeltaLog", analysed: "Snapshot", application: str) -> None:
         self._log = log

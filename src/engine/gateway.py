@@ -8,7 +8,7 @@ functions composed from its own method handles.
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import UnsupportedEnvironmentError
 
@@ -44,7 +44,7 @@ class Gateway:
     """What the engine asks of one JVM. Shared by all sessions and threads; holds no lock across a call."""
 
     _lock = threading.Lock()
-    _by_gateway: "dict[int, tuple[Any, Gateway]]" = {}
+    _by_gateway: ClassVar[dict[int, tuple[Any, "Gateway"]]] = {}
 
     def __init__(self, py4j: Any) -> None:
         self.py4j = py4j
@@ -63,7 +63,7 @@ class Gateway:
         from pyspark.java_gateway import ensure_callback_server_started
 
         check_version(spark.version)
-        ensure_callback_server_started(py4j)
+        ensure_callback_server_started(py4j)  # type: ignore[no-untyped-call]
         made = cls(py4j)
         with cls._lock:
             return cls._by_gateway.setdefault(id(py4j), (py4j, made))[1]
@@ -168,7 +168,7 @@ class Gateway:
     def rows(self, spark: "SparkSession", values: "pa.Table", schema: "StructType") -> JavaObject:
         """An `InternalRow[]` of the rows, typed by Spark itself; no Spark job for what fits a local relation."""
         frame = spark.createDataFrame(values, schema)
-        return frame._jdf.queryExecution().executedPlan().executeCollect()  # type: ignore[operator]
+        return frame._jdf.queryExecution().executedPlan().executeCollect()
 
     # --- functions of an index, run by the JVM with no call back --------------------------------------------------
 
