@@ -1,97 +1,81 @@
-"""What Spark reports of a failure, as the error that tablelog means by it.
+"""What went wrong in Spark, said in tablelog's errors."""
 
-An error that `FileIndex` raised comes out of Spark as a Java exception with its text; a data file that is gone comes
-out of a task as a failed job. `translate` tells both by the Java exception alone. `install` makes PySpark use it where
-it turns Java exceptions into Python's; exceptions that have nothing to do with a Delta table pass through untouched.
-"""
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import unquote
+from ..core.protocol.schema import StructType, all_fields, char_varchar, dotted
+from ..errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 
-from ..core.protocol.paths import canonical
-from ..errors import MissingDataFileError
-from .callbacks import raised_for
-
-_MISSING = "FAILED_READ_FILE.FILE_NOT_EXIST"
-_FILE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? File does not")
-_REMEMBERED = 256
-
-_lock = threading.Lock()
-_tables: OrderedDict[str, int] = OrderedDict()  # canonical root -> version that was planned last
+_MARK = "tablelog:constraint:"
 
 
-def remember(table: str, version: int) -> None:
-    """Note that a scan of this version of a table was planned."""
-    with _lock:
-        _tables[table] = version
-        _tables.move_to_end(table)
-        while len(_tables) > _REMEMBERED:
-            _tables.popitem(last=False)
+def marked(message: str) -> str:
+    """`message` so spelt that `raise_error` of it in a plan comes back as `ConstraintViolationError(message)`."""
+    return _MARK + json.dumps(message)
 
 
-def _owner(file: str) -> tuple[str, int] | None:
-    """(table, version) of the table that a file lies in, the innermost where tables lie in each other."""
-    name = canonical(file)
-    with _lock:
-        tables = list(_tables.items())
-    inside = [(table, version) for table, version in tables if name.startswith(canonical(table).rstrip("/") + "/")]
-    return max(inside, key=lambda found: len(found[0]), default=None)
+@contextmanager
+def translated(table: str, schema: StructType | None = None) -> Iterator[None]:
+    """Errors of Spark inside come out as `translate` says, others as they are. `schema` is the table's."""
+    try:
+        yield
+    except TablelogError:
+        raise
+    except Exception as error:
+        known = translate(error, table, schema)
+        if known is None:
+            raise
+        raise known from error
 
 
-def translate(text: str) -> BaseException | None:
-    """The error behind the text of a Java exception; `None` where it isn't about a Delta table."""
-    found = raised_for(text)
-    if found is not None:
-        return found
-    match = _FILE.search(text) if _MISSING in text else None
-    if match is None:
-        return None
-    owner = _owner(match[1])
-    if owner is None:
-        return None
-    table, version = owner
-    return MissingDataFileError(
-        f"the file {unquote(match[1])}, which version {version} of {table} lists, is gone from storage. Restore it, or "
-        "take it out of the table; it may have been removed by VACUUM with too short a retention, or by hand."
-    )
+def translate(error: BaseException, table: str, schema: StructType | None = None) -> TablelogError | None:
+    """The typed error for a row that a table can't hold, or for a frame that doesn't fit it; `None` for any other."""
+    from pyspark.errors import PySparkException
+
+    for one in _causes(error):
+        if not isinstance(one, PySparkException):
+            continue
+        condition = one.getCondition() or ""
+        parameters = one.getMessageParameters() or {}
+        text = str(one)
+        if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
+            start = text.index(_MARK) + len(_MARK)
+            message, _ = json.JSONDecoder().raw_decode(text, start)
+            return ConstraintViolationError(f"{table}: {message}")
+        if condition == "NOT_NULL_ASSERT_VIOLATION":
+            column = ".".join(parameters.get("walkedTypePath", "").split())
+            return ConstraintViolationError(
+                f"{table}: the column {column} is NOT NULL, and the data has a null there; nothing was written"
+            )
+        if condition in ("EXCEED_LIMIT_LENGTH", "EXCEEDS_LIMIT_LENGTH"):
+            limit = parameters.get("limit", "")
+            columns = ", ".join(_limited(schema, limit)) or "a char or varchar column"
+            return ConstraintViolationError(
+                f"{table}: a value is longer than the {limit} characters that {columns} can hold; nothing was written"
+            )
+        if condition == "CAST_OVERFLOW_IN_TABLE_INSERT":
+            return SchemaMismatchError(
+                f"{table}: a value of the column {parameters.get('columnName', '?')} is out of the range of the "
+                f"column's type, {parameters.get('targetType', '?')} (the data has "
+                f"{parameters.get('sourceType', '?')}); nothing was written"
+            )
+        if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):
+            return SchemaMismatchError(f"{table}: {text}")
+    return None
 
 
-# --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
-
-_installed = 0
-_original: Callable[..., Any] | None = None
-
-
-def install() -> None:
-    """Have PySpark raise tablelog's errors. Counted: `uninstall` as often undoes it."""
-    global _installed, _original  # noqa: PLW0603
-    from pyspark.errors.exceptions import captured
-
-    with _lock:
-        _installed += 1
-        if _installed > 1:
-            return
-        original: Callable[..., Any] = captured.convert_exception
-        _original = original
-
-        def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            found = translate(str(error.toString()))
-            return original(error, *args, **kwargs) if found is None else found
-
-        captured.convert_exception = convert_exception  # type: ignore[assignment]
+def _causes(error: BaseException) -> Iterable[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
 
 
-def uninstall() -> None:
-    """Undo one `install`."""
-    global _installed, _original  # noqa: PLW0603
-    from pyspark.errors.exceptions import captured
-
-    with _lock:
-        _installed = max(_installed - 1, 0)
-        if _installed == 0 and _original is not None:
-            captured.convert_exception = _original
-            _original = None
+def _limited(schema: StructType | None, limit: str) -> Iterator[str]:
+    for name, field in all_fields(schema) if schema is not None else ():
+        declared = char_varchar(field)
+        if declared is not None and str(declared[1]) == limit:
+            yield f"{dotted(name)} ({declared[0]}({declared[1]}))"

@@ -20,7 +20,7 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.table import pruning
 from ..errors import SchemaChangedError
-from . import failures
+from . import read_errors
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
 from .gateway import Gateway, JavaObject
@@ -194,7 +194,7 @@ class FileIndex:
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
         listing = self.listing(snapshot)
-        failures.remember(snapshot.table, snapshot.version)
+        read_errors.remember(snapshot.table, snapshot.version)
         total = len(listing)
         kept: pa.Array | None = None
         if total and not partition_filters.isEmpty():
