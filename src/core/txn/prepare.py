@@ -1,0 +1,246 @@
+"""What must hold of a commit before it is tried, whoever else writes (PROTOCOL.md, "Actions")."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ...errors import AppendOnlyTableError, InvalidArgumentError
+from ..protocol import features, properties, schema
+from ..protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    Sidecar,
+)
+from .operation import Operation
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the transaction starts from. `metadata` and `protocol` are `None` where there is no table yet."""
+
+    table: str
+    metadata: Metadata | None
+    protocol: Protocol | None
+    conf: Mapping[str, str]
+
+    @property
+    def new(self) -> bool:
+        return self.metadata is None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The actions in the order in which they are written (no `commitInfo`), and what will be in force with them."""
+
+    actions: tuple[Action, ...]
+    metadata: Metadata
+    protocol: Protocol
+
+
+def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str]) -> Metadata:
+    """What a caller asks for, with the properties that change in their proper case and checked.
+
+    A new table (`old` is `None`) gets the session's default properties under its own. What an existing table has
+    already, another writer may have put there: it is left alone.
+    """
+    configuration = metadata.configuration
+    if old is not None and configuration == old.configuration:
+        return metadata
+    kept = {} if old is None else {k: v for k, v in configuration.items() if old.configuration.get(k) == v}
+    changed = {key: value for key, value in configuration.items() if key not in kept}
+    arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
+    changed = properties.validate(changed, allow_arbitrary=arbitrary)
+    defaults = properties.defaults_from(conf) if old is None else {}
+    return replace(metadata, configuration={**defaults, **kept, **changed})
+
+
+def prepare(
+    base: Base,
+    actions: Iterable[Action],
+    operation: Operation,
+    *,
+    metadata: Metadata | None,
+    protocol: Protocol | None,
+) -> Prepared:
+    """Check the actions and bring them into one commit.
+
+    `metadata` and `protocol` are those that were set on the transaction; they may stand among the actions instead,
+    but not twice. A new table gets the session's default properties and, unless one is given, the protocol that its
+    metadata needs. Raises InvalidArgumentError, SchemaMismatchError, AppendOnlyTableError or UnsupportedFeatureError;
+    nothing has been written then.
+    """
+    metadatas = [] if metadata is None else [metadata]
+    protocols = [] if protocol is None else [protocol]
+    others = _sort(base, actions, metadatas, protocols)
+    new_metadata, new_protocol = metadatas[0] if metadatas else None, protocols[0] if protocols else None
+
+    if base.new and new_metadata is None:
+        raise InvalidArgumentError(f"the first commit to {base.table} needs the table's metadata (set_metadata)")
+    if new_metadata is not None:
+        new_metadata = requested(new_metadata, base.metadata, base.conf)
+        if new_protocol is None:
+            new_protocol = implied_protocol(base, new_metadata)
+        stored = properties.without_protocol_properties(new_metadata.configuration)
+        if len(stored) != len(new_metadata.configuration):
+            new_metadata = replace(new_metadata, configuration=stored)
+        if new_metadata != base.metadata:
+            _check_metadata(base, new_metadata, operation)
+    if base.protocol is not None:
+        if new_protocol is not None:
+            _check_not_lowered(base.table, base.protocol, new_protocol)
+        features.check_writable(base.protocol, base.metadata, base.table)
+    in_force, rules = new_metadata or base.metadata, new_protocol or base.protocol
+    assert in_force is not None
+    assert rules is not None
+    if new_metadata is not None or new_protocol is not None:
+        features.check_writable(rules, in_force, base.table)
+    _check_files(base, others, in_force)
+
+    head: list[Action] = []
+    if new_protocol is not None:
+        head.append(new_protocol)
+    if new_metadata is not None:
+        head.append(new_metadata)
+    return Prepared((*head, *others), in_force, rules)
+
+
+def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], protocols: list[Protocol]) -> list[Action]:
+    """The actions but metaData and protocol, which go into the lists; each kind is checked to stand but once."""
+    others: list[Action] = []
+    txns: dict[str, SetTransaction] = {}
+    domains: set[str] = set()
+    for action in actions:
+        if isinstance(action, Metadata):
+            metadatas.append(action)
+            continue
+        if isinstance(action, Protocol):
+            protocols.append(action)
+            continue
+        if isinstance(action, SetTransaction):
+            known = txns.setdefault(action.app_id, action)
+            if known is not action:
+                if known.version != action.version:
+                    raise InvalidArgumentError(
+                        f"one commit to {base.table} can't set the transaction identifier of {action.app_id!r} to "
+                        f"both {known.version} and {action.version}"
+                    )
+                continue
+        elif isinstance(action, DomainMetadata):
+            if action.domain in domains:
+                raise InvalidArgumentError(
+                    f"one commit to {base.table} can't set the metadata domain {action.domain!r} twice"
+                )
+            domains.add(action.domain)
+        elif isinstance(action, CommitInfo | CheckpointMetadata | Sidecar):
+            raise InvalidArgumentError(
+                f"{type(action).__name__} is no action for a caller to commit: commitInfo is made from the Operation, "
+                "checkpoints by the log"
+            )
+        others.append(action)
+    for kind, found in (("metaData", metadatas), ("protocol", protocols)):
+        if len(found) > 1:
+            raise InvalidArgumentError(f"one commit to {base.table} can't change {kind} twice")
+    return others
+
+
+def check_shape(metadata: Metadata, table: str) -> None:
+    """Whether schema, partition columns and format can be those of a table at all.
+
+    Raises SchemaMismatchError or InvalidArgumentError that names the column.
+    """
+    if metadata.format.provider.lower() != "parquet":
+        raise InvalidArgumentError(f"the data of {table} can't be of the format {metadata.format.provider!r}")
+    columns = schema.parse_schema(metadata.schema_string)
+    schema.check_no_duplicates(columns)
+    schema.check_partition_columns(columns, metadata.partition_columns)
+    if properties.TableProperties.of(metadata).column_mapping_mode == "none":
+        schema.check_parquet_names(columns)
+
+
+def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> None:
+    check_shape(metadata, base.table)
+    old = base.metadata
+    if old is None or operation.replaces_table:
+        return
+    if old.partition_columns != metadata.partition_columns:
+        raise InvalidArgumentError(
+            f"{operation.name} can't change the partition columns of {base.table} from "
+            f"{list(old.partition_columns)} to {list(metadata.partition_columns)}: overwrite the table with "
+            "overwriteSchema instead"
+        )
+    if old.id != metadata.id:
+        raise InvalidArgumentError(f"{operation.name} can't change the id of {base.table}: start from its metadata")
+
+
+def implied_protocol(base: Base, metadata: Metadata) -> Protocol | None:
+    """The protocol that the metadata of a new table, or its change, calls for; `None`: that of the table serves.
+
+    `metadata` still has the keys by which a user asks for versions and features.
+    """
+    if base.protocol is None:
+        return features.protocol_for_new_table(metadata, base.conf)
+    asked = features.requested(metadata.configuration)
+    if "delta.minWriterVersion" in metadata.configuration or "delta.minReaderVersion" in metadata.configuration:
+        versions = {
+            "delta.minReaderVersion": str(base.protocol.min_reader_version),
+            "delta.minWriterVersion": str(base.protocol.min_writer_version),
+            **metadata.configuration,
+        }
+        asked |= features.implied(
+            properties.get(versions, "minReaderVersion"), properties.get(versions, "minWriterVersion")
+        )
+    asked -= features.supported(base.protocol)
+    raised = features.protocol_of(features.supported(base.protocol) | asked) if asked else None
+    return features.required_upgrade(raised or base.protocol, metadata, base.table) or raised
+
+
+def _check_not_lowered(table: str, old: Protocol, new: Protocol) -> None:
+    if missing := features.supported(old) - features.supported(new):
+        raise InvalidArgumentError(
+            f"the protocol of {table} can't be lowered: {', '.join(sorted(missing))} would no longer be supported"
+        )
+
+
+def _check_files(base: Base, actions: list[Action], metadata: Metadata) -> None:
+    added: dict[str, str | None] = {}
+    removed: dict[str, str | None] = {}
+    columns = set(metadata.partition_columns)
+    for action in actions:
+        if isinstance(action, AddFile):
+            if action.partition_values.keys() != columns:
+                raise InvalidArgumentError(
+                    f"the file {action.path} has values for the partition columns "
+                    f"{sorted(action.partition_values)}, and {base.table} is partitioned by {sorted(columns)}"
+                )
+            _once("added", action, added, base)
+        elif isinstance(action, RemoveFile):
+            if action.data_change and base.metadata is not None and _append_only(base.metadata):
+                raise AppendOnlyTableError(
+                    f"{base.table} has delta.appendOnly=true: its data can only be added to, not changed or removed. "
+                    "Unset the property first, if that is meant"
+                )
+            _once("removed", action, removed, base)
+        elif isinstance(action, AddCDCFile) and action.partition_values.keys() != columns:
+            raise InvalidArgumentError(f"the change file {action.path} doesn't have the partition columns {columns}")
+    if removed:
+        for path, vector in added.items():
+            if path in removed and removed[path] == vector:
+                raise InvalidArgumentError(f"one commit to {base.table} can't both add and remove the file {path}")
+
+
+def _once(what: str, action: AddFile | RemoveFile, seen: dict[str, str | None], base: Base) -> None:
+    path, vector = action.key
+    if path in seen:
+        raise InvalidArgumentError(f"the file {path} is {what} twice in one commit to {base.table}")
+    seen[path] = vector
+
+
+def _append_only(metadata: Metadata) -> bool:
+    return metadata.configuration.get("delta.appendOnly", "false").strip().lower() == "true"

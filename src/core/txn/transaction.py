@@ -1,0 +1,397 @@
+"""The optimistic transaction: read, stage, then prepare -> attempt -> check and retry -> after the commit."""
+
+import logging
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ... import __version__
+from ...errors import (
+    CommitInterrupted,
+    CommitStateUnknownError,
+    ConcurrentWriteException,
+    CorruptLogError,
+    InvalidArgumentError,
+    MissingCommitError,
+    TableNotFoundError,
+    UnsupportedEnvironmentError,
+)
+from ..protocol import codec, features, paths, properties
+from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol
+from . import conflict
+from .after import after_commit
+from .commit import Lost, Outcome, Patience, Unknown, Won, attempt, look
+from .conflict import IsolationLevel, ReadSet, Staged, Winner
+from .operation import Operation
+from .prepare import Base, check_shape, implied_protocol, prepare, requested
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..deltalog import DeltaLog
+    from ..table.predicates import Predicate
+    from ..table.snapshot import Snapshot
+
+logger = logging.getLogger(__name__)
+
+ENGINE_INFO = f"tablelog/{__version__}"
+MAX_ATTEMPTS = ("spark.databricks.delta.maxCommitAttempts", 10_000_000)
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+# Log cleanup never removes what is this young, so a version that is absent after it was listed is free.
+_LISTING_IS_FRESH_S = 60.0
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that was made. `actions` are those at `version`, without `commit_info`."""
+
+    version: int
+    actions: tuple[Action, ...]
+    commit_info: CommitInfo
+    attempts: int
+    milliseconds: int
+
+
+class Transaction:
+    """One optimistic transaction on a table; `snapshot` is what it reads, `None` where there is no table yet.
+
+    It is for one thread, and for one commit. What it reads is recorded, so that the commit can tell whether a
+    concurrent one matters: see `conflict`.
+    """
+
+    def __init__(
+        self,
+        log: "DeltaLog",
+        snapshot: "Snapshot | None",
+        *,
+        rng: random.Random | None = None,
+        new_token: Callable[[], str] = lambda: str(uuid.uuid4()),
+        patience: Patience | None = None,
+    ) -> None:
+        self.snapshot = snapshot
+        self._log = log
+        self._rng = rng or random.Random()
+        self._new_token = new_token
+        self._patience = patience
+        self._began = log.clock.monotonic()
+        self._metadata: Metadata | None = None
+        self._protocol: Protocol | None = None
+        self._predicates: list[Predicate] = []
+        self._files: list[pa.Table] = []
+        self._paths: set[str] = set()
+        self._whole_table = False
+        self._app_ids: set[str] = set()
+        self._used = False
+        # (version, bytes, token) from the moment when a write of it may be under way; whether it is known to be ours.
+        self._writing: tuple[int, bytes, str] | None = None
+        self._won = False
+
+    # --- what it sees ---------------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> str:
+        """The canonical root URI of the table."""
+        return self._log.table
+
+    @property
+    def read_version(self) -> int:
+        """The version that it reads; -1 where there is no table yet."""
+        return -1 if self.snapshot is None else self.snapshot.version
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata that will be in force after the commit; TableNotFoundError for a new table with none set."""
+        if self._metadata is not None:
+            return self._metadata
+        return self._read().metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol that will be in force after the commit, as far as it is known before it."""
+        if self._protocol is not None:
+            return self._protocol
+        base = self._base()
+        known = None if self._metadata is None else implied_protocol(base, self._metadata)
+        return known or base.protocol or self._read().protocol
+
+    def _base(self) -> Base:
+        if self.snapshot is None:
+            return Base(self.table, None, None, self._log.conf)
+        return Base(self.table, self.snapshot.metadata, self.snapshot.protocol, self._log.conf)
+
+    def _read(self) -> "Snapshot":
+        if self.snapshot is None:
+            raise TableNotFoundError(f"there is no Delta table at {self.table}")
+        return self.snapshot
+
+    # --- what it reads --------------------------------------------------------------------------------------------
+
+    def read_files(self, predicate: "Predicate | None" = None) -> "pa.Table":
+        """The files that may hold a row of `predicate` (`None`: all of the table), recorded as read.
+
+        The rows are those of `Snapshot.files`.
+        """
+        snapshot = self._read()
+        if predicate is None:
+            self.read_whole_table()
+            return snapshot.files
+        files = snapshot.prune(predicate)
+        self._predicates.append(predicate)
+        self._files.append(files)
+        return files
+
+    def read_predicate(self, predicate: "Predicate") -> None:
+        """Record that files were chosen by `predicate` elsewhere; say which with `read_keys` or `read_table`."""
+        self._predicates.append(predicate)
+
+    def read_whole_table(self) -> None:
+        """Record the whole table as read: any file that another commit adds or removes then matters."""
+        self._whole_table = True
+
+    def read_keys(self, keys: Iterable[FileKey]) -> None:
+        """Record single files as read."""
+        self._paths.update(path for path, _ in keys)
+
+    def read_table(self, files: "pa.Table") -> None:
+        """Record the files in a table with the column `path` (rows of `Snapshot.files`) as read."""
+        self._files.append(files)
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The version that the application has set last, recorded as read (PROTOCOL.md, "Transaction Identifiers")."""
+        self._app_ids.add(app_id)
+        found = None if self.snapshot is None else self.snapshot.transactions.get(app_id)
+        return None if found is None else found.version
+
+    # --- what it stages -------------------------------------------------------------------------------------------
+
+    def set_metadata(self, metadata: Metadata) -> None:
+        """Stage the table's metadata; of a new table, the session's default properties are put under its own.
+
+        Raises SchemaMismatchError or InvalidArgumentError. Changes that the operation must allow are checked at the
+        commit.
+        """
+        metadata = requested(metadata, None if self.snapshot is None else self.snapshot.metadata, self._log.conf)
+        check_shape(metadata, self.table)
+        self._metadata = metadata
+
+    def set_protocol(self, protocol: Protocol) -> None:
+        """Stage the table's protocol."""
+        self._protocol = protocol
+
+    # --- the commit -----------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        actions: Iterable[Action],
+        operation: Operation,
+        *,
+        user_metadata: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        engine_info: str = ENGINE_INFO,
+    ) -> Committed:
+        """Commit `actions` at the next free version, rebased onto what others committed since.
+
+        Returns once the commit is in the log. Raises a `DeltaConcurrentModificationException` (nothing was committed:
+        run the operation again), the errors of `prepare` or of the store (nothing was committed), or
+        CommitStateUnknownError. A KeyboardInterrupt before anything was written comes through as it is, a later one
+        as CommitInterrupted, which says what became of the commit.
+        """
+        if self._used:
+            raise InvalidArgumentError(f"this transaction on {self.table} was committed before: begin another one")
+        self._used = True
+        try:
+            return self._commit(actions, operation, user_metadata, tags, engine_info)
+        except KeyboardInterrupt as interrupt:
+            raise self._interrupted() or interrupt from None
+
+    def _commit(
+        self,
+        actions: Iterable[Action],
+        operation: Operation,
+        user_metadata: str | None,
+        tags: Mapping[str, str] | None,
+        engine_info: str,
+    ) -> Committed:
+        log = self._log
+        began = log.clock.monotonic()
+        if log.store.partial_writes_visible:
+            raise UnsupportedEnvironmentError(
+                f"{type(log.store).__name__} may show a part of a file: a commit through it could tear the log of "
+                f"{self.table}. Choose another LogStore"
+            )
+        staged, reads, level = self._prepare(actions, operation)
+        info = CommitInfo(
+            timestamp=log.clock.now_ms(),
+            operation=operation.name,
+            operation_parameters=codec.operation_parameters(operation.parameters),
+            read_version=self.read_version if self.read_version >= 0 else None,
+            isolation_level=level.value,
+            is_blind_append=staged.blind_append,
+            operation_metrics={name: str(value) for name, value in operation.metrics.items()} or None,
+            user_metadata=user_metadata if user_metadata is not None else log.conf.get(_USER_METADATA),
+            tags=tags,
+            engine_info=engine_info,
+            txn_id=self._new_token(),
+        )
+        version, staged, winners, attempts = self._win(staged, info, reads, level)
+        milliseconds = round((log.clock.monotonic() - began) * 1000)
+        self._after(version, staged, info, winners)
+        return Committed(version, staged.actions, info, attempts, milliseconds)
+
+    def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
+        base = self._base()
+        prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
+        if base.metadata is not None and base.metadata.partition_columns != prepared.metadata.partition_columns:
+            # Every file of the old layout has to go, those of concurrent commits as well.
+            self._whole_table = True
+        reads = ReadSet(
+            tuple(self._predicates),
+            tuple(self._files),
+            frozenset(self._paths),
+            self._whole_table,
+            frozenset(self._app_ids),
+        )
+        staged = Staged(
+            table=self.table,
+            actions=prepared.actions,
+            metadata=prepared.metadata,
+            protocol=prepared.protocol,
+            read_metadata=base.metadata,
+            read_version=self.read_version,
+            blind_append=not reads.depends_on_files and conflict.only_adds(prepared.actions),
+        )
+        level = isolation_level(prepared.metadata)
+        return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
+
+    def _win(
+        self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel
+    ) -> tuple[int, Staged, list[Winner], int]:
+        """The loop: (version won, what was committed, the winners before it, number of attempts)."""
+        log, clock = self._log, self._log.clock
+        assert info.txn_id is not None
+        token = info.txn_id
+        most = int(log.conf.get(*MAX_ATTEMPTS)) + 1
+        version = staged.read_version + 1
+        winners: list[Winner] = []
+        data = b""
+        if clock.monotonic() - self._began > _LISTING_IS_FRESH_S:
+            staged = self._rebase(staged, reads, level, winners, self._newer(version, None))
+            version += len(winners)
+        for number in range(1, most + 1):
+            started = clock.monotonic()
+            if not data:
+                data = codec.serialise((info, *staged.actions))
+            outcome = self._attempt(version, data, token)
+            if logger.isEnabledFor(logging.INFO):
+                logger.info(
+                    "%s: version %d, attempt %d: %s, %d ms",
+                    self.table, version, number, type(outcome).__name__.lower(),
+                    round((clock.monotonic() - started) * 1000),
+                )  # fmt: skip
+            if isinstance(outcome, Won):
+                self._won = True
+                return version, staged, winners, number
+            if isinstance(outcome, Unknown):
+                raise CommitStateUnknownError(self.table, version, token, outcome.reason) from outcome.cause
+            self._writing = None
+            if number == most:
+                break
+            self._pause(number)
+            before, seen = staged, len(winners)
+            staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
+            version += len(winners) - seen
+            if staged.actions is not before.actions:
+                data = b""
+        raise ConcurrentWriteException(
+            f"nothing was committed to {self.table}: other writers took {most} versions in a row, and "
+            f"{MAX_ATTEMPTS[0]} allows no more attempts. Run the operation again"
+        )
+
+    def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
+        self._writing = version, data, token
+        try:
+            return attempt(
+                self._log.store,
+                self._commit_path(version),
+                data,
+                token,
+                clock=self._log.clock,
+                rng=self._rng,
+                patience=self._patience,
+            )
+        except Exception:
+            self._writing = None
+            raise
+
+    def _rebase(
+        self,
+        staged: Staged,
+        reads: ReadSet,
+        level: IsolationLevel,
+        winners: list[Winner],
+        newer: Iterator[Winner],
+    ) -> Staged:
+        for winner in newer:
+            staged = conflict.check(reads, staged, winner, level)
+            winners.append(winner)
+            if winner.protocol is not None:
+                features.check_readable(staged.protocol, staged.metadata, self.table)
+                features.check_writable(staged.protocol, staged.metadata, self.table)
+        return staged
+
+    def _newer(self, version: int, first: bytes | None) -> Iterator[Winner]:
+        """The commits from `version` on, in order.
+
+        One list, and one read for each; `first` is what stands at `version` where that is known already.
+        """
+        store = self._log.store
+        expected = version
+        found = {expected} if first is not None else set()
+        for status in store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}"):
+            file = paths.parse_log_name(status.path.rpartition("/")[2])
+            if file is not None and file.kind in ("commit", "checkpoint"):
+                found.add(file.version)
+        for newer in sorted(found):
+            if newer != expected:
+                raise MissingCommitError(
+                    f"version {expected} of {self.table} is missing, and version {newer} is there: it was removed "
+                    "since this transaction began, or the log is damaged. Nothing was committed"
+                )
+            expected += 1
+            data = first if newer == version and first is not None else store.read(self._commit_path(newer))
+            try:
+                yield Winner.of(newer, codec.parse_commit(data))
+            except CorruptLogError as error:
+                raise CorruptLogError(f"version {newer} of {self.table}: {error}") from error
+
+    def _pause(self, lost: int) -> None:
+        """Wait before the next attempt: not after the first loss, then ever longer and never in step with others."""
+        if lost > 1:
+            bound = min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S * 2.0 ** min(lost, 20))
+            self._log.clock.sleep(bound * self._rng.random())
+
+    def _after(self, version: int, staged: Staged, info: CommitInfo, winners: list[Winner]) -> None:
+        after_commit(self._log, self.snapshot, version, (info, *staged.actions), winners)
+
+    def _interrupted(self) -> CommitInterrupted | None:
+        """What an interrupt in the middle of the commit has to say; `None` if nothing can have been written."""
+        if self._writing is None:
+            return None
+        version, data, token = self._writing
+        if self._won:
+            return CommitInterrupted(self.table, version, token, committed=True)
+        outcome = look(self._log.store, self._commit_path(version), data, token)
+        committed = {Won: True, Lost: False}.get(type(outcome))
+        return CommitInterrupted(self.table, version, token, committed=committed)
+
+    def _commit_path(self, version: int) -> str:
+        return f"{self._log.log_path}/{paths.commit_name(version)}"
+
+
+def isolation_level(metadata: Metadata) -> IsolationLevel:
+    """The table's `delta.isolationLevel`: Serializable unless it says WriteSerializable."""
+    return IsolationLevel(properties.TableProperties.of(metadata).isolation_level)
