@@ -1,0 +1,427 @@
+"""Statistics of data files (PROTOCOL.md, "Per-file Statistics"): read as Arrow, by column, and written.
+
+Reading is tolerant: statistics only ever help, so that a text, or a value in it, that makes no sense is null, which
+is unknown. They are read for the columns that are asked for, a million files at a time.
+
+What a bound promises is told by `FileStats`: a timestamp's is cut to milliseconds, a string's may be cut anywhere, a
+NaN is seen by none of them.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .partition_values import parse_date, parse_timestamp
+from .schema import Column, DataType, PrimitiveType, StructType, arrow_type, find, has_min_max
+from .stats_writer import ColumnStats, collect, stats_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "ColumnStats",
+    "FileStats",
+    "LeafStats",
+    "Tree",
+    "collect",
+    "leaf_types",
+    "parse_json",
+    "read",
+    "stats_json",
+    "struct_type",
+    "tree",
+]
+
+Tree: TypeAlias = dict[str, "Tree | DataType"]
+"""The leaves of a schema by name; a struct is a dict."""
+
+_CHUNK_BYTES = 256 << 20
+_NON_FINITE = r':\s*"?(NaN|[+-]?Infinity|[+-]?INF)"?\s*([,}])'
+
+
+def tree(leaves: Iterable[tuple[Column, DataType]]) -> Tree:
+    """Leaves by their full names as one tree, in their order."""
+    root: Tree = {}
+    for column, data_type in leaves:
+        node = root
+        for part in column[:-1]:
+            child = node.setdefault(part, {})
+            assert isinstance(child, dict)
+            node = child
+        node[column[-1]] = data_type
+    return root
+
+
+def _pruned(node: Tree, keep: Callable[[DataType], bool]) -> Tree:
+    found: Tree = {}
+    for name, child in node.items():
+        if isinstance(child, dict):
+            inner = _pruned(child, keep)
+            if inner:
+                found[name] = inner
+        elif keep(child):
+            found[name] = child
+    return found
+
+
+def _arrow(node: Tree, leaf: Callable[[DataType], "pa.DataType"]) -> "pa.DataType":
+    import pyarrow as pa
+
+    return pa.struct([(n, _arrow(c, leaf) if isinstance(c, dict) else leaf(c)) for n, c in node.items()])
+
+
+def _raw_type(data_type: DataType) -> "pa.DataType":
+    """What the JSON parser makes of a bound, before `_converted`."""
+    import pyarrow as pa
+
+    assert isinstance(data_type, PrimitiveType)
+    if data_type.is_integral:
+        return pa.int64()
+    if data_type.is_floating:
+        return pa.float64()
+    return arrow_type(data_type) if data_type.decimal else pa.string()
+
+
+def struct_type(columns: Tree) -> "pa.DataType":
+    """The Arrow type of parsed statistics of these columns: the checkpoint's `stats_parsed`, plus `tightBounds`."""
+    import pyarrow as pa
+
+    bounds = _pruned(columns, has_min_max)
+    fields = [("numRecords", pa.int64()), ("tightBounds", pa.bool_())]
+    if bounds:
+        fields += [("minValues", _arrow(bounds, arrow_type)), ("maxValues", _arrow(bounds, arrow_type))]
+    if columns:
+        fields.append(("nullCount", _arrow(columns, lambda _: pa.int64())))
+    return pa.struct(fields)
+
+
+def parse_json(texts: "pa.Array | pa.ChunkedArray", columns: Tree) -> "pa.ChunkedArray":
+    """The JSON texts of `add.stats` as a column of `struct_type(columns)`.
+
+    A text that is null or no JSON object gives null; a value of a wrong type is null, and a value that isn't asked
+    for isn't looked at. Row order is kept.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bounds = _pruned(columns, has_min_max)
+    raw = [("numRecords", pa.int64()), ("tightBounds", pa.bool_())]
+    if bounds:
+        raw += [("minValues", _arrow(bounds, _raw_type)), ("maxValues", _arrow(bounds, _raw_type))]
+    if columns:
+        raw.append(("nullCount", _arrow(columns, lambda _: pa.int64())))
+    raw_type, target = pa.struct(raw), struct_type(columns)
+    chunks: list[pa.Array] = []
+    pieces = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    for piece in pieces:
+        whole = piece.cast(pa.large_string())
+        for part in _by_size(whole):
+            start = pc.starts_with(part, "{")
+            looks = pc.fill_null(pc.and_(start, pc.ends_with(part, "}")), False)
+            if not pc.all(pc.or_(looks, pc.is_null(part))).as_py():
+                looks = pc.fill_null(pc.match_substring_regex(part, r"(?s)^\s*\{.*\}\s*$"), False)
+            found = _parse(pc.if_else(looks, part, pa.scalar("{}", part.type)), raw_type)
+            typed = _converted(found, {"minValues": bounds, "maxValues": bounds})
+            chunks.append(_masked(typed.cast(target), pc.invert(looks)))
+    return pa.chunked_array(chunks, target)
+
+
+def _by_size(texts: "pa.Array") -> list["pa.Array"]:
+    import pyarrow.compute as pc
+
+    if len(texts) == 0:
+        return []
+    total = pc.sum(pc.binary_length(texts)).as_py() or 0
+    rows = max(1, len(texts) * _CHUNK_BYTES // max(total, 1))
+    return [texts.slice(at, rows) for at in range(0, len(texts), rows)]
+
+
+def _masked(array: "pa.StructArray", mask: "pa.BooleanArray") -> "pa.StructArray":
+    import pyarrow as pa
+
+    fields = [array.type.field(i) for i in range(array.type.num_fields)]
+    return pa.StructArray.from_arrays(array.flatten(), fields=fields, mask=mask)
+
+
+def _parse(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
+    import pyarrow.compute as pc
+
+    found = _parse_block(texts, raw_type)
+    if found is None:
+        # Spark writes a NaN as text: unknown. Elsewhere than in numbers this loses a bound, which does no harm.
+        found = _parse_block(pc.replace_substring_regex(texts, _NON_FINITE, r":null\2"), raw_type)
+    return found if found is not None else _bisect(texts, raw_type)
+
+
+def _bisect(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
+    """One bad text fails a whole block, so the block is halved until the bad ones are alone."""
+    import pyarrow as pa
+
+    found = _parse_block(texts, raw_type)
+    if found is not None:
+        return found
+    if len(texts) <= 16:
+        return pa.array([_parse_one(text, raw_type) for text in texts.to_pylist()], raw_type)
+    half = len(texts) // 2
+    return pa.concat_arrays([_bisect(texts.slice(0, half), raw_type), _bisect(texts.slice(half), raw_type)])
+
+
+def _parse_block(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray | None":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.json as pj
+
+    if len(texts) == 0:
+        return pa.array([], raw_type)
+    if pc.any(pc.match_substring(texts, "\n")).as_py():
+        texts = pc.replace_substring(texts, "\n", " ")  # no string of JSON holds one
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    # Each text, then a line feed: the data buffer of the array is the file.
+    lines = pc.binary_join_element_wise(texts, pa.scalar("", texts.type), pa.scalar("\n", texts.type))
+    joined = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py())
+    schema = pa.schema([raw_type.field(i) for i in range(raw_type.num_fields)])
+    try:
+        table = pj.read_json(
+            pa.BufferReader(joined),
+            read_options=pj.ReadOptions(block_size=max(4 << 20, longest + 2)),
+            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(texts):
+        return None
+    arrays = [table[name].combine_chunks() for name in schema.names]
+    return pa.StructArray.from_arrays(arrays, fields=list(schema))
+
+
+def _parse_one(text: str, raw_type: "pa.DataType") -> Any:
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return _fit(value, raw_type)
+
+
+def _fit(value: Any, target: "pa.DataType") -> Any:
+    """`value` of one JSON text as far as it fits the type; None for what doesn't."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(target):
+        if not isinstance(value, dict):
+            return None
+        return {
+            field.name: _fit(value.get(field.name), field.type)
+            for field in (target.field(i) for i in range(target.num_fields))
+        }
+    if value is None or isinstance(value, dict | list):
+        return None
+    try:
+        if pa.types.is_string(target) or pa.types.is_boolean(target):
+            wanted: type = str if pa.types.is_string(target) else bool
+            if isinstance(value, wanted):
+                return pa.scalar(value, target).as_py()
+            return None
+        if isinstance(value, bool):
+            return None
+        number = Decimal(value)
+        if pa.types.is_integer(target):
+            return pa.scalar(int(number), target).as_py() if number == number.to_integral_value() else None
+        if pa.types.is_floating(target):
+            return float(number) if math.isfinite(float(number)) else None
+        return pa.scalar(number, target).as_py()
+    except (ArithmeticError, ValueError, OverflowError, UnicodeError, pa.ArrowInvalid):
+        return None
+
+
+def _converted(array: "pa.Array", spec: "Mapping[str, Tree | DataType]") -> "pa.StructArray":
+    """The raw struct with each leaf of its own type; names that `spec` lacks stay as they are."""
+    import pyarrow as pa
+
+    arrays, fields = [], []
+    for i, child in enumerate(array.flatten()):
+        name = array.type.field(i).name
+        inner = spec.get(name)
+        if isinstance(inner, dict):
+            child = _converted(child, inner)
+        elif isinstance(inner, PrimitiveType):
+            child = _leaf(child, inner)
+        arrays.append(child)
+        fields.append(pa.field(name, child.type))
+    if not fields:
+        return array
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null())
+
+
+def _leaf(array: "pa.Array", data_type: PrimitiveType) -> "pa.Array":
+    import pyarrow as pa
+
+    target = arrow_type(data_type)
+    if array.type == target:
+        return array
+    try:
+        if not pa.types.is_string(array.type):
+            return array.cast(target)
+    except pa.ArrowInvalid:
+        return _one_by_one(array, lambda value: pa.scalar(value, target).as_py(), target)
+    if data_type.name == "date":
+        return _texts(array, r"^\d{4}-\d{2}-\d{2}$", parse_date, pa.int32(), target)
+    if data_type.name == "timestamp":
+        pattern = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$"
+        return _texts(array, pattern, _zoned, pa.int64(), target)
+    pattern = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+    return _texts(array, pattern, lambda text: parse_timestamp(text.rstrip("Zz"), None), pa.int64(), target)
+
+
+def _zoned(text: str) -> int:
+    if not (text.endswith(("Z", "UTC")) or text[-6:-5] in ("+", "-") or text[-5:-4] in ("+", "-")):
+        raise ValueError("a bound with no time zone bounds nothing")
+    return parse_timestamp(text, None)
+
+
+def _texts(
+    array: "pa.Array", pattern: str, parse: Callable[[str], int], physical: "pa.DataType", target: "pa.DataType"
+) -> "pa.Array":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.all(pc.fill_null(pc.match_substring_regex(array, pattern), True)).as_py():
+        try:
+            return array.cast(target)
+        except pa.ArrowInvalid:
+            pass  # a date that isn't: found below
+    return _one_by_one(array, parse, physical).cast(target)
+
+
+def _one_by_one(array: "pa.Array", convert: Callable[[Any], Any], target: "pa.DataType") -> "pa.Array":
+    import pyarrow as pa
+
+    def tolerant(value: Any) -> Any:
+        try:
+            return None if value is None else convert(value)
+        except (ValueError, OverflowError, pa.ArrowInvalid):
+            return None
+
+    return pa.array([tolerant(value) for value in array.to_pylist()], target)
+
+
+# --- for pruning --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStats:
+    """The statistics of one column in each file, typed; null is unknown. No bounds: a type that has none."""
+
+    min: "pa.Array | None"
+    max: "pa.Array | None"
+    null_count: "pa.Array | None"
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """The statistics of some columns of a files table, row by row; null is unknown.
+
+    `max` and `min` are as they were written: the largest timestamp may be up to 999 microseconds after its `max`; the
+    largest string may begin with its `max`; NaN is beyond every `max` and below no `min`. Where `wide` is true (a file
+    with a deletion vector), the bounds still hold and a null count says something only when it is 0 or `num_records`.
+    """
+
+    num_records: "pa.Array"
+    wide: "pa.Array"
+    leaves: Mapping[Column, LeafStats]
+
+
+def read(files: "pa.Table", columns: Iterable[Column], schema: StructType) -> FileStats:
+    """The statistics of `columns` (exact names of leaves of `schema`) from a files table.
+
+    Uses `stats_parsed` where the table has it and it isn't null, else the JSON text `stats`; with neither, all is
+    unknown.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted: dict[Column, DataType] = {}
+    for column in columns:
+        found = find(schema, column, case_sensitive=True)
+        if found is not None and not isinstance(found[1].data_type, StructType):
+            wanted[column] = found[1].data_type
+    target = tree(wanted.items())
+    rows = files.num_rows
+    parsed = _combined(files["stats_parsed"]) if "stats_parsed" in files.column_names else None
+    if parsed is not None and not pa.types.is_struct(parsed.type):
+        parsed = None
+    texts = files["stats"] if "stats" in files.column_names else None
+    as_struct: pa.Array | None = None
+    if texts is not None and texts.null_count < rows:
+        gaps = parsed is None or parsed.null_count > 0 or any(
+            _path(parsed, "nullCount", column) is None for column in wanted
+        )  # fmt: skip
+        if gaps:
+            as_struct = _combined(parse_json(texts, target))
+
+    def column_of(name: str, path: Column, data_type: "pa.DataType") -> "pa.Array":
+        both = [
+            _as(source, data_type)
+            for source in (_path(parsed, name, path), _path(as_struct, name, path))
+            if source is not None
+        ]
+        if not both:
+            return pa.nulls(rows, data_type)
+        return both[0] if len(both) == 1 else pc.coalesce(*both)
+
+    leaves: dict[Column, LeafStats] = {}
+    for column, data_type in wanted.items():
+        counts = column_of("nullCount", column, pa.int64())
+        if has_min_max(data_type):
+            kind = arrow_type(data_type)
+            leaves[column] = LeafStats(
+                column_of("minValues", column, kind), column_of("maxValues", column, kind), counts
+            )
+        else:
+            leaves[column] = LeafStats(None, None, counts)
+    tight = column_of("tightBounds", (), pa.bool_())
+    return FileStats(column_of("numRecords", (), pa.int64()), pc.invert(pc.fill_null(tight, True)), leaves)
+
+
+def _combined(column: "pa.ChunkedArray") -> "pa.Array":
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _path(source: "pa.Array | None", name: str, path: Column) -> "pa.Array | None":
+    """The child of a struct column, with the nulls of all above it; `None` when there is no such child."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if source is None:
+        return None
+    for part in (name, *path):
+        if not pa.types.is_struct(source.type) or source.type.get_field_index(part) < 0:
+            return None
+        source = pc.struct_field(source, [source.type.get_field_index(part)])
+    return source
+
+
+def _as(array: "pa.Array", target: "pa.DataType") -> "pa.Array":
+    """A column of `stats_parsed` in the column's own type: unknown where it doesn't fit."""
+    import pyarrow as pa
+
+    if array.type == target:
+        return array
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
+        array = array.cast(pa.timestamp(array.type.unit, target.tz))
+        if target.unit == "us" and array.type.unit == "ns":
+            return array.cast(target, safe=False)
+    try:
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(array), target)
+
+
+def leaf_types(schema: StructType, columns: Sequence[Column]) -> list[tuple[Column, DataType]]:
+    """The columns with their types, those not in the schema left out."""
+    found = ((column, find(schema, column, case_sensitive=True)) for column in columns)
+    return [(column, item[1].data_type) for column, item in found if item is not None]

@@ -1,0 +1,205 @@
+"""Statistics of a data file as Delta writes them (PROTOCOL.md, "Per-file Statistics").
+
+Strings are cut to a prefix, timestamps to milliseconds, NaN and infinities left out: a reader that trusts a bound may.
+"""
+
+import datetime
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Any
+
+from .partition_values import date_text, float_text, timestamp_text
+from .schema import Column, DataType, PrimitiveType, StructField, arrow_type, has_min_max
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ASCII_TIE = "\x7f"
+_UNICODE_TIE = "\U0010ffff"
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What is known of one leaf in one file; `None` is unknown.
+
+    `min` and `max` are Python values as Arrow gives them (a date or days since the epoch, a datetime or microseconds).
+    """
+
+    column: Column
+    data_type: DataType
+    min: Any = None
+    max: Any = None
+    null_count: int | None = None
+
+
+def _units(text: str) -> int:
+    """Length in UTF-16 code units, in which Delta counts."""
+    return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
+
+
+def truncate_min(text: str, length: int = 32) -> str | None:
+    """A lower bound of at most `length` UTF-16 code units (one more rather than half a character); `None`: none."""
+    if _units(text) <= length:
+        return text
+    if length <= 0:
+        return None
+    return text[: _cut(text, length)]
+
+
+def _cut(text: str, length: int) -> int:
+    """How many whole characters cover the first `length` code units."""
+    units = 0
+    for count, char in enumerate(text):
+        if units >= length:
+            return count
+        units += 2 if char > "\uffff" else 1
+    return len(text)
+
+
+def truncate_max(text: str, length: int = 32) -> str | None:
+    """An upper bound: a prefix of `length` UTF-16 code units and a tie-breaker above whatever follows it.
+
+    The tie-breaker is U+007F where the next character is below it, else U+10FFFF; characters that even this doesn't
+    exceed are taken into the prefix, up to twice `length`, beyond which there is no bound (`None`).
+    """
+    if _units(text) <= length:
+        return text
+    if length <= 0:
+        return None
+    at = _cut(text, length)
+    units = _units(text[:at])
+    while units <= 2 * length:
+        if at >= len(text):
+            return text
+        if text[at] == _UNICODE_TIE:
+            at, units = at + 1, units + 2
+        else:
+            return text[:at] + (_ASCII_TIE if text[at] < _ASCII_TIE else _UNICODE_TIE)
+    return None
+
+
+def _micros(value: Any) -> int:
+    if isinstance(value, datetime.datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+        return (aware - _EPOCH) // datetime.timedelta(microseconds=1)
+    return int(value)
+
+
+def _bound(value: Any, data_type: DataType, prefix: int, *, upper: bool) -> str | None:
+    """The JSON of a bound; `None` when there is none to write."""
+    if value is None or not isinstance(data_type, PrimitiveType) or not has_min_max(data_type):
+        return None
+    name = data_type.name
+    if name == "string":
+        text = value.decode(errors="strict") if isinstance(value, bytes) else str(value)
+        cut = truncate_max(text, prefix) if upper else truncate_min(text, prefix)
+        return None if cut is None else encode_basestring(cut)
+    if name == "date":
+        days = value.toordinal() - 719_163 if isinstance(value, datetime.date) else int(value)
+        return f'"{date_text(days)}"'
+    if name in ("timestamp", "timestamp_ntz"):
+        # Cut down to milliseconds, the maximum too: readers widen it again.
+        text = timestamp_text(_micros(value) // 1000 * 1000, "T", fraction=3)
+        return f'"{text}Z"' if name == "timestamp" else f'"{text}"'
+    if data_type.is_floating:
+        if not math.isfinite(value):
+            return None
+        return float_text(_shortest(value, single=name == "float"))
+    if data_type.decimal is not None:
+        return f"{Decimal(value):f}"
+    return str(int(value))
+
+
+def _shortest(value: float, *, single: bool) -> str:
+    if not single:
+        return repr(float(value))
+    import pyarrow as pa
+
+    return str(pa.scalar(value, pa.float32()).cast(pa.string()).as_py())
+
+
+def _nested(entries: Sequence[tuple[Column, str]]) -> str:
+    """An object of JSON fragments by their paths, in the order of their first appearance."""
+    parts: dict[str, str | list[tuple[Column, str]]] = {}
+    for path, text in entries:
+        if len(path) == 1:
+            parts[path[0]] = text
+        else:
+            inner = parts.setdefault(path[0], [])
+            assert isinstance(inner, list)
+            inner.append((path[1:], text))
+    body = ",".join(
+        f"{encode_basestring(name)}:{part if isinstance(part, str) else _nested(part)}" for name, part in parts.items()
+    )
+    return f"{{{body}}}"
+
+
+def stats_json(
+    num_records: int, columns: Iterable[ColumnStats], *, prefix: int = 32, tight_bounds: bool | None = None
+) -> str:
+    """The text of `add.stats`.
+
+    `columns` are the indexed leaves in schema order; what is unknown of one is left out. `prefix` is how much of a
+    string's bound is kept, in UTF-16 code units. `tight_bounds` is written where the table has deletion vectors.
+    """
+    lower: list[tuple[Column, str]] = []
+    upper: list[tuple[Column, str]] = []
+    nulls: list[tuple[Column, str]] = []
+    for stats in columns:
+        low = _bound(stats.min, stats.data_type, prefix, upper=False)
+        high = _bound(stats.max, stats.data_type, prefix, upper=True)
+        if low is not None:
+            lower.append((stats.column, low))
+        if high is not None:
+            upper.append((stats.column, high))
+        if stats.null_count is not None:
+            nulls.append((stats.column, str(stats.null_count)))
+    parts = [f'"numRecords":{num_records}']
+    parts += [
+        f'"{name}":{_nested(entries)}'
+        for name, entries in (("minValues", lower), ("maxValues", upper), ("nullCount", nulls))
+        if entries
+    ]
+    if tight_bounds is not None:
+        parts.append(f'"tightBounds":{"true" if tight_bounds else "false"}')
+    return "{" + ",".join(parts) + "}"
+
+
+def collect(data: "pa.Table", leaves: Sequence[tuple[Column, StructField]], *, prefix: int = 32) -> str:
+    """The text of `add.stats` for the rows of one file, computed from the rows.
+
+    `leaves` are those of `schema.indexed_leaves`; one that the data lacks is all null. A column with a NaN has no
+    maximum, for NaN is the greatest number, and its minimum is that of the others.
+    """
+    return stats_json(data.num_rows, [_column_stats(data, column, f) for column, f in leaves], prefix=prefix)
+
+
+def _column_stats(data: "pa.Table", column: Column, f: StructField) -> ColumnStats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column[0] not in data.column_names:
+        return ColumnStats(column, f.data_type, null_count=data.num_rows)
+    values: pa.ChunkedArray = data[column[0]]
+    for part in column[1:]:
+        values = pc.struct_field(values, [part])
+    nulls = values.null_count
+    if not has_min_max(f.data_type) or nulls == len(values):
+        return ColumnStats(column, f.data_type, null_count=nulls)
+    values = values.cast(arrow_type(f.data_type))
+    assert isinstance(f.data_type, PrimitiveType)
+    has_nan = False
+    if f.data_type.is_floating:
+        nan = pc.is_nan(values)
+        has_nan = bool(pc.any(nan).as_py())
+        values = values.filter(pc.invert(nan)) if has_nan else values
+    elif f.data_type.name == "date":
+        values = values.cast(pa.int32())
+    elif f.data_type.name.startswith("timestamp"):
+        values = values.cast(pa.int64())
+    bounds = pc.min_max(values)
+    return ColumnStats(column, f.data_type, bounds["min"].as_py(), None if has_nan else bounds["max"].as_py(), nulls)
