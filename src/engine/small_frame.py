@@ -8,7 +8,7 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.protocol import partition_values, paths
 from ..core.protocol.schema import (
@@ -17,14 +17,15 @@ from ..core.protocol.schema import (
     Column,
     DataType,
     PrimitiveType,
+    StructField,
     StructType,
     UserDefinedType,
     arrow_schema,
     contains,
     to_json,
 )
-from . import footers
-from .staging import StagedFile
+from ..core.protocol.stats_writer import collect
+from .staging import DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ CODECS: Mapping[str, str] = {
     "gzip": "gzip",
     "zstd": "zstd",
 }
-"""Compression as Spark calls it, where Arrow's is the same: (Spark's name, Arrow's name)."""
+"""Spark's name of a compression to Arrow's, where they are the same."""
 
 _SUFFIXES = {"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"}
 
@@ -60,14 +61,16 @@ def write(
     schema: StructType,
     partition_columns: Sequence[str],
     directory: str,
-    leaves: Sequence[footers.Leaf],
+    indexed: Sequence[tuple[Column, StructField]],
     *,
     codec: str,
+    prefix: int,
     spark_version: str,
-) -> list[tuple[StagedFile, footers.FileStats]]:
+) -> list[DataFile]:
     """Write the rows below `directory`, a file for each combination of partition values; none for no rows.
 
-    `schema` is that of the table's columns in `rows`; `codec` is one of `CODECS`.
+    `schema` is that of the columns in `rows`, `indexed` those of its leaves that statistics are kept of, with bounds
+    of strings cut to `prefix`; `codec` is one of `CODECS`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -91,7 +94,6 @@ def write(
                 "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
             }
         )
-        footer: list[Any] = []
         pq.write_table(
             data,
             path,
@@ -100,12 +102,11 @@ def write(
             store_schema=False,
             store_decimal_as_integer=True,
             write_statistics=True,
-            metadata_collector=footer,
         )
-        stats = _without_hidden_nan(footers.of_metadata(footer[0], leaves), data, leaves)
         status = os.stat(path)
-        staged = StagedFile(name, tuple(texts), status.st_size, status.st_mtime_ns // 1_000_000)
-        written.append((staged, stats))
+        stats = collect(data, indexed, prefix=prefix)
+        modified = status.st_mtime_ns // 1_000_000
+        written.append(DataFile(name, texts, status.st_size, modified, len(data), stats))
     return written
 
 
@@ -132,21 +133,3 @@ def _by_partition(
     for i, key in enumerate(zip(*texts, strict=True)):
         indices.setdefault(key, []).append(i)
     return [(key, rows.take(chosen)) for key, chosen in indices.items()]
-
-
-def _without_hidden_nan(
-    stats: footers.FileStats, data: "pa.Table", leaves: Sequence[footers.Leaf]
-) -> footers.FileStats:
-    """Arrow leaves NaN out of its statistics, where Spark takes it for the largest number: then no maximum is known."""
-    import pyarrow.compute as pc
-
-    corrected: dict[Column, footers.LeafStats] = {}
-    for leaf in leaves:
-        known = stats.leaves[leaf.column]
-        if isinstance(leaf.data_type, PrimitiveType) and leaf.data_type.is_floating and known.maximum is not None:
-            column = data.column(leaf.column[0])
-            for part in leaf.column[1:]:
-                column = pc.struct_field(column, part)
-            if pc.any(pc.is_nan(column)).as_py():
-                corrected[leaf.column] = known._replace(maximum=None)
-    return replace(stats, leaves={**stats.leaves, **corrected}) if corrected else stats

@@ -37,6 +37,18 @@ class StagedFile:
     modified_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A finished file: with the log's texts as its `partition`, how many rows it has, and its `stats` for the log."""
+
+    name: str
+    partition: tuple[str | None, ...]
+    size: int
+    modified_ms: int
+    rows: int
+    stats: str
+
+
 def local_root(table: str) -> str:
     """The local directory of a table; `UnsupportedEnvironmentError` where its files are not on a local disk."""
     path = paths.absolute(table, "")

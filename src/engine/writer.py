@@ -5,7 +5,6 @@ place, and their statistics come from their footers. A frame that surely is smal
 writes it. Nothing is visible to a reader before the commit. After a failure nothing is left.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,10 @@ from ..core.protocol.schema import (
     indexed_leaves,
     parse_schema,
 )
+from ..core.protocol.stats_writer import stats_json
 from ..errors import InvalidArgumentError, SchemaMismatchError
 from . import footers, plans, small_frame, staging
-from .failures import translated
+from .violations import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +104,7 @@ def write_files(
 
     `df` has the columns of `metadata`'s schema, in its order, with its types and without its void columns, as
     `conform.conform` gives it. `data_change` goes into the `add` actions. Raises ConstraintViolationError for a row
-    that the table can't hold, InvalidArgumentError for columns that no data file can hold, UnsupportedEnvironmentError on
+    that the table can't hold, InvalidArgumentError for columns that no file can hold, UnsupportedEnvironmentError on
     Spark Connect or a file system that isn't local. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
@@ -114,18 +114,15 @@ def write_files(
         files = _write_small(df, job, directory) if options.small_frames else None
         if files is None:
             files = _write_natively(df, job, directory, tag)
-        staging.publish(directory, job.root, [file.name for file, _ in files], durable=options.durable)
-    adds = [job.add(file, stats, data_change) for file, stats in files]
-    return Written(table, adds, sum(stats.rows for _, stats in files), sum(file.size for file, _ in files))
+        staging.publish(directory, job.root, [one.name for one in files], durable=options.durable)
+    adds = [job.add(one, data_change) for one in files]
+    return Written(table, adds, sum(one.rows for one in files), sum(one.size for one in files))
 
 
 def discard(written: Written) -> None:
     """Delete files that surely no commit names: after a failed commit, never after `CommitStateUnknownError`."""
     root = staging.local_root(written.table)
     staging.remove(root, [paths.decode(add.path) for add in written.adds])
-
-
-_Files = list[tuple[staging.StagedFile, footers.FileStats]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ class _Job:
     schema: StructType  # without void columns
     partition_columns: tuple[str, ...]
     leaves: list[footers.Leaf]
-    properties: TableProperties
+    prefix: int  # of strings, in their bounds
     codec: str
     options: WriteOptions
 
@@ -164,7 +161,7 @@ class _Job:
             schema,
             tuple(metadata.partition_columns),
             footers.locate(data, [name for name, _ in indexed]),
-            properties,
+            properties.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
             options,
         )
@@ -174,27 +171,15 @@ class _Job:
         found = [self.schema.get(name, case_sensitive=True) for name in self.partition_columns]
         return [f.data_type for f in found if f is not None and isinstance(f.data_type, PrimitiveType)]
 
-    def add(self, file: staging.StagedFile, stats: footers.FileStats, data_change: bool) -> AddFile:
+    def add(self, file: staging.DataFile, data_change: bool) -> AddFile:
         return AddFile(
             path=paths.encode(file.name),
             partition_values=dict(zip(self.partition_columns, file.partition, strict=True)),
             size=file.size,
             modification_time=file.modified_ms,
             data_change=data_change,
-            stats=_stats_text(stats, self.leaves, self.properties),
+            stats=file.stats,
         )
-
-
-def _stats_text(stats: footers.FileStats, leaves: Sequence[footers.Leaf], properties: TableProperties) -> str:
-    """The `stats` of an `add`, as JSON."""
-    nulls: dict[str, Any] = {}
-    for name, known in stats.leaves.items():
-        if known.nulls is not None:
-            level = nulls
-            for part in name[:-1]:
-                level = level.setdefault(part, {})
-            level[name[-1]] = known.nulls
-    return json.dumps({"numRecords": stats.rows, "nullCount": nulls}, separators=(",", ":"))
 
 
 def _codec(name: str, what: str) -> str:
@@ -245,7 +230,7 @@ def _cleared(spark: "SparkSession", directory: str) -> Iterator[str]:
     staging.clear(directory)
 
 
-def _write_small(df: "DataFrame", job: _Job, directory: str) -> _Files | None:
+def _write_small(df: "DataFrame", job: _Job, directory: str) -> list[staging.DataFile] | None:
     """The files of a frame that surely is small; `None` when it isn't, or when Spark's writer is needed for it."""
     limit = job.options.max_records_per_file or int(df.sparkSession.conf.get("spark.sql.files.maxRecordsPerFile") or 0)
     if job.codec not in small_frame.CODECS or job.options.parquet_version or not small_frame.is_exact(job.schema):
@@ -261,20 +246,19 @@ def _write_small(df: "DataFrame", job: _Job, directory: str) -> _Files | None:
         job.schema,
         job.partition_columns,
         directory,
-        job.leaves,
+        [(leaf.column, leaf.field) for leaf in job.leaves],
         codec=job.codec,
+        prefix=job.prefix,
         spark_version=df.sparkSession.version,
     )
 
 
-def _write_natively(df: "DataFrame", job: _Job, directory: str, tag: str) -> _Files:
+def _write_natively(df: "DataFrame", job: _Job, directory: str, tag: str) -> list[staging.DataFile]:
     from pyspark.sql import functions as F
 
     options = {
         **_OPTIONS,
-        "parquet.statistics.truncate.length": str(
-            footers.string_bytes(job.properties.data_skipping_string_prefix_length)
-        ),
+        "parquet.statistics.truncate.length": str(footers.string_bytes(job.prefix)),
         "compression": job.codec,
     }
     if job.options.max_records_per_file:
@@ -292,13 +276,15 @@ def _write_natively(df: "DataFrame", job: _Job, directory: str, tag: str) -> _Fi
         writer = writer.partitionBy(*job.partition_columns)
     writer.save(directory)
     found = staging.find(directory, job.partition_columns)
-    stats = staging.in_parallel(lambda file: footers.read(f"{directory}/{file.name}", job.leaves), found)
+    known = staging.in_parallel(lambda file: footers.read(f"{directory}/{file.name}", job.leaves), found)
     texts = _log_texts([file.partition for file in found], job)
     # An empty partition of the frame leaves a file with no row: it goes with the staging directory.
     return [
-        (staging.StagedFile(file.name, text, file.size, file.modified_ms), known)
-        for file, text, known in zip(found, texts, stats, strict=True)
-        if known.rows
+        staging.DataFile(
+            file.name, text, file.size, file.modified_ms, rows, stats_json(rows, columns, prefix=job.prefix)
+        )
+        for file, text, (rows, columns) in zip(found, texts, known, strict=True)
+        if rows
     ]
 
 

@@ -1,0 +1,292 @@
+"""A DataFrame fitted to a table: what a write does with columns and types that aren't the table's.
+
+Columns are found by name, in structs too, with case as `spark.sql.caseSensitive` says. Casts are Spark's own for
+storing into a table (`spark.sql.storeAssignmentPolicy`, ANSI by default: a cast that may lose data is refused, a value
+out of range is an error). A column that the data lacks is null. Lengths of char and varchar, NOT NULL and invariants
+are checked inside the plan, in the same pass as the write. `violations.translate` names the column in the errors.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..core.protocol.actions import Metadata
+from ..core.protocol.schema import (
+    BYTE,
+    CHAR_VARCHAR_KEY,
+    DEFAULT_KEY,
+    INTEGER,
+    INVARIANTS_KEY,
+    SHORT,
+    VOID,
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    all_fields,
+    check_no_duplicates,
+    dotted,
+    parse_schema,
+    to_json,
+    type_text,
+)
+from ..errors import ConstraintViolationError, CorruptLogError, SchemaMismatchError
+from . import plans
+from .types import spark_type, table_schema
+from .violations import marked, translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+
+def conform(df: "DataFrame", metadata: Metadata, *, table: str = "the table") -> "DataFrame":
+    """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
+
+    `table` names it in messages. SchemaMismatchError for columns that the table lacks, for types that can't be
+    stored in its types; ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a
+    constraint fail the job that reads the result: `violations.translated` says how.
+    """
+    schema = parse_schema(metadata.schema_string)
+    data = table_schema(df.schema)
+    check_no_duplicates(data)
+    case_sensitive = (df.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
+    fit = _Fit(table, schema, data, case_sensitive)
+    shape = fit.struct(schema, data, ())
+    fit.check()
+    with translated(table, schema):
+        if shape != data:
+            df = df.to(spark_type(shape))
+        stored = StructType(tuple(_stored(schema)))
+        if not all(_accepts(kept, given) for kept, given in zip(stored, shape, strict=True)):
+            df = plans.assigned(df, to_json(stored), table)
+        return _with_invariants(df, schema)
+
+
+def checked(df: "DataFrame", condition: "SparkColumn", message: str) -> "DataFrame":
+    """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
+
+    The check rides on the first column, so that it is made for each row that is written and costs no pass of its own.
+    """
+    first = df.columns[0]
+    return df.withColumn(first, _guarded(df, first, condition, message))
+
+
+def merge_schema(table: StructType, data: StructType) -> StructType:
+    """The table's schema with what the data has beyond it (`mergeSchema`), as Delta merges: names differ by more than
+    case, new columns go to the end of their struct and are nullable, a void column takes the data's type, byte and
+    short grow as far as integer. Any other type stays the table's: `conform` says whether the data can be stored so.
+    """
+    check_no_duplicates(data)
+    merged = _merged(table, data)
+    assert isinstance(merged, StructType)
+    return merged
+
+
+def data_schema(df: "DataFrame") -> StructType:
+    """The schema of a table made from `df`: every column nullable, as Delta makes it, and no other table's rules."""
+    schema = table_schema(df.schema)
+    check_no_duplicates(schema)
+    fresh = _as_nullable(schema)
+    assert isinstance(fresh, StructType)
+    return fresh
+
+
+# --- finding the columns ------------------------------------------------------------------------------------------
+
+
+class _Fit:
+    """Walks a table's schema and the data's together, and gathers what doesn't fit."""
+
+    def __init__(self, table: str, schema: StructType, data: StructType, case_sensitive: bool) -> None:
+        self.table = table
+        self.schema = schema
+        self.data = data
+        self.case_sensitive = case_sensitive
+        self.missing: list[Column] = []
+        self.extra: list[str] = []
+
+    def struct(self, kept: StructType, given: StructType, path: Column) -> StructType:
+        """The table's columns in its order and names, with the data's types where the data has them."""
+        fields = []
+        used = set()
+        for f in kept.fields:
+            found = given.get(f.name, case_sensitive=self.case_sensitive)
+            if found is not None:
+                used.add(found.name)
+            if f.data_type == VOID:
+                if found is not None and found.data_type != VOID:
+                    self.extra.append(f"{dotted((*path, f.name))} {type_text(found.data_type)} (void in the table)")
+                continue
+            if found is None:
+                if not f.nullable:
+                    self.missing.append((*path, f.name))
+                fields.append(StructField(f.name, _without_void(f.data_type), True))
+            else:
+                data_type = self.type(f.data_type, found.data_type, (*path, f.name))
+                fields.append(StructField(f.name, data_type, found.nullable))
+        self.extra += [
+            f"{dotted((*path, f.name))} {type_text(f.data_type)}" for f in given.fields if f.name not in used
+        ]
+        return StructType(tuple(fields))
+
+    def type(self, kept: DataType, given: DataType, path: Column) -> DataType:
+        if isinstance(kept, StructType) and isinstance(given, StructType):
+            return self.struct(kept, given, path)
+        if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
+            element = self.type(kept.element_type, given.element_type, (*path, "element"))
+            return ArrayType(element, given.contains_null)
+        if isinstance(kept, MapType) and isinstance(given, MapType):
+            return MapType(
+                self.type(kept.key_type, given.key_type, (*path, "key")),
+                self.type(kept.value_type, given.value_type, (*path, "value")),
+                given.value_contains_null,
+            )
+        return given
+
+    def check(self) -> None:
+        if self.extra:
+            raise SchemaMismatchError(
+                f"{self.table}: the data has columns that the table has not: {', '.join(self.extra)}. "
+                f"The table has: {_listed(self.schema)}. The data has: {_listed(self.data)}. "
+                "Write with the option mergeSchema=true to add them to the table, or leave them out."
+            )
+        if self.missing:
+            raise ConstraintViolationError(
+                f"{self.table}: the column {', '.join(map(dotted, self.missing))} is NOT NULL, and the data has no "
+                f"such column. The data has: {_listed(self.data)}."
+            )
+
+
+def _listed(schema: StructType) -> str:
+    return ", ".join(f"{dotted((f.name,))} {type_text(f.data_type)}" for f in schema.fields) or "no column"
+
+
+def _without_void(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        fields = (f for f in data_type.fields if f.data_type != VOID)
+        return StructType(tuple(replace(f, data_type=_without_void(f.data_type)) for f in fields))
+    return data_type
+
+
+# --- storing ------------------------------------------------------------------------------------------------------
+
+
+def _stored(schema: StructType) -> Iterator[StructField]:
+    """What Spark needs to know of the table's columns: of their metadata the lengths of char and varchar only."""
+    for f in schema.fields:
+        if f.data_type != VOID:
+            metadata = {key: value for key, value in f.metadata.items() if key == CHAR_VARCHAR_KEY}
+            data_type = f.data_type
+            if isinstance(data_type, StructType):
+                data_type = StructType(tuple(_stored(data_type)))
+            yield StructField(f.name, data_type, f.nullable, metadata)
+
+
+def _accepts(kept: StructField, given: StructField) -> bool:
+    """Whether the one column takes the other's values as they are: of the same type, no null where none may be."""
+    if CHAR_VARCHAR_KEY in kept.metadata or (given.nullable and not kept.nullable):
+        return False
+    return _accepts_type(kept.data_type, given.data_type)
+
+
+def _accepts_type(kept: DataType, given: DataType) -> bool:
+    if isinstance(kept, StructType) and isinstance(given, StructType):
+        return kept.names == given.names and all(map(_accepts, kept.fields, given.fields))
+    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
+        return (kept.contains_null or not given.contains_null) and _accepts_type(kept.element_type, given.element_type)
+    if isinstance(kept, MapType) and isinstance(given, MapType):
+        return (
+            (kept.value_contains_null or not given.value_contains_null)
+            and _accepts_type(kept.key_type, given.key_type)
+            and _accepts_type(kept.value_type, given.value_type)
+        )
+    return kept == given
+
+
+def _guarded(df: "DataFrame", column: str, condition: "SparkColumn", message: str) -> "SparkColumn":
+    from pyspark.sql import functions as F
+
+    value = df["`" + column.replace("`", "``") + "`"]
+    return F.when(condition, value).otherwise(F.raise_error(F.lit(marked(message))))
+
+
+def _with_invariants(df: "DataFrame", schema: StructType) -> "DataFrame":
+    """PROTOCOL.md, "Column Invariants": a row for which the expression is false or null may not be written."""
+    from pyspark.sql import functions as F
+
+    for f in schema.fields:
+        for name, inner in [((f.name,), f), *((((f.name, *n)), i) for n, i in all_fields(f.data_type))]:
+            if INVARIANTS_KEY in inner.metadata:
+                sql = _invariant(str(inner.metadata[INVARIANTS_KEY]), name)
+                message = f"a row breaks the invariant {sql} of the column {dotted(name)}; nothing was written"
+                df = df.withColumn(f.name, _guarded(df, f.name, F.expr(sql), message))
+    return df
+
+
+def _invariant(text: str, column: Column) -> str:
+    try:
+        value = json.loads(text)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError):
+        value = None
+    if not isinstance(value, str):
+        raise CorruptLogError(f"the metadata {INVARIANTS_KEY} of the column {dotted(column)} is no invariant: {text}")
+    return value
+
+
+# --- schemas of tables --------------------------------------------------------------------------------------------
+
+_GROWS = (BYTE, SHORT, INTEGER)
+
+
+def _merged(kept: DataType, given: DataType) -> DataType:
+    if isinstance(kept, StructType) and isinstance(given, StructType):
+        fields = []
+        for f in kept.fields:
+            found = given.get(f.name)
+            fields.append(f if found is None else replace(f, data_type=_merged(f.data_type, found.data_type)))
+        names = {f.name.lower() for f in kept.fields}
+        added = StructType(tuple(f for f in given.fields if f.name.lower() not in names))
+        fresh = _as_nullable(added)
+        assert isinstance(fresh, StructType)
+        return StructType((*fields, *fresh.fields))
+    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
+        return replace(kept, element_type=_merged(kept.element_type, given.element_type))
+    if isinstance(kept, MapType) and isinstance(given, MapType):
+        return replace(
+            kept,
+            key_type=_merged(kept.key_type, given.key_type),
+            value_type=_merged(kept.value_type, given.value_type),
+        )
+    if kept == VOID:
+        return _as_nullable(given)
+    if kept in _GROWS and given in _GROWS:
+        return max(kept, given, key=_GROWS.index)
+    return kept
+
+
+def _as_nullable(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        return StructType(
+            tuple(
+                StructField(
+                    f.name,
+                    _as_nullable(f.data_type),
+                    True,
+                    {
+                        k: v
+                        for k, v in f.metadata.items()
+                        if not k.startswith(("delta.", DEFAULT_KEY, "EXISTS_DEFAULT"))
+                    },
+                )
+                for f in data_type.fields
+            )
+        )
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_as_nullable(data_type.element_type), True)
+    if isinstance(data_type, MapType):
+        return MapType(_as_nullable(data_type.key_type), _as_nullable(data_type.value_type), True)
+    return data_type
