@@ -1,0 +1,84 @@
+"""DELETE: all rows, whole partitions, or the rows for which a condition is TRUE."""
+
+import logging
+import time
+
+from pyspark.sql import Column, SparkSession
+
+from ..core.deltalog import DeltaLog
+from ..core.txn.operation import Operation
+from ..core.txn.transaction import Committed
+from ..engine import scan, writer
+from ..errors import TableNotFoundError
+from .job import Work, jobs
+from .matching import Removal, remove_all, remove_matching
+from .write import already_applied, check_removable, set_transaction
+
+logger = logging.getLogger(__name__)
+
+
+def delete(
+    spark: SparkSession,
+    log: DeltaLog,
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    user_metadata: str | None = None,
+    transaction: tuple[str, int] | None = None,
+) -> Committed | None:
+    """Delete the rows for which `condition` is TRUE (None: all) and commit; None: nothing matched, nothing committed.
+
+    `alias` is the table's name within the condition. Raises AppendOnlyTableError, InvalidArgumentError or
+    UnsupportedFeatureError for a condition that can't be evaluated twice, the conflicts and CommitStateUnknownError.
+    """
+    with jobs(spark, "DELETE", log.table):
+        began = time.monotonic()
+        txn = log.transaction()
+        if txn.snapshot is None:
+            raise TableNotFoundError(f"There is no Delta table at {log.table}.")
+        check_removable(txn)
+        if already_applied(txn, transaction):
+            return None
+        work = Work(spark, log, txn)
+        with work.discarded_on_failure():
+            if condition is None:
+                removal, printed = remove_all(txn), ["true"]
+            else:
+                frame = scan.frame(spark, log, snapshot=txn.snapshot)
+                split = scan.split_condition(
+                    frame.alias(alias) if alias else frame, condition, txn.snapshot.partition_columns
+                )
+                removal = remove_matching(work, split, writer.WriteOptions(), alias=alias)
+                printed = split.sql
+            if not removal.removed:
+                logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
+                return None
+            now = log.clock.now_ms()
+            actions = [
+                *set_transaction(log, transaction),
+                *(add.remove(now) for add in removal.removed),
+                *removal.added,
+            ]
+            metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
+            operation = Operation("DELETE", {"predicate": printed}, metrics)
+            return txn.commit(actions, operation, user_metadata=user_metadata)
+
+
+def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
+    """The metrics as Delta names them; those of rows are left out where nobody counted the rows."""
+    metrics: dict[str, int | str] = {
+        "numRemovedFiles": len(removal.removed),
+        "numRemovedBytes": sum(add.size for add in removal.removed),
+        "numAddedFiles": len(removal.added),
+        "numAddedBytes": sum(add.size for add in removal.added),
+        "numAddedChangeFiles": 0,
+        "numDeletionVectorsAdded": 0,
+        "numDeletionVectorsRemoved": 0,
+        "numDeletionVectorsUpdated": 0,
+        "executionTimeMs": execution_ms,
+        "scanTimeMs": removal.scan_ms,
+        "rewriteTimeMs": removal.rewrite_ms,
+    }
+    if removal.deleted_rows is not None:
+        metrics |= {"numDeletedRows": removal.deleted_rows, "numCopiedRows": removal.copied_rows}
+    return metrics

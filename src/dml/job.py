@@ -1,0 +1,81 @@
+"""What every command does around its Spark jobs: Ctrl-C ends them and is told apart, files of a failure go away."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from ..core.deltalog import DeltaLog
+from ..core.table.snapshot import Snapshot
+from ..core.txn.transaction import Transaction
+from ..engine import writer
+from ..errors import CommitInterrupted, CommitStateUnknownError
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
+    """Tag the Spark jobs of a command; on Ctrl-C cancel them and say that nothing was committed.
+
+    An interrupt during the commit itself is the transaction's to explain (CommitInterrupted).
+    """
+    tag = f"tablelog-{uuid4().hex}"
+    context = spark.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    except CommitInterrupted as interrupt:
+        logger.warning("%s on %s: %s", operation, table, interrupt)
+        raise
+    except KeyboardInterrupt:
+        context.cancelJobsWithTag(tag)
+        message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
+        logger.warning(message)
+        raise KeyboardInterrupt(message) from None
+    finally:
+        context.removeJobTag(tag)
+
+
+class Work:
+    """One command on one table: its session, handle and transaction, and the data files that it has written."""
+
+    def __init__(self, spark: SparkSession, log: DeltaLog, txn: Transaction) -> None:
+        self.spark = spark
+        self.log = log
+        self.txn = txn
+        self._written: list[writer.Written] = []
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The table as the transaction reads it; there is one."""
+        assert self.txn.snapshot is not None
+        return self.txn.snapshot
+
+    def keep(self, written: writer.Written) -> writer.Written:
+        """Note what was written; returns it."""
+        self._written.append(written)
+        return written
+
+    @contextmanager
+    def discarded_on_failure(self) -> Iterator[None]:
+        """Remove the files when the command fails, unless they are, or may be, part of the table."""
+        try:
+            yield
+        except CommitStateUnknownError:
+            raise
+        except CommitInterrupted as interrupt:
+            if interrupt.committed is False:
+                self._discard()
+            raise
+        except BaseException:
+            if self.txn.won_version is None:
+                self._discard()
+            raise
+
+    def _discard(self) -> None:
+        for written in self._written:
+            writer.discard(written)
+        self._written.clear()

@@ -1,0 +1,72 @@
+"""What a write makes of the table's metadata: pure decisions, made before any row is written."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..core.protocol import schema
+from ..core.protocol.actions import Metadata
+from ..core.protocol.schema import StructType
+from ..engine import conform
+from ..errors import InvalidArgumentError, SchemaMismatchError
+
+
+def partition_names(partition_by: Sequence[str], columns: StructType) -> tuple[str, ...]:
+    """The partition columns as the schema spells them; case doesn't matter, as in Delta."""
+    names: list[str] = []
+    for name in partition_by:
+        matches = [field.name for field in columns if field.name.lower() == name.lower()]
+        if not matches:
+            raise InvalidArgumentError(f"The partition column {name!r} is not among the columns {list(columns.names)}.")
+        if len(matches) > 1:
+            raise InvalidArgumentError(f"The partition column {name!r} is ambiguous: {matches}.")
+        names.append(matches[0])
+    return tuple(names)
+
+
+def new_table(
+    columns: StructType,
+    partition_by: Sequence[str],
+    configuration: Mapping[str, str],
+    *,
+    comment: str | None,
+    created_time: int,
+    table: str,
+) -> Metadata:
+    """The metadata of a table that a first write makes. `created_time` is in milliseconds."""
+    if not columns.fields:
+        raise SchemaMismatchError(f"A frame with no columns can't become a Delta table ({table}).")
+    return Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=schema.to_json(columns),
+        partition_columns=partition_names(partition_by, columns),
+        configuration=dict(configuration),
+        description=comment,
+        created_time=created_time,
+    )
+
+
+def replaced(metadata: Metadata, columns: StructType, partition_by: Sequence[str]) -> Metadata:
+    """The metadata after an overwrite with overwriteSchema: schema and partitioning are those of the data."""
+    return replace(
+        metadata, schema_string=schema.to_json(columns), partition_columns=partition_names(partition_by, columns)
+    )
+
+
+def merged(metadata: Metadata, data: StructType) -> Metadata:
+    """The metadata after a write with mergeSchema: what the data has beyond the table's schema is added to it."""
+    current = schema.parse_schema(metadata.schema_string)
+    columns = conform.merge_schema(current, data)
+    return metadata if columns == current else replace(metadata, schema_string=schema.to_json(columns))
+
+
+def check_partitioning(metadata: Metadata, partition_by: Sequence[str], table: str, *, overwriting: bool) -> None:
+    """partitionBy may be left out when a table is there; if it is given, it must be the table's."""
+    if not partition_by:
+        return
+    if [name.lower() for name in partition_by] != [name.lower() for name in metadata.partition_columns]:
+        hint = "" if not overwriting else " To change the partitioning, overwrite with overwriteSchema=true."
+        raise SchemaMismatchError(
+            f"The partition columns given, {list(partition_by)}, are not those of the table {table}, "
+            f"{list(metadata.partition_columns)}.{hint}"
+        )

@@ -1,0 +1,68 @@
+"""What an overwrite takes out of a table: everything, the partitions it writes to, or what a condition says."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from ..core.protocol import partition_values, schema
+from ..core.protocol.actions import AddFile
+from ..core.table import predicates
+from ..core.table.predicates import Predicate
+from ..core.table.snapshot import Snapshot
+from ..core.txn.transaction import Transaction
+from ..engine import conform, scan
+from .job import Work
+from .matching import Removal
+
+
+def condition(work: Work, text: str) -> scan.Condition:
+    """A replaceWhere, resolved against the table as it is."""
+    frame = scan.frame(work.spark, work.log, snapshot=work.snapshot)
+    return scan.split_condition(frame, text, work.snapshot.partition_columns)
+
+
+def partitions(txn: Transaction, adds: Sequence[AddFile]) -> Removal:
+    """Dynamic partition overwrite: the partitions that `adds` has files in, nulls among their values included."""
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    if not adds:
+        return Removal()
+    predicate = partition_predicate(snapshot, adds)
+    mask = snapshot.prune_mask(predicate)
+    txn.read_predicate(predicate)
+    txn.read_table(snapshot.files.filter(mask))
+    return Removal(removed=snapshot.add_files(mask))
+
+
+def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile]) -> Predicate:
+    """That the row lies in a partition of one of the files; values are compared by their types, not their texts."""
+    names = snapshot.partition_columns
+    tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in names) for add in adds))
+    columns = []
+    for i, name in enumerate(names):
+        field = snapshot.schema.get(name)
+        assert field is not None
+        assert isinstance(field.data_type, schema.PrimitiveType)
+        texts = pa.array([values[i] for values in tuples], pa.string())
+        columns.append(partition_values.typed(texts, field.data_type))
+    if len(names) == 1 and columns[0].null_count == 0:
+        return predicates.In((names[0],), tuple(columns[0]))
+    return predicates.Or(
+        tuple(
+            predicates.all_of(
+                predicates.Compare("<=>", (name,), column[row]) if column[row].is_valid else predicates.IsNull((name,))
+                for name, column in zip(names, columns, strict=True)
+            )
+            for row in range(len(tuples))
+        )
+    )
+
+
+def checked(frame: DataFrame, condition: str) -> DataFrame:
+    """The frame, whose job fails at a row for which the condition isn't TRUE."""
+    message = (
+        f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
+        "written; nothing was written"
+    )
+    return conform.checked(frame, functions.expr(condition), message)

@@ -1,0 +1,240 @@
+"""A DataFrame into a table: create, append, overwrite (all, by partition, by condition), rearrange."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol import features, properties, schema
+from ..core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
+from ..core.txn.operation import Operation
+from ..core.txn.transaction import Committed, Transaction
+from ..engine import conform, pinning, writer
+from ..engine.types import table_schema
+from ..errors import (
+    AppendOnlyTableError,
+    ConcurrentWriteException,
+    InvalidArgumentError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    TableAlreadyExistsError,
+)
+from . import metadata as decide
+from . import replace as replacing
+from .job import Work, jobs
+from .matching import Removal, remove_all, remove_matching
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS_TO_CREATE = 5
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """A write as the user asked for it, checked. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
+
+    `transaction` is (application, version) of an idempotent write; `data_change=False` promises that the rows are
+    those that were there. `file_options` say how data files are made (`engine.writer.WriteOptions`).
+    """
+
+    mode: str = "Append"
+    partition_by: tuple[str, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_partitions: bool = False
+    data_change: bool = True
+    user_metadata: str | None = None
+    transaction: tuple[str, int] | None = None
+    file_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def overwrites(self) -> bool:
+        return self.mode == "Overwrite"
+
+    @property
+    def replaces_schema(self) -> bool:
+        return self.overwrites and self.overwrite_schema and self.replace_where is None
+
+
+def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> Committed | None:
+    """Write `frame` and commit; None: nothing had to be committed.
+
+    Where another writer makes the table first, the write starts again on that table: an append appends to it.
+    Raises what the mode asks for (TableAlreadyExistsError), SchemaMismatchError, ConstraintViolationError, the
+    conflicts and CommitStateUnknownError. Unless that last one is raised, no file of a failed write stays.
+    """
+    with jobs(spark, "WRITE", log.table):
+        for attempt in range(1, _ATTEMPTS_TO_CREATE + 1):
+            txn = log.transaction()
+            try:
+                return _write(spark, log, txn, frame, request)
+            except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
+                if txn.read_version >= 0 or attempt == _ATTEMPTS_TO_CREATE:
+                    raise
+                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+    raise AssertionError("unreachable")
+
+
+def _write(
+    spark: SparkSession, log: DeltaLog, txn: Transaction, frame: DataFrame, request: WriteRequest
+) -> Committed | None:
+    if already_applied(txn, request.transaction):
+        return None
+    if txn.snapshot is not None:
+        if request.mode == "ErrorIfExists":
+            raise TableAlreadyExistsError(
+                f"There is a Delta table at {log.table}. Set the mode to append or overwrite to write to it."
+            )
+        if request.mode == "Ignore":
+            return None
+        if request.overwrites:
+            check_removable(txn)
+        frame, reads_itself = pinning.pinned(frame, txn.snapshot)
+        if reads_itself:
+            txn.read_whole_table()
+    _stage_metadata(txn, log, frame, request)
+    metadata = txn.metadata
+    replaces = request.overwrites and txn.snapshot is not None
+    dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
+    if dynamic and request.replaces_schema:
+        raise InvalidArgumentError("overwriteSchema can't be combined with dynamic partition overwrite.")
+    options = _write_options(request)
+
+    work = Work(spark, log, txn)
+    with work.discarded_on_failure():
+        data = conform.conform(frame, schema.parse_schema(metadata.schema_string), table=log.table)
+        removal = Removal()
+        if request.replace_where is not None and request.overwrites:
+            data = replacing.checked(data, request.replace_where)
+            if replaces:
+                condition = replacing.condition(work, request.replace_where)
+                if not request.data_change and condition.data is not None:
+                    raise InvalidArgumentError(
+                        "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
+                        "stay would be written anew."
+                    )
+                removal = remove_matching(work, condition, options)
+        written = work.keep(
+            writer.write_files(
+                data, table=log.table, metadata=metadata, options=options, data_change=request.data_change
+            )
+        )
+        if replaces and request.replace_where is None:
+            removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)
+        actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
+        if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
+            logger.info("%s: no row to write, nothing committed", log.table)
+            return None
+        return txn.commit(actions, _operation(request, written, removal), user_metadata=request.user_metadata)
+
+
+def already_applied(txn: Transaction, transaction: tuple[str, int] | None) -> bool:
+    """Whether the application's version, or a later one, is in the table (PROTOCOL.md, "Transaction Identifiers")."""
+    if transaction is None:
+        return False
+    app_id, version = transaction
+    current = txn.transaction_version(app_id)
+    if current is None or current < version:
+        return False
+    logger.info("%s: version %d of the application %s is applied already: skipped", txn.table, version, app_id)
+    return True
+
+
+def check_removable(txn: Transaction) -> None:
+    """AppendOnlyTableError where the table forbids to remove data; told before any work is done."""
+    if properties.TableProperties.of(txn.metadata).append_only:
+        raise AppendOnlyTableError(
+            f"The table {txn.table} is append-only (delta.appendOnly=true): rows can't be removed or replaced. "
+            "Unset the property first if that is what you want."
+        )
+
+
+def set_transaction(log: DeltaLog, transaction: tuple[str, int] | None) -> list[Action]:
+    """The `txn` action of an idempotent write."""
+    if transaction is None:
+        return []
+    app_id, version = transaction
+    return [SetTransaction(app_id, version, log.clock.now_ms())]
+
+
+def _stage_metadata(txn: Transaction, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> None:
+    """Stage the metadata of a new table, or what the write changes in that of an old one."""
+    if txn.snapshot is None:
+        if not request.data_change:
+            raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
+        made = decide.new_table(
+            conform.new_table_schema(frame),
+            request.partition_by,
+            request.table_properties,
+            comment=request.comment,
+            created_time=log.clock.now_ms(),
+            table=log.table,
+        )
+        stored = properties.without_protocol_properties(made.configuration)
+        if len(stored) < len(made.configuration):
+            txn.set_protocol(features.protocol_for_new_table(made, log.conf))
+        txn.set_metadata(replace(made, configuration=stored))
+        return
+    current = txn.snapshot.metadata
+    if request.table_properties:
+        names = ", ".join(sorted(request.table_properties))
+        logger.warning(
+            "%s is there already: the table properties given as options (%s) change nothing", log.table, names
+        )
+    if request.replaces_schema:
+        changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
+    else:
+        decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
+        changed = decide.merged(current, table_schema(frame.schema)) if request.merge_schema else current
+    if changed != current:
+        if not request.data_change:
+            raise InvalidArgumentError(
+                f"dataChange=false can't change the schema or the partitioning of the table {log.table}."
+            )
+        txn.set_metadata(changed)
+
+
+def _write_options(request: WriteRequest) -> writer.WriteOptions:
+    return writer.WriteOptions.of(request.file_options)
+
+
+def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed: list[AddFile]) -> list[Action]:
+    now = log.clock.now_ms()
+    file_actions: list[AddFile | RemoveFile] = [
+        *(added if request.data_change else [replace(add, data_change=False) for add in added]),
+        *(add.remove(now, data_change=request.data_change) for add in removed),
+    ]
+    return [*set_transaction(log, request.transaction), *file_actions] if file_actions else []
+
+
+def _operation(request: WriteRequest, written: writer.Written, removal: Removal) -> Operation:
+    """What `commitInfo` tells of the write, in Delta's words."""
+    parameters: dict[str, object] = {"mode": request.mode, "partitionBy": list(request.partition_by)}
+    if request.replace_where is not None:
+        parameters["predicate"] = request.replace_where
+    if request.dynamic_partitions:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    metrics: dict[str, int | str] = {
+        "numFiles": len(written.adds) + len(removal.added),
+        "numOutputRows": written.rows + removal.copied_rows,
+        "numOutputBytes": written.bytes + sum(add.size for add in removal.added),
+    }
+    if request.overwrites or request.replace_where is not None:
+        metrics |= {
+            "numRemovedFiles": len(removal.removed),
+            "numRemovedBytes": sum(add.size for add in removal.removed),
+        }
+    if request.replace_where is not None:
+        metrics |= {"numCopiedRows": removal.copied_rows, "numAddedChangeFiles": 0}
+        if removal.deleted_rows is not None:
+            metrics["numDeletedRows"] = removal.deleted_rows
+    return Operation("WRITE", parameters, metrics, replaces_table=request.replaces_schema)

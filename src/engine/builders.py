@@ -1,0 +1,69 @@
+"""What a user has set on PySpark's readers and writers: the JVM objects behind them know, PySpark keeps no copy."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+
+@dataclass(frozen=True)
+class ReaderState:
+    """A reader's options (keys as they were spelled) and whether a schema was set."""
+
+    options: dict[str, str]
+    has_schema: bool
+
+
+@dataclass(frozen=True)
+class WriterState:
+    """A writer's options, mode and layout. `mode` is Spark's name: Append, Overwrite, ErrorIfExists or Ignore."""
+
+    mode: str
+    options: dict[str, str]
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+    bucketed: bool
+
+
+def source(builder: Any) -> str:
+    """The format set on a reader or writer (batch or stream), or the session's default."""
+    jvm_object = builder._jreader if hasattr(builder, "_jreader") else builder._jwrite
+    return str(jvm_object.source())
+
+
+def reader_state(reader: Any) -> ReaderState:
+    """What was set on a `DataFrameReader`."""
+    jvm_reader = reader._jreader
+    return ReaderState(
+        string_map(jvm_reader.extraOptions().originalMap()), jvm_reader.userSpecifiedSchema().isDefined()
+    )
+
+
+def writer_state(writer: Any) -> WriterState:
+    """What was set on a `DataFrameWriter`."""
+    jvm_writer = writer._jwrite
+    return WriterState(
+        mode=str(jvm_writer.curmode().toString()),
+        options=string_map(jvm_writer.extraOptions().originalMap()),
+        partition_columns=_strings(jvm_writer.partitioningColumns()),
+        clustering_columns=_strings(jvm_writer.clusteringColumns()),
+        bucketed=bool(jvm_writer.numBuckets().isDefined()),
+    )
+
+
+def session_conf(spark: Any) -> dict[str, str]:
+    """All that is set in the session's configuration, in one call."""
+    return string_map(spark._jsparkSession.conf().getAll())
+
+
+def string_map(scala_map: Any) -> dict[str, str]:
+    """A Scala map of strings as a dict, in one call: `k -> v` joined by a separator that no value holds."""
+    separator = uuid4().hex
+    text = str(scala_map.mkString(separator))
+    return dict(entry.split(" -> ", 1) for entry in text.split(separator)) if text else {}
+
+
+def _strings(option: Any) -> tuple[str, ...]:
+    if not option.isDefined():
+        return ()
+    names = option.get()
+    return tuple(str(names.apply(i)) for i in range(names.size()))

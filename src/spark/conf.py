@@ -1,0 +1,53 @@
+"""From the session's configuration to the table's handle: which keys matter, and one handle for each table."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+
+from pyspark.sql import SparkSession
+
+from ..core.deltalog import DeltaLog
+from ..engine import builders
+
+_PREFIXES = ("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta.")
+_PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")
+_KEPT = 256
+
+_handles: OrderedDict[tuple[str, frozenset[tuple[str, str]]], DeltaLog] = OrderedDict()
+_handles_lock = Lock()
+
+
+def session_conf(spark: SparkSession) -> dict[str, str]:
+    """All that is set in the session's configuration."""
+    return builders.session_conf(spark)
+
+
+def relevant(conf: Mapping[str, str]) -> dict[str, str]:
+    """The keys that a table's handle depends on: those of Delta, without what belongs to one operation."""
+    return {
+        key: value for key, value in conf.items() if key.startswith(_PREFIXES) and not key.startswith(_PER_OPERATION)
+    }
+
+
+def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | None = None) -> DeltaLog:
+    """The handle of the table at `path`, shared by all threads of the process that use the same configuration."""
+    settings = {**relevant(conf), **(extra or {})}
+    key = path, frozenset(settings.items())
+    with _handles_lock:
+        log = _handles.get(key)
+        if log is not None:
+            _handles.move_to_end(key)
+            return log
+    log = DeltaLog.for_path(path, conf=settings)
+    with _handles_lock:
+        log = _handles.setdefault(key, log)
+        while len(_handles) > _KEPT:
+            _handles.popitem(last=False)
+    return log
+
+
+def forget(path: str | None = None) -> None:
+    """Drop the handles of one path as it was spelled, or all of them."""
+    with _handles_lock:
+        for key in [key for key in _handles if path is None or key[0] == path]:
+            del _handles[key]

@@ -1,0 +1,213 @@
+"""The options of Delta's reader and writer, parsed and checked in one place; keys are case-insensitive.
+
+An option that means nothing to Delta is logged once, as Delta does; one that Delta has and tablelog doesn't yet is
+refused by name where leaving it out would change the result, and logged where only the files' layout depends on it.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+from ..core.protocol import properties
+from ..dml.write import WriteRequest
+from ..errors import InvalidArgumentError, UnsupportedFeatureError
+
+logger = logging.getLogger(__name__)
+
+_STREAM_ONLY = (
+    "maxFilesPerTrigger maxBytesPerTrigger excludeRegex ignoreFileDeletion ignoreChanges ignoreDeletes "
+    "skipChangeCommits failOnDataLoss startingVersion startingTimestamp endingVersion endingTimestamp schemaTrackingLocation "
+    "schemaLocation streamingSourceTrackingId allowSourceColumnRename allowSourceColumnDrop allowSourceColumnTypeChange queryName "
+    "checkpointLocation"
+).split()
+_READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "path")
+_WRITE = (
+    "mergeSchema overwriteSchema replaceWhere replaceOn replaceUsing targetAlias partitionOverwriteMode dataChange "
+    "userMetadata txnAppId txnVersion optimizeWrite maxRecordsPerFile compression writePartitionColumns "
+    "useNullIntolerantEqualityWithDPO path comment"
+).split()
+_KNOWN = frozenset(name.lower() for name in (*_STREAM_ONLY, *_READ, *_WRITE))
+_PASSED_ON = ("delta.", "parquet.", "spark.sql.parquet.", "fs.", "dfs.")
+_MODES = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "errorifexists": "ErrorIfExists",
+    "default": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+
+_logged: set[str] = set()
+_logged_lock = Lock()
+
+
+def log_once(key: str, message: str, *arguments: object) -> None:
+    """Warn, at most once in the process for each `key`."""
+    with _logged_lock:
+        if key in _logged:
+            return
+        _logged.add(key)
+    logger.warning(message, *arguments)
+
+
+class Options:
+    """A case-insensitive view of the options as the user spelled them."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._spelled = {key.lower(): (key, value) for key, value in options.items()}
+
+    def get(self, name: str) -> str | None:
+        entry = self._spelled.get(name.lower())
+        return None if entry is None else entry[1]
+
+    def boolean(self, name: str) -> bool | None:
+        """True or False, None where the option isn't set; anything else is an error."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if value.lower() not in ("true", "false"):
+            raise InvalidArgumentError(f"Invalid value '{value}' for option '{name}', must be 'true' or 'false'.")
+        return value.lower() == "true"
+
+    def starting_with(self, *prefixes: str) -> dict[str, str]:
+        """Options under any of the prefixes, spelled as the user did."""
+        return {key: value for low, (key, value) in self._spelled.items() if low.startswith(prefixes)}
+
+    def log_unknown(self) -> None:
+        """Tell, once, of each option that neither Delta nor tablelog knows."""
+        for low, (key, _) in self._spelled.items():
+            if low not in _KNOWN and not low.startswith(_PASSED_ON):
+                log_once(f"option {low}", "The option %r means nothing to a Delta table and has no effect.", key)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a batch reader asks for: at most one of `version` and `timestamp` (the text as it was given)."""
+
+    version: int | None = None
+    timestamp: str | None = None
+    file_system: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_options(options: Options) -> ReadOptions:
+    """Check a batch reader's options."""
+    options.log_unknown()
+    if options.boolean("readChangeFeed") or options.boolean("readChangeData"):
+        raise UnsupportedFeatureError(
+            "Reading the change data feed (readChangeFeed) comes with a later version of tablelog.", ("changeDataFeed",)
+        )
+    version, timestamp = options.get("versionAsOf"), options.get("timestampAsOf")
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError("Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.")
+    if version is not None and not re.fullmatch(r"\s*\+?\d{1,18}\s*", version):
+        raise InvalidArgumentError(f"versionAsOf needs to be a version, an integer from 0 on, not '{version}'.")
+    return ReadOptions(
+        version=None if version is None else int(version),
+        timestamp=timestamp,
+        file_system=options.starting_with("fs.", "dfs."),
+    )
+
+
+def mode_name(mode: str) -> str:
+    """Spark's name of a save mode: Append, Overwrite, ErrorIfExists or Ignore."""
+    name = _MODES.get(mode.lower())
+    if name is None:
+        raise InvalidArgumentError(f"Unknown save mode '{mode}': append, overwrite, error, errorifexists or ignore.")
+    return name
+
+
+def write_request(
+    options: Options, conf: Mapping[str, str], *, mode: str, partition_by: tuple[str, ...] = ()
+) -> WriteRequest:
+    """Check a batch writer's options; what they leave open comes from the session's configuration `conf`."""
+    options.log_unknown()
+    _refuse_unbuilt(options)
+    merge_schema = options.boolean("mergeSchema")
+    if merge_schema is None:
+        merge_schema = conf.get("spark.databricks.delta.schema.autoMerge.enabled", "false").lower() == "true"
+    return WriteRequest(
+        mode=mode_name(mode),
+        partition_by=partition_by,
+        table_properties=properties.validate(options.starting_with("delta."), allow_arbitrary=_arbitrary(conf)),
+        comment=options.get("comment"),
+        merge_schema=merge_schema,
+        overwrite_schema=bool(options.boolean("overwriteSchema")),
+        replace_where=options.get("replaceWhere"),
+        dynamic_partitions=_dynamic(options, conf),
+        data_change=options.boolean("dataChange") is not False,
+        user_metadata=options.get("userMetadata") or conf.get("spark.databricks.delta.commitInfo.userMetadata"),
+        transaction=transaction_option(options, conf),
+        file_options=_file_options(options),
+    )
+
+
+def transaction_option(options: Options, conf: Mapping[str, str]) -> tuple[str, int] | None:
+    """(application, version) of an idempotent write, from the options or else from the session."""
+    app_id, version, where = options.get("txnAppId"), options.get("txnVersion"), "txnAppId and txnVersion"
+    if app_id is None and version is None:
+        prefix = "spark.databricks.delta.write."
+        app_id, version = conf.get(prefix + "txnAppId"), conf.get(prefix + "txnVersion")
+        where = f"{prefix}txnAppId and {prefix}txnVersion"
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        raise InvalidArgumentError(f"An idempotent write needs both {where}, or neither.")
+    if not re.fullmatch(r"\d{1,18}", version):
+        raise InvalidArgumentError(f"Invalid value '{version}' for option 'txnVersion', must be an integer from 0 on.")
+    return app_id, int(version)
+
+
+def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
+    explicit = options.get("partitionOverwriteMode")
+    value = explicit if explicit is not None else conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+    if value.lower() not in ("static", "dynamic"):
+        raise InvalidArgumentError(
+            f"Invalid value '{value}' for option 'partitionOverwriteMode', must be 'STATIC' or 'DYNAMIC'."
+        )
+    dynamic = value.lower() == "dynamic"
+    if dynamic and conf.get("spark.databricks.delta.dynamicPartitionOverwrite.enabled", "true").lower() == "false":
+        raise InvalidArgumentError(
+            "Dynamic partition overwrite is asked for, but spark.databricks.delta.dynamicPartitionOverwrite.enabled is "
+            "false."
+        )
+    if dynamic and options.get("replaceWhere") is not None:
+        if explicit is not None:
+            raise InvalidArgumentError("replaceWhere and partitionOverwriteMode=dynamic can't both be set as options.")
+        return False  # what is set on the query wins over what is set in the session
+    return dynamic
+
+
+def _file_options(options: Options) -> dict[str, str]:
+    """What says how data files are made; checked by `engine.writer`."""
+    for key in options.starting_with("parquet.", "spark.sql.parquet."):
+        if key.lower() not in ("parquet.writer.version", "spark.sql.parquet.outputtimestamptype"):
+            log_once(f"option {key.lower()}", "The option %r has no effect on a Delta table.", key)
+    timestamps = options.get("spark.sql.parquet.outputTimestampType")
+    if timestamps is not None and timestamps.upper() != "TIMESTAMP_MICROS":
+        raise UnsupportedFeatureError(
+            f"spark.sql.parquet.outputTimestampType={timestamps} is not supported: a Delta table's timestamps are "
+            "written as TIMESTAMP_MICROS, for which files have statistics."
+        )
+    names = ("maxRecordsPerFile", "compression", "parquet.writer.version")
+    return {name: value for name in names if (value := options.get(name)) is not None}
+
+
+def _arbitrary(conf: Mapping[str, str]) -> bool:
+    return conf.get(properties.ARBITRARY_KEY, "false").lower() == "true"
+
+
+def _refuse_unbuilt(options: Options) -> None:
+    for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO"):
+        if options.get(name) is not None:
+            raise UnsupportedFeatureError(f"The option {name} comes with a later version of tablelog.", (name,))
+    if options.boolean("writePartitionColumns"):
+        raise UnsupportedFeatureError(
+            "The option writePartitionColumns comes with a later version of tablelog.", ("writePartitionColumns",)
+        )
+    if options.boolean("optimizeWrite"):
+        log_once(
+            "optimizeWrite",
+            "optimizeWrite comes with a later version of tablelog: files are written as the frame is partitioned.",
+        )

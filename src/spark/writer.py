@@ -1,0 +1,43 @@
+"""`df.write.format("delta").save(path)`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ..dml.write import write
+from ..engine import builders
+from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from .conf import delta_log, session_conf
+from .options import Options, write_request
+from .reader import single_path
+
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+def save(writer: Any, path: Any) -> None:
+    """Write what was set on a `DataFrameWriter` whose format is delta."""
+    state = builders.writer_state(writer)
+    options = Options(state.options)
+    target = single_path(path, options)
+    if state.bucketed:
+        raise InvalidArgumentError("A Delta table has no buckets: leave out bucketBy and sortBy.")
+    if state.clustering_columns:
+        raise UnsupportedFeatureError(
+            "Clustered tables (clusterBy) come with a later version of tablelog. Use partitionBy meanwhile.",
+            ("clustering",),
+        )
+    spark = writer._spark
+    conf = session_conf(spark)
+    request = write_request(options, conf, mode=state.mode, partition_by=state.partition_columns)
+    log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
+    try:
+        write(spark, log, writer._df, request)
+    finally:
+        reset_session_transaction(spark, conf)
+
+
+def reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    """Unset the session's txnVersion where it is for one operation only, lest the next one is skipped."""
+    if conf.get(_TXN_VERSION) is not None and conf.get(f"{_TXN_VERSION}.autoReset.enabled", "false").lower() == "true":
+        spark.conf.unset(_TXN_VERSION)
