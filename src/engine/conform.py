@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.protocol.actions import Metadata
 from ..core.protocol.schema import (
     BYTE,
     CHAR_VARCHAR_KEY,
@@ -29,7 +28,6 @@ from ..core.protocol.schema import (
     all_fields,
     check_no_duplicates,
     dotted,
-    parse_schema,
     to_json,
     type_text,
 )
@@ -43,14 +41,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def conform(df: "DataFrame", metadata: Metadata, *, table: str = "the table") -> "DataFrame":
+def conform(df: "DataFrame", schema: StructType, *, table: str = "the table") -> "DataFrame":
     """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
 
     `table` names it in messages. SchemaMismatchError for columns that the table lacks, for types that can't be
     stored in its types; ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a
     constraint fail the job that reads the result: `violations.translated` says how.
     """
-    schema = parse_schema(metadata.schema_string)
     data = table_schema(df.schema)
     check_no_duplicates(data)
     case_sensitive = (df.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
@@ -86,7 +83,7 @@ def merge_schema(table: StructType, data: StructType) -> StructType:
     return merged
 
 
-def data_schema(df: "DataFrame") -> StructType:
+def new_table_schema(df: "DataFrame") -> StructType:
     """The schema of a table made from `df`: every column nullable, as Delta makes it, and no other table's rules."""
     schema = table_schema(df.schema)
     check_no_duplicates(schema)
