@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from ..core.protocol import paths
 from ..core.protocol import schema as schemas
-from ..core.table import pruning
 from ..errors import SchemaChangedError
 from . import read_errors
 from .bulk_listing import Listing, uris
@@ -205,6 +204,8 @@ class FileIndex:
             if self._files is None:
                 may = snapshot.prune_mask(predicate)
             else:  # statistics help where the subset came with them
+                from ..core.table import pruning
+
                 may = pruning.may_match(self._files, predicate, snapshot.schema, snapshot.partition_columns)
             kept = may if kept is None else pc.and_(kept, may)
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())

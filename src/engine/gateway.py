@@ -7,6 +7,7 @@ functions composed from its own method handles.
 
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -14,7 +15,7 @@ from ..errors import UnsupportedEnvironmentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 JavaObject: TypeAlias = Any
@@ -38,6 +39,20 @@ def check_version(version: str) -> None:
             f"tablelog supports Spark {', '.join(SUPPORTED)}; this session runs Spark {version}: "
             "install one of these versions of pyspark"
         )
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """The filters (Scala `Seq`s of expressions) of a scan.
+
+    `complete`: nothing but the scan's partition filters is left of the condition. `understood`: what is evaluated
+    above the scan is an ordinary filter (and no Python function, say).
+    """
+
+    partition_filters: JavaObject
+    data_filters: JavaObject
+    complete: bool
+    understood: bool
 
 
 class Gateway:
@@ -249,6 +264,54 @@ class Gateway:
     def elements(sequence: JavaObject) -> list[JavaObject]:
         """The elements of a (short) Scala `Seq`."""
         return [sequence.apply(i) for i in range(sequence.size())]
+
+    def expression(self, spark: "SparkSession", column: "Column") -> JavaObject:
+        """The Catalyst expression of a Column."""
+        return spark._jsparkSession.expression(column._jc)
+
+    def column(self, expression: JavaObject) -> "Column":
+        """A Column of a Catalyst expression."""
+        from pyspark.sql.classic.column import Column
+
+        return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+    def rebound(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
+        """The expression with its resolved columns replaced by those of the same name that `frame` puts out."""
+        references = self.elements(expression.references().toSeq())
+        resolved = [one for one in references if one.resolved()]
+        if not resolved:
+            return expression
+        output = {one.name(): one for one in self.elements(frame._jdf.queryExecution().analyzed().output())}
+        mapping = {one: output[one.name()] for one in resolved if one.name() in output}
+        return expression.transform(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
+
+    def has_subquery(self, expression: JavaObject) -> bool:
+        return bool(self.expressions.SubqueryExpression.hasSubquery(expression))
+
+    def filter_condition(self, filtered: "DataFrame") -> JavaObject:
+        """The resolved condition of a frame that `DataFrame.where` made."""
+        return filtered._jdf.queryExecution().analyzed().condition()
+
+    def planned_scan(self, filtered: "DataFrame") -> "PlannedScan | None":
+        """How Spark scans a filtered relation; `None` where its optimizer found that no row can match."""
+        node = filtered._jdf.queryExecution().executedPlan()
+        complete, understood = True, True
+        while True:
+            name = node.getClass().getSimpleName()
+            if name == "FileSourceScanExec":
+                return PlannedScan(node.partitionFilters(), node.dataFilters(), complete, understood)
+            if name in ("LocalTableScanExec", "EmptyRelationExec"):
+                return None
+            if name == "FilterExec":
+                complete = False
+            elif name not in ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec", "ProjectExec"):
+                complete = understood = False
+            children = self.elements(node.children())
+            if name == "AdaptiveSparkPlanExec":
+                children = [node.executedPlan()]
+            if len(children) != 1:
+                raise UnsupportedEnvironmentError(f"the plan of a filtered table has a {name}, which isn't expected")
+            node = children[0]
 
     # --- relations ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
+from .conditions import Condition, candidates, exact_partitions, split_condition
 from .file_index import FileIndex, Newest, Pinned
 from .gateway import Gateway
 from .types import read_schema
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from ..core.deltalog import DeltaLog
     from ..core.table.snapshot import Snapshot
+
+__all__ = ["Condition", "candidates", "exact_partitions", "frame", "split_condition"]
 
 
 def frame(
