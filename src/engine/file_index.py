@@ -164,6 +164,7 @@ class FileIndex:
         self.values_schema = _values_schema(self.schema, analysed.partition_columns, file_number)
         self._newest_seen = analysed
         self._own: Listing | None = None
+        _indexes[self._identity] = self
 
     # --- which files ----------------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ class FileIndex:
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
         listing = self.listing(snapshot)
-        read_errors.remember(snapshot.table, snapshot.version)
+        read_errors.remember(snapshot.version, listing)
         total = len(listing)
         kept: pa.Array | None = None
         if total and not partition_filters.isEmpty():
@@ -287,6 +288,7 @@ class FileIndex:
 
     @carried
     def toString(self) -> str:
+        _indexes[self._identity] = self  # one of the same text that was there may be gone
         return self._identity
 
     @cached_property
@@ -315,6 +317,12 @@ def _values_schema(
     return schemas.StructType(tuple(fields))
 
 
+def index_of(location: str) -> FileIndex | None:
+    """The index whose `toString` this is, while a frame holds it."""
+    return _indexes.get(location)
+
+
+_indexes: "weakref.WeakValueDictionary[str, FileIndex]" = weakref.WeakValueDictionary()
 _listings_lock = threading.Lock()
 _listings: "weakref.WeakKeyDictionary[Snapshot, dict[Any, Listing]]" = weakref.WeakKeyDictionary()
 

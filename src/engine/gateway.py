@@ -313,6 +313,11 @@ class Gateway:
                 raise UnsupportedEnvironmentError(f"the plan of a filtered table has a {name}, which isn't expected")
             node = children[0]
 
+    def without_dynamic_pruning(self, filters: JavaObject) -> JavaObject:
+        """The filters (a Scala `Seq`) that are known before the query runs."""
+        kept = [one for one in self.elements(filters) if "DynamicPruning" not in one.getClass().getSimpleName()]
+        return self.seq(kept)
+
     # --- relations ------------------------------------------------------------------------------------------------
 
     def relation(

@@ -7,6 +7,7 @@ it turns Java exceptions into Python's; exceptions that have nothing to do with 
 
 import re
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -14,32 +15,41 @@ from urllib.parse import unquote
 
 from ..core.protocol.paths import canonical
 from ..errors import MissingDataFileError
+from .bulk_listing import Listing, uris
 from .callbacks import raised_for
 
 _MISSING = "FAILED_READ_FILE.FILE_NOT_EXIST"
 _FILE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? File does not")
 _REMEMBERED = 256
+_CAUSES = 8
 
 _lock = threading.Lock()
-_tables: OrderedDict[str, int] = OrderedDict()  # canonical root -> version that was planned last
+# (table, version) of the scans that were planned last, with what they listed as long as somebody holds it.
+_planned: "OrderedDict[tuple[str, int], weakref.ref[Listing]]" = OrderedDict()
 
 
-def remember(table: str, version: int) -> None:
+def remember(version: int, listing: Listing) -> None:
     """Note that a scan of this version of a table was planned."""
+    key = (listing.root, version)
     with _lock:
-        _tables[table] = version
-        _tables.move_to_end(table)
-        while len(_tables) > _REMEMBERED:
-            _tables.popitem(last=False)
+        _planned[key] = weakref.ref(listing)
+        _planned.move_to_end(key)
+        while len(_planned) > _REMEMBERED:
+            _planned.popitem(last=False)
 
 
 def _owner(file: str) -> tuple[str, int] | None:
-    """(table, version) of the table that a file lies in, the innermost where tables lie in each other."""
+    """(table, version) of the newest plan that lists the file, else of one whose table it lies in."""
     name = canonical(file)
     with _lock:
-        tables = list(_tables.items())
-    inside = [(table, version) for table, version in tables if name.startswith(canonical(table).rstrip("/") + "/")]
-    return max(inside, key=lambda found: len(found[0]), default=None)
+        plans = [(*key, listing()) for key, listing in reversed(_planned.items())]
+    for table, version, listing in plans:
+        if listing is not None and any(canonical(uri) == name for uri in uris(table, listing.files)):
+            return table, version
+    for table, version, _ in plans:
+        if name.startswith(canonical(table).rstrip("/") + "/"):
+            return table, version
+    return None
 
 
 def translate(text: str) -> BaseException | None:
@@ -66,6 +76,15 @@ _installed = 0
 _original: Callable[..., Any] | None = None
 
 
+def _text(error: Any) -> str:
+    """What a Java exception and its causes say."""
+    texts = []
+    while error is not None and len(texts) < _CAUSES:
+        texts.append(str(error.toString()))
+        error = error.getCause()
+    return "\n".join(texts)
+
+
 def install() -> None:
     """Have PySpark raise tablelog's errors. Counted: `uninstall` as often undoes it."""
     global _installed, _original  # noqa: PLW0603
@@ -79,7 +98,7 @@ def install() -> None:
         _original = original
 
         def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            found = translate(str(error.toString()))
+            found = translate(_text(error))
             return original(error, *args, **kwargs) if found is None else found
 
         captured.convert_exception = convert_exception  # type: ignore[assignment]

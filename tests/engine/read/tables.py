@@ -87,8 +87,8 @@ class HandMade:
             stats=stats_of(data) if stats else None,
         )
 
-    def append(self, data: pa.Table, values: Mapping[str, str | None] | None = None, **kwargs: bool) -> AddFile:
-        add = self.file(data, values, **kwargs)  # type: ignore[arg-type]
+    def append(self, data: pa.Table, values: Mapping[str, str | None] | None = None, *, stats: bool = True) -> AddFile:
+        add = self.file(data, values, stats=stats)
         self.commit([add])
         return add
 
