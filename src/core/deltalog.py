@@ -17,22 +17,25 @@ from ..errors import (
 )
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
-from .log import last_checkpoint
+from .log import checksum, last_checkpoint
 from .log.checkpoint import CheckpointState, DamagedCheckpointError, ReplacedError
 from .log.replay import Header, Tail, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message, name_of, parse_listing
 from .protocol.actions import Action, CommitInfo
 from .protocol.codec import parse_commit
 from .protocol.features import check_readable
-from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
+from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, crc_name, listing_name
 from .table import history
 from .table.history import HistoryEntry
-from .table.snapshot import Snapshot
+from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
 
 if TYPE_CHECKING:
+    from .log.last_checkpoint import LastCheckpoint
     from .txn.transaction import Transaction
 
 _log = logging.getLogger(__name__)
+
+WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 _TRIES = 4
 """How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
@@ -65,6 +68,7 @@ class DeltaLog:
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.conf: Mapping[str, str] = conf or {}
+        self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
         self._known: _Known | None = None
 
@@ -128,14 +132,16 @@ class DeltaLog:
         Gives the snapshot of the last one. `read` is `None` for a new table, whose first commit is version 0.
         """
         snapshot = read
+        if read is not None and self._flag(WRITE_CHECKSUM) and read.totals() is None:
+            # One read, on the first commit over a large checkpoint only: the totals go on from there.
+            read.seed_totals_from_checksum()
         for version, actions in commits:
             make_timestamp = self._timestamp_of(version, None, in_commit_timestamp(actions))
             if snapshot is None:
                 header, tail = Header().after(actions), Tail(self.table).extend(actions)
                 if version != 0:
                     raise InvalidArgumentError(f"version {version} can't be the first of {self.table}")
-                snapshot = Snapshot(self.table, 0, header, tail, None, timestamp=make_timestamp)
-                snapshot.totals()
+                snapshot = Snapshot(self.table, 0, header, tail, None, timestamp=make_timestamp, fatal=self._fatal)
             else:
                 if version != snapshot.version + 1:
                     raise InvalidArgumentError(f"version {version} doesn't follow {snapshot.version} of {self.table}")
@@ -150,6 +156,33 @@ class DeltaLog:
             elif known.snapshot.version < snapshot.version:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
+
+    def checkpoint(self, snapshot: Snapshot | None = None) -> "LastCheckpoint":
+        """Write the classic checkpoint of a version (the newest by default), then `_last_checkpoint`.
+
+        Raises what the store raises: the table itself doesn't depend on it.
+        """
+        from .log.checkpoint_writer import write
+
+        return write(self.store, self.log_path, snapshot or self.snapshot(), self.clock.now_ms())
+
+    def write_checksum(self, snapshot: Snapshot, *, txn_id: str | None = None) -> bool:
+        """Write the `.crc` of a version that this process has just committed; `False` when that isn't to be done.
+
+        The totals are those of the version before and what the commit changed (`committed` keeps them up). Where they
+        aren't known without decoding a large checkpoint, none is written; one that is there is left as it is. Raises
+        what the store raises.
+        """
+        totals = snapshot.totals() if self._flag(WRITE_CHECKSUM) else None
+        if totals is None:
+            return False
+        ict = snapshot.timestamp_ms if snapshot.properties.enable_in_commit_timestamps else None
+        data = checksum.serialise(checksum.of(snapshot, totals, txn_id=txn_id, in_commit_timestamp=ict))
+        try:
+            self.store.write(f"{self.log_path}/{crc_name(snapshot.version)}", data)
+        except FileExistsError:
+            return False
+        return True
 
     # --- the newest version ---------------------------------------------------------------------------------------
 
@@ -190,8 +223,7 @@ class DeltaLog:
             if snapshot.version != known.seen_version or known.seen is None:
                 return _Known(snapshot, newest, listing.commits[newest])
             return known
-        newer = [checkpoint for checkpoint in listing.checkpoints if checkpoint.version > snapshot.version]
-        if newer and snapshot.tail_actions > _LONG_TAIL:
+        if snapshot.tail_actions > _LONG_TAIL and any(c.version > snapshot.base_version for c in listing.checkpoints):
             return None
         entries = []
         for version in range(snapshot.version + 1, newest + 1):
@@ -203,7 +235,7 @@ class DeltaLog:
             newest,
             commits,
             timestamp=self._timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
-            verify=self._verifier(listing.checksums.get(newest)),
+            checksum=self._checksum_reader(listing.checksums.get(newest)),
         )
         if updated.metadata.id != snapshot.metadata.id:
             _log.warning(
@@ -289,7 +321,8 @@ class DeltaLog:
             tail,
             base,
             timestamp=self._timestamp_of(segment.version, status, told),
-            verify=self._verifier(segment.checksum),
+            checksum=self._checksum_reader(segment.checksum),
+            fatal=self._fatal,
         )
 
     def _at(self, version: int) -> Snapshot:
@@ -450,8 +483,24 @@ class DeltaLog:
         except CorruptLogError as error:
             raise CorruptLogError(f"version {version} of {self.table}: {error}") from error
 
-    def _verifier(self, status: FileStatus | None) -> Callable[[Snapshot], None] | None:
-        return None
+    def _checksum_reader(self, status: FileStatus | None) -> Callable[[], checksum.VersionChecksum | None] | None:
+        if status is None:
+            return None
+
+        def read() -> checksum.VersionChecksum | None:
+            data = self._read_or_none(status)
+            if data is None or len(data) != status.size:
+                return None
+            try:
+                return checksum.parse(data)
+            except CorruptLogError as error:
+                _log.warning("%s: %s can't be used: %s", self.table, name_of(status), error)
+                return None
+
+        return read
+
+    def _flag(self, key: str) -> bool:
+        return self.conf.get(key, "true").strip().lower() != "false"
 
 
 def in_commit_from(snapshot: Snapshot) -> int | None:

@@ -122,7 +122,10 @@ class _ParquetFile:
                 return pa.table({name: pa.array([], pa.null()) for name in names})
             fields = {field.name: field.type for field in schema.field(kind).type}
             present = [name for name in names if name in fields]
-            paths = [f"{kind}.{path}" for path in (leaves if leaves is not None else present)]
+            paths = [f"{kind}.{path}" for path in (present if leaves is None else leaves)]
+            if leaves is not None:
+                known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
+                paths = [path for path in paths if any(leaf.startswith(path + ".") for leaf in known)]
             # The path is read too where nothing else is there, for the number of rows.
             batches = list(_batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
             rows = sum(len(batch) for batch in batches)

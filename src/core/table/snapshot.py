@@ -2,11 +2,11 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...errors import CorruptLogError
+from ...errors import ChecksumMismatchError, CorruptLogError
 from ..log.replay import NO_FILES, Header, Tail, Totals, covered, vector_id
 from ..protocol.actions import (
     Action,
@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..log.checkpoint import CheckpointState
-    from .predicates import Predicate
+    from ..log.checksum import VersionChecksum
+    from .predicates import Column, Predicate
 
 _log = logging.getLogger(__name__)
+
+CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
+"""Whether a version whose checksum disagrees can't be read (the default) or is read with a warning."""
 
 
 class Snapshot:
@@ -45,7 +49,8 @@ class Snapshot:
         base: "CheckpointState | None",
         *,
         timestamp: Callable[[], int],
-        verify: "Callable[[Snapshot], None] | None" = None,
+        checksum: "Callable[[], VersionChecksum | None] | None" = None,
+        fatal: bool = True,
         totals: Totals | None = None,
     ) -> None:
         self.table = table
@@ -54,8 +59,10 @@ class Snapshot:
         self._tail = tail
         self._base = base
         self._timestamp = timestamp
-        self._verify = verify
+        self._checksum = checksum
+        self._fatal = fatal
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
+        self._exact_totals = False
         self._lock = threading.RLock()
         self._loaded = False
         self._keep: pa.Array | None = None
@@ -119,14 +126,7 @@ class Snapshot:
         with self._lock:
             if self._files is None:
                 files = self._select(FILE_SCHEMA.names)
-                if self._verify is not None:
-                    self._files = files
-                    try:
-                        self._verify(self)
-                    except BaseException:
-                        self._files = None
-                        raise
-                    self._verify = None
+                self._verify()
                 self._files = files
             return self._files
 
@@ -140,6 +140,24 @@ class Snapshot:
         for name in extra:
             files = files.append_column(more.schema.field(name), more.column(name))
         return files
+
+    def _verify(self) -> None:
+        """Compare with the version checksum, once: one request, made when the files are being loaded anyway."""
+        told = self._checksum() if self._checksum is not None else None
+        if told is not None:
+            from ..log.checksum import differences
+
+            found = differences(told, self, self._counted())
+            if found:
+                message = (
+                    f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}. The log "
+                    "was changed after the commit, or a writer got the checksum wrong: compare with a copy. "
+                    f"{CORRUPTION_IS_FATAL}=false reads on with a warning."
+                )
+                if self._fatal:
+                    raise ChecksumMismatchError(message)
+                _log.warning("%s", message)
+        self._checksum = None
 
     def _load(self) -> None:
         """Find the rows of the base that the commits after it leave, and the files that these add."""
@@ -184,6 +202,22 @@ class Snapshot:
             result[name] = pa.chunked_array(chunks, type_)
         return pa.table(result)
 
+    def files_with_stats_text(self) -> "pa.Table":
+        """`files` with "stats" as JSON text for every file that has statistics, also where a checkpoint has structs."""
+        return self._with_stats_text(None)
+
+    def _with_stats_text(self, rows: Sequence[int] | None) -> "pa.Table":
+        table = self.files_with("stats")
+        if rows is not None:
+            table = table.take(rows)
+        if self._base is not None and table.column("stats").null_count and self._base.has_stats_parsed():
+            from ..log.stats_text import stats_texts
+
+            parsed = self.files_with("stats_parsed").column("stats_parsed")
+            texts = stats_texts(table.column("stats"), parsed if rows is None else parsed.take(rows))
+            table = table.set_column(table.column_names.index("stats"), "stats", texts)
+        return table
+
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
         """The actions of the live files, with their stats: all, or those of a mask or of indices into `files`."""
         import pyarrow as pa
@@ -201,14 +235,7 @@ class Snapshot:
         of_base = [index for index in indices if index < self._base_rows]
         found: dict[int, AddFile] = {}
         if of_base:
-            table = self.files_with("stats") if len(of_base) == total else self.files_with("stats").take(of_base)
-            if self._base is not None and self._base.has_stats_parsed():
-                from ..log.stats_text import stats_texts
-
-                parsed = self.files_with("stats_parsed").column("stats_parsed").take(of_base)
-                table = table.set_column(
-                    table.column_names.index("stats"), "stats", stats_texts(table.column("stats"), parsed)
-                )
+            table = self._with_stats_text(None if len(of_base) == total else of_base)
             found = dict(zip(of_base, adds_of(table), strict=True))
         return [found[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
 
@@ -249,25 +276,22 @@ class Snapshot:
         return self._exact().size_in_bytes
 
     def _exact(self) -> Totals:
-        totals = self.totals()
-        if totals is None:
-            with self._lock:
-                self._load()
-            totals = self._counted()
-        return totals
+        with self._lock:
+            return self._counted() if self._loaded or self._known_totals is None else self._known_totals
 
     def totals(self) -> Totals | None:
-        """Count and bytes of the live files, where knowing them costs no request; else `None`."""
+        """Count and bytes of the live files, where knowing them costs no request; else `None`.
+
+        Until the files are loaded, they may be those of an earlier version and what the commits since said.
+        """
         with self._lock:
-            if self._known_totals is None:
-                if self._base is not None and not self._loaded and not self._base.at_hand():
-                    return None
+            if self._loaded or (self._known_totals is None and (self._base is None or self._base.at_hand())):
                 return self._counted()
             return self._known_totals
 
     def _counted(self) -> Totals:
         with self._lock:
-            if self._known_totals is None:
+            if not self._exact_totals:
                 self._load()
                 totals = NO_FILES
                 if self._base is not None:
@@ -278,6 +302,8 @@ class Snapshot:
                         sizes, vectors = sizes.filter(self._keep), vectors.filter(self._keep)
                     totals = totals_of(sizes, vectors)
                 self._known_totals = totals.changed((1, file.size, file.deletion_vector) for file in self._adds)
+                self._exact_totals = True
+            assert self._known_totals is not None
             return self._known_totals
 
     # --- pruning --------------------------------------------------------------------------------------------------
@@ -302,14 +328,38 @@ class Snapshot:
         rows = pc.indices_nonzero(mask)
         if len(rows) == 0:
             return mask
-        chosen = self.files_with("stats", "stats_parsed").take(rows)
+        chosen = self._with_stats_of(columns(of_data)).take(rows)
         hits = may_match(chosen, predicate, self.schema, self.partition_columns)
         flags = bytearray(files.num_rows)
         for row in rows.filter(hits).to_pylist():
             flags[row] = 1
         return pa.array(memoryview(flags), pa.uint8()).cast(pa.bool_())
 
+    def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
+        """`files` with the stats of these columns: of a checkpoint that has structs, only their leaves."""
+        if self._base is None or not self._base.has_stats_parsed():
+            return self.files_with("stats")
+        import pyarrow as pa
+
+        names = [".".join(column) for column in columns]
+        leaves = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
+        with self._lock:
+            self._load()
+            parsed = self._base.stats_parsed(["numRecords", "tightBounds", *leaves])
+            # The texts of the base say nothing more than its structs, and are long.
+            texts = pa.chunked_array([pa.nulls(len(parsed), pa.string())])
+            more = self._combined({"stats": texts, "stats_parsed": parsed})
+        files = self.files
+        for name in more.column_names:
+            files = files.append_column(name, more.column(name))
+        return files
+
     # --- the next version -----------------------------------------------------------------------------------------
+
+    @property
+    def base_version(self) -> int:
+        """The version of the checkpoint below; -1 where there is none."""
+        return -1 if self._base is None else self._base.version
 
     @property
     def tail_actions(self) -> int:
@@ -322,7 +372,7 @@ class Snapshot:
         commits: Sequence[Sequence[Action]],
         *,
         timestamp: Callable[[], int],
-        verify: "Callable[[Snapshot], None] | None" = None,
+        checksum: "Callable[[], VersionChecksum | None] | None" = None,
     ) -> "Snapshot":
         """The snapshot of `version`, whose commits since this one hold `commits`; costs no request."""
         header, tail, totals = self._header, self._tail, self._known_totals
@@ -331,5 +381,20 @@ class Snapshot:
                 totals = tail.changes(totals, actions, complete=self._base is None)
             header, tail = header.after(actions), tail.extend(actions)
         return Snapshot(
-            self.table, version, header, tail, self._base, timestamp=timestamp, verify=verify, totals=totals
+            self.table,
+            version,
+            header,
+            tail,
+            self._base,
+            timestamp=timestamp,
+            checksum=checksum,
+            fatal=self._fatal,
+            totals=totals,
         )
+
+    def seed_totals_from_checksum(self) -> None:
+        """Take the totals from the version's checksum where there is one, so that later versions can go on from it."""
+        with self._lock:
+            told = self._checksum() if self._checksum is not None else None
+            if told is not None and self._known_totals is None:
+                self._known_totals = told.totals

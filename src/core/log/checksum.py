@@ -1,0 +1,184 @@
+"""The version checksum `<version>.crc`: what a version holds, told beside it (PROTOCOL.md, "Version Checksum File").
+
+It is written once, after the commit, from the totals of the version before and the commit's actions; and compared with
+the replayed state when that is at hand anyway.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CorruptLogError
+from ..protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from ..protocol.codec import parse_line, to_json
+from ..protocol.features import supported
+from .replay import SIZE_BINS, Totals
+
+if TYPE_CHECKING:
+    from ..table.snapshot import Snapshot
+
+_MOST_LISTED = 100
+"""More transactions or domains than this aren't repeated in each checksum (Delta's own bound)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChecksum:
+    """What a `.crc` says. `None`: it doesn't say it."""
+
+    totals: Totals
+    metadata: Metadata | None
+    protocol: Protocol | None
+    num_metadata: int = 1
+    num_protocol: int = 1
+    txn_id: str | None = None
+    in_commit_timestamp: int | None = None
+    transactions: Mapping[str, SetTransaction] | None = None
+    domains: Mapping[str, DomainMetadata] | None = None
+    has_vectors: bool = False
+
+
+def of(
+    snapshot: "Snapshot", totals: Totals, *, txn_id: str | None = None, in_commit_timestamp: int | None = None
+) -> VersionChecksum:
+    """The checksum of a version, whose live files add up to `totals`."""
+    transactions, domains = snapshot.transactions, snapshot.domain_metadata
+    return VersionChecksum(
+        totals=totals,
+        metadata=snapshot.metadata,
+        protocol=snapshot.protocol,
+        txn_id=txn_id,
+        in_commit_timestamp=in_commit_timestamp,
+        transactions=transactions if len(transactions) <= _MOST_LISTED else None,
+        domains=domains if len(domains) <= _MOST_LISTED else None,
+        has_vectors="deletionVectors" in supported(snapshot.protocol),
+    )
+
+
+def serialise(checksum: VersionChecksum) -> bytes:
+    """The bytes of the file: one JSON object."""
+    totals = checksum.totals
+    obj: dict[str, Any] = {}
+    if checksum.txn_id is not None:
+        obj["txnId"] = checksum.txn_id
+    obj["tableSizeBytes"] = totals.size_in_bytes
+    obj["numFiles"] = totals.num_files
+    if checksum.has_vectors:
+        obj["numDeletedRecordsOpt"] = totals.num_deleted_records
+        obj["numDeletionVectorsOpt"] = totals.num_deletion_vectors
+    obj["numMetadata"] = checksum.num_metadata
+    obj["numProtocol"] = checksum.num_protocol
+    if checksum.in_commit_timestamp is not None:
+        obj["inCommitTimestampOpt"] = checksum.in_commit_timestamp
+    if checksum.transactions is not None:
+        obj["setTransactions"] = [_json(txn, "txn") for txn in checksum.transactions.values()]
+    if checksum.domains is not None:
+        obj["domainMetadata"] = [_json(domain, "domainMetadata") for domain in checksum.domains.values()]
+    if checksum.metadata is not None:
+        obj["metadata"] = _json(checksum.metadata, "metaData")
+    if checksum.protocol is not None:
+        obj["protocol"] = _json(checksum.protocol, "protocol")
+    if totals.file_counts:
+        obj["fileSizeHistogram"] = {
+            "sortedBinBoundaries": SIZE_BINS,
+            "fileCounts": totals.file_counts,
+            "totalBytes": totals.file_bytes,
+        }
+    return json.dumps(obj, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _json(action: Any, name: str) -> Any:
+    return json.loads(to_json(action))[name]
+
+
+def parse(data: bytes) -> VersionChecksum:
+    """What a `.crc` says; CorruptLogError when it is none, which is no reason not to read the table."""
+    try:
+        obj = json.loads(data)
+        if not isinstance(obj, dict):
+            raise ValueError("not an object")
+        counts, sums = _histogram(obj.get("fileSizeHistogram", obj.get("histogramOpt")))
+        totals = Totals(
+            num_files=_long(obj, "numFiles"),
+            size_in_bytes=_long(obj, "tableSizeBytes"),
+            num_deletion_vectors=obj.get("numDeletionVectorsOpt") or 0,
+            num_deleted_records=obj.get("numDeletedRecordsOpt") or 0,
+            file_counts=counts,
+            file_bytes=sums,
+        )
+        transactions, domains = obj.get("setTransactions"), obj.get("domainMetadata")
+        found = [_action("txn", item) for item in transactions or ()]
+        live = [_action("domainMetadata", item) for item in domains or ()]
+        return VersionChecksum(
+            totals=totals,
+            metadata=None if obj.get("metadata") is None else _action("metaData", obj["metadata"]),
+            protocol=None if obj.get("protocol") is None else _action("protocol", obj["protocol"]),
+            num_metadata=_long(obj, "numMetadata"),
+            num_protocol=_long(obj, "numProtocol"),
+            txn_id=obj.get("txnId"),
+            in_commit_timestamp=obj.get("inCommitTimestampOpt"),
+            transactions=None if transactions is None else {txn.app_id: txn for txn in found},
+            domains=None if domains is None else {item.domain: item for item in live if not item.removed},
+            has_vectors=obj.get("numDeletionVectorsOpt") is not None,
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptLogError(f"not a version checksum: {error}") from None
+
+
+def _action(name: str, value: Any) -> Any:
+    return parse_line(json.dumps({name: value}))
+
+
+def _long(obj: Mapping[str, Any], key: str) -> int:
+    value = obj.get(key)
+    if type(value) is not int:
+        raise ValueError(f"{key!r} should be an integer")
+    return value
+
+
+def _histogram(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if not isinstance(value, dict) or tuple(value.get("sortedBinBoundaries") or ()) != SIZE_BINS:
+        return (), ()
+    counts, sums = tuple(value.get("fileCounts") or ()), tuple(value.get("totalBytes") or ())
+    return (counts, sums) if len(counts) == len(sums) == len(SIZE_BINS) else ((), ())
+
+
+def differences(told: VersionChecksum, snapshot: "Snapshot", totals: Totals) -> list[str]:
+    """What the checksum says otherwise than the replayed state, a sentence each; empty when they agree."""
+    found: list[str] = []
+
+    def compare(name: str, theirs: object, ours: object) -> None:
+        if theirs != ours:
+            found.append(f"{name} is {ours}, the checksum says {theirs}")
+
+    compare("the number of files", told.totals.num_files, totals.num_files)
+    compare("their size in bytes", told.totals.size_in_bytes, totals.size_in_bytes)
+    compare("the number of metaData actions", told.num_metadata, 1)
+    compare("the number of protocol actions", told.num_protocol, 1)
+    if told.protocol is not None and told.protocol != snapshot.protocol:
+        found.append(f"the protocol is {snapshot.protocol}, the checksum says {told.protocol}")
+    if told.metadata is not None and _comparable(told.metadata) != _comparable(snapshot.metadata):
+        found.append(f"the metadata differs in {', '.join(_differing(told.metadata, snapshot.metadata))}")
+    if told.has_vectors:
+        compare("the number of deletion vectors", told.totals.num_deletion_vectors, totals.num_deletion_vectors)
+        compare("the number of deleted rows", told.totals.num_deleted_records, totals.num_deleted_records)
+    if told.totals.file_counts and totals.file_counts and told.totals.file_counts != totals.file_counts:
+        found.append("the histogram of file sizes differs")
+    if told.transactions is not None:
+        theirs = {app: txn.version for app, txn in told.transactions.items()}
+        ours = {app: txn.version for app, txn in snapshot.transactions.items()}
+        if snapshot.properties.set_transaction_retention_ms is not None:
+            ours = {app: version for app, version in ours.items() if app in theirs}  # others may have expired
+        if theirs != ours:
+            found.append(f"the transactions are {ours}, the checksum says {theirs}")
+    if told.domains is not None and dict(told.domains) != dict(snapshot.domain_metadata):
+        found.append(f"the domains are {sorted(snapshot.domain_metadata)}, the checksum says {sorted(told.domains)}")
+    return found
+
+
+def _comparable(metadata: Metadata) -> Metadata:
+    return replace(metadata, configuration=dict(metadata.configuration))
+
+
+def _differing(theirs: Metadata, ours: Metadata) -> list[str]:
+    return [field.name for field in fields(Metadata) if getattr(theirs, field.name) != getattr(ours, field.name)]
