@@ -25,14 +25,14 @@ def shown(path: str) -> str:
     scheme, separator, rest = path.partition("://")
     if not separator or scheme_of(path) == "file":
         return path
+    if ":" in rest.partition("/")[0] and "@" in rest:
+        # A secret key may hold slashes and more that its owner didn't escape: with "key:" in front, all up to the
+        # last @ goes.
+        rest = rest.rpartition("@")[2]
     rest = rest.partition("?")[0]
-    head, at, tail = rest.rpartition("@")
-    if not at:
-        return f"{scheme}://{rest}"
-    authority = head.partition("/")[0]
-    # A secret key may hold slashes that its owner didn't escape: with "key:" in front, all up to the @ goes.
-    if ":" in authority or ("/" not in head and scheme.lower() not in _CONTAINER_SCHEMES):
-        return f"{scheme}://{tail}"
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    if at and scheme.lower() not in _CONTAINER_SCHEMES:
+        rest = rest[len(user) + 1 :]
     return f"{scheme}://{rest}"
 
 
