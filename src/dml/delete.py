@@ -48,7 +48,7 @@ def delete(
                 split = scan.split_condition(
                     frame.alias(alias) if alias else frame, condition, txn.snapshot.partition_columns
                 )
-                removal = remove_matching(work, split, writer.WriteOptions(), alias=alias)
+                removal = remove_matching(work, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
@@ -61,7 +61,7 @@ def delete(
             ]
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return txn.commit(actions, operation, user_metadata=user_metadata)
+            return work.commit(actions, operation, user_metadata=user_metadata)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:

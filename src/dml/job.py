@@ -1,15 +1,17 @@
 """What every command does around its Spark jobs: Ctrl-C ends them and is told apart, files of a failure go away."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
+from ..core.protocol.actions import Action
 from ..core.table.snapshot import Snapshot
-from ..core.txn.transaction import Transaction
+from ..core.txn.operation import Operation
+from ..core.txn.transaction import Committed, Transaction
 from ..engine import writer
 from ..errors import CommitInterrupted, CommitStateUnknownError
 
@@ -53,6 +55,18 @@ class Work:
         """The table as the transaction reads it; there is one."""
         assert self.txn.snapshot is not None
         return self.txn.snapshot
+
+    def commit(self, actions: Sequence[Action], operation: Operation, *, user_metadata: str | None = None) -> Committed:
+        """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version."""
+        committed = self.txn.commit(actions, operation, user_metadata=user_metadata)
+        try:
+            self.spark.catalog.refreshByPath(self.log.table)
+        except Exception as error:  # the commit stands, whatever becomes of Spark's cache
+            logger.warning(
+                "%s: version %d is committed, but Spark's cached frames of the table could not be refreshed: %s",
+                self.log.table, committed.version, error,
+            )  # fmt: skip
+        return committed
 
     def keep(self, written: writer.Written) -> writer.Written:
         """Note what was written; returns it."""

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, functions
 
 from ..core.protocol.actions import AddFile
@@ -42,14 +41,11 @@ def remove_all(txn: Transaction) -> Removal:
     return _whole(txn.snapshot.add_files(), began)
 
 
-def remove_matching(
-    work: Work, condition: scan.Condition, options: writer.WriteOptions, *, alias: str | None = None
-) -> Removal:
+def remove_matching(work: Work, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
     """The rows for which the condition is TRUE go.
 
     A condition on partition columns alone takes whole files, and no data is read. Otherwise one job over the columns
-    of the condition finds the touched files, and another one rewrites those of them that keep rows. `alias` is the
-    table's name within the condition.
+    of the condition finds the touched files, and another one rewrites those of them that keep rows.
     """
     snapshot, txn = work.snapshot, work.txn
     began = time.monotonic()
@@ -58,9 +54,9 @@ def remove_matching(
         _record(txn, condition.predicate, snapshot.files.take(rows))
         return _whole(snapshot.add_files(rows), began)
 
-    candidates = pc.indices_nonzero(snapshot.prune_mask(condition.predicate))
+    candidates = scan.candidates(work.spark, snapshot, condition)
     _record(txn, condition.predicate, snapshot.files.take(candidates))
-    touched = _touched(work, candidates, condition, alias)
+    touched = _touched(work, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
         return removal
@@ -71,7 +67,7 @@ def remove_matching(
     counts = [num_records(add) for add in removal.removed]
     kept = [row for row, count in zip(rows, counts, strict=True) if count is None or touched[row] < count]
     if kept:
-        frame = _frame(work, pa.array(kept, pa.int64()), alias, file_number=None)
+        frame = _frame(work, pa.array(kept, pa.int64()), file_number=None)
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
         written = work.keep(
             writer.write_files(frame.where(stay), table=work.log.table, metadata=txn.metadata, options=options)
@@ -81,21 +77,20 @@ def remove_matching(
     return removal
 
 
-def _touched(work: Work, candidates: pa.Array, condition: scan.Condition, alias: str | None) -> dict[int, int]:
+def _touched(work: Work, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
     """Rows of `snapshot.files` that hold matching rows, each with their number."""
     if len(candidates) == 0:
         return {}
-    frame = _frame(work, candidates, alias, file_number=_FILE_NUMBER)
+    frame = _frame(work, candidates, file_number=_FILE_NUMBER)
     counted = frame.where(condition.column(frame)).groupBy(_FILE_NUMBER).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
 
 
-def _frame(work: Work, rows: pa.Array, alias: str | None, *, file_number: str | None) -> DataFrame:
+def _frame(work: Work, rows: pa.Array, *, file_number: str | None) -> DataFrame:
     snapshot = work.snapshot
     files = snapshot.files.take(rows)
-    frame = scan.frame(work.spark, work.log, snapshot=snapshot, files=files, file_number=file_number)
-    return frame.alias(alias) if alias else frame
+    return scan.frame(work.spark, work.log, snapshot=snapshot, files=files, file_number=file_number)
 
 
 def _record(txn: Transaction, predicate: predicates.Predicate, files: pa.Table) -> None:

@@ -130,7 +130,7 @@ def _write(
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
-        return txn.commit(actions, _operation(request, written, removal), user_metadata=request.user_metadata)
+        return work.commit(actions, _operation(request, written, removal), user_metadata=request.user_metadata)
 
 
 def already_applied(txn: Transaction, transaction: tuple[str, int] | None) -> bool:

@@ -79,6 +79,7 @@ def _id(spark: SparkSession) -> str:
 def _install() -> None:
     if _installed:
         return
+    read_errors.install()
     for owner, name, patch in _patches():
         original = getattr(owner, name, None)
         if original is None:
@@ -95,6 +96,8 @@ def _uninstall() -> None:
     for owner, name, original, replacement in _installed:
         if owner.__dict__.get(name) is replacement:  # else another library has wrapped ours since: leave it whole
             setattr(owner, name, original)
+    if _installed:
+        read_errors.uninstall()
     _installed.clear()
     read_errors.uninstall()
 
@@ -177,6 +180,16 @@ def _explained(session_of: Callable[[Any], SparkSession]) -> Patch:
     return patch
 
 
+def _explain(original: Method) -> Method:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        original(self, *args, **kwargs)
+        scans = explain.describe(self) if is_enabled(self.sparkSession) else ""
+        if scans:
+            print(scans)
+
+    return method
+
+
 _BY_PATH = (
     'Use the path: spark.read.format("delta").load(path), df.write.format("delta").save(path), DeltaTable.forPath.'
 )
@@ -209,12 +222,14 @@ def _later(what: str, instead: str) -> UnsupportedFeatureError:
 
 def _patches() -> list[tuple[type, str, Patch]]:
     from pyspark.sql.catalog import Catalog
+    from pyspark.sql.classic.dataframe import DataFrame
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     stream = 'Use spark.read.format("delta") and df.write.format("delta") in batches meanwhile.'
     of_builder = _explained(lambda builder: builder._spark)
     patches = [
+        (DataFrame, "explain", _explain),
         (DataFrameReader, "load", _load),
         (DataFrameReader, "table", of_builder),
         (DataFrameWriter, "save", _save),

@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 _STREAM_ONLY = (
     "maxFilesPerTrigger maxBytesPerTrigger excludeRegex ignoreFileDeletion ignoreChanges ignoreDeletes "
-    "skipChangeCommits failOnDataLoss startingVersion startingTimestamp endingVersion endingTimestamp schemaTrackingLocation "
-    "schemaLocation streamingSourceTrackingId allowSourceColumnRename allowSourceColumnDrop allowSourceColumnTypeChange queryName "
-    "checkpointLocation"
+    "skipChangeCommits failOnDataLoss startingVersion startingTimestamp endingVersion endingTimestamp "
+    "schemaTrackingLocation schemaLocation streamingSourceTrackingId allowSourceColumnRename "
+    "allowSourceColumnDrop allowSourceColumnTypeChange queryName checkpointLocation"
 ).split()
 _READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "path")
 _WRITE = (

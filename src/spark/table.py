@@ -1,11 +1,12 @@
 """`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -141,8 +142,7 @@ class DeltaTable:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         if limit is not None and limit < 0:
             raise InvalidArgumentError(f"history(limit) takes a number from 0 on, not {limit}.")
-        rows = [_history_row(entry) for entry in self._log.history(limit)]
-        return self._spark.createDataFrame(rows, HISTORY)
+        return _local_frame(self._spark, [_history_row(entry) for entry in self._log.history(limit)], HISTORY)
 
     def detail(self) -> DataFrame:
         """One row about the table, with the columns of DESCRIBE DETAIL."""
@@ -165,7 +165,7 @@ class DeltaTable:
             protocol.min_writer_version,
             sorted(features.supported(protocol)),
         )
-        return self._spark.createDataFrame([row], DETAIL)
+        return _local_frame(self._spark, [row], DETAIL)
 
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:
@@ -197,6 +197,16 @@ def _file_system(hadoopConf: Mapping[str, str] | None) -> dict[str, str]:
     return dict(hadoopConf or {})
 
 
+def _local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:
+    """A DataFrame of few rows for which Spark needs no job: Arrow becomes a local relation."""
+    import pyarrow as pa
+
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schema.fields)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
 def _instant(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(microsecond=milliseconds % 1000 * 1000)
 
@@ -210,10 +220,10 @@ def _texts(values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
     }
 
 
-def _struct_row(value: Any, names: tuple[str, ...]) -> tuple[str | None, ...] | None:
+def _parts(value: Any, names: tuple[str, ...]) -> dict[str, str | None] | None:
     if not isinstance(value, Mapping):
         return None
-    return tuple(None if value.get(name) is None else str(value[name]) for name in names)
+    return {name: None if value.get(name) is None else str(value[name]) for name in names}
 
 
 def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
@@ -225,8 +235,8 @@ def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
         info.user_name,
         info.operation,
         _texts(info.operation_parameters),
-        _struct_row(info.extra.get("job"), _JOB),
-        _struct_row(info.extra.get("notebook"), ("notebookId",)),
+        _parts(info.extra.get("job"), _JOB),
+        _parts(info.extra.get("notebook"), ("notebookId",)),
         info.cluster_id,
         info.read_version,
         info.isolation_level,
