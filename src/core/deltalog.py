@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..clock import Clock, SystemClock
@@ -99,7 +100,10 @@ class DeltaLog:
 
     def exists(self) -> bool:
         """Whether there is a table: a log with at least one commit or checkpoint. One list."""
-        return self._list(0).newest is not None
+        try:
+            return self._list(0).newest is not None
+        except TableNotFoundError:
+            return False
 
     def snapshot(self, version: int | None = None, timestamp: int | None = None) -> Snapshot:
         """The table's newest version, or the one asked for: by number, or the newest at a time in milliseconds.
@@ -152,8 +156,9 @@ class DeltaLog:
             known = self._known
             if known is None:
                 if read is None:
-                    self._known = _Known(snapshot, 0, None)
-            elif known.snapshot.version < snapshot.version:
+                    # One list, at the birth of a table only: a later refresh must be able to tell it from another.
+                    self._known = _Known(snapshot, 0, self._list(0).commits.get(0))
+            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
 
@@ -282,6 +287,9 @@ class DeltaLog:
                     # Nothing else makes it up: the damage is what the caller has to know.
                     raise error from None
 
+    def _recovered(self, version: int, unusable: tuple[str, ...]) -> Snapshot:
+        return self._opened(version, frozenset(unusable))[0]
+
     def _segment(self, listing: Listing, version: int | None, bad: set[str]) -> Segment:
         newest = listing.newest
         if newest is None:
@@ -305,7 +313,13 @@ class DeltaLog:
     def _built(self, segment: Segment) -> Snapshot:
         base = None
         if segment.checkpoint is not None:
-            base = CheckpointState(self.store, self.log_path, self.table, segment.checkpoint)
+            base = CheckpointState(
+                self.store,
+                self.log_path,
+                self.table,
+                segment.checkpoint,
+                partial(self._recovered, segment.checkpoint.version),
+            )
         commits = self._read_entries(segment.entries)
         header = base.header if base else Header()
         tail = Tail(self.table)
@@ -348,12 +362,7 @@ class DeltaLog:
         times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
         if not times:
             raise VersionNotFoundError(f"no version of {self.table} can be read: its log holds no whole history")
-        enabled_from = self._in_commit_timestamps_from()
-        if enabled_from is None:
-            times = history.monotonic(times)
-        else:
-            by_version = history.with_in_commit_timestamps(times, enabled_from, self._commit_timestamp)
-            times = sorted(by_version.items())
+        times = history.travel_times(times, in_commit_from(self._newest()), timestamp_ms, self._commit_timestamp)
         return history.choose_version(
             self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
         )
@@ -396,9 +405,6 @@ class DeltaLog:
             ):
                 return version
         return None
-
-    def _in_commit_timestamps_from(self) -> int | None:
-        return in_commit_from(self._newest())
 
     def _commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, from its file."""
