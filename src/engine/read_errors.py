@@ -78,7 +78,7 @@ _original: Callable[..., Any] | None = None
 
 def _text(error: Any) -> str:
     """What a Java exception and its causes say."""
-    texts = []
+    texts: list[str] = []
     while error is not None and len(texts) < _CAUSES:
         texts.append(str(error.toString()))
         error = error.getCause()

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine import builders, read_errors
+from ..engine import builders, explain, read_errors
 from ..engine.gateway import check_version, is_classic
 from ..errors import UnsupportedEnvironmentError, UnsupportedFeatureError
 
@@ -79,7 +79,6 @@ def _id(spark: SparkSession) -> str:
 def _install() -> None:
     if _installed:
         return
-    read_errors.install()
     for owner, name, patch in _patches():
         original = getattr(owner, name, None)
         if original is None:
@@ -96,8 +95,6 @@ def _uninstall() -> None:
     for owner, name, original, replacement in _installed:
         if owner.__dict__.get(name) is replacement:  # else another library has wrapped ours since: leave it whole
             setattr(owner, name, original)
-    if _installed:
-        read_errors.uninstall()
     _installed.clear()
     read_errors.uninstall()
 
