@@ -2,8 +2,8 @@
 
 Two threads that race by luck meet in the few microseconds that matter once in a hundred runs, or never. Here a call is
 run in a thread that is held at its k-th step, for each k, while another call runs from start to end. So a store that
-looks and then acts is found every time. A step is a line, a call or a return of Python code, and a call of a function
-in C, which every system call is.
+looks and then acts is found every time. A step is a line or a return of Python code, or the return of a function in C,
+which every system call is.
 
 What it can't see: steps in C within one call (an Arrow or Rust store is one step), and work that the store hands to a
 thread of its own. A store that keeps a lock while it is held makes the other call wait; the hold then ends after a
@@ -64,11 +64,12 @@ class _Steps:
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, _arg: Any) -> Any:
-        self._step(frame, event)
+        if event in {"line", "return"}:
+            self._step(frame, event)
         return self._trace
 
     def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event.startswith("c_") and getattr(arg, "__self__", None) is not sys:
+        if event in {"c_return", "c_exception"} and getattr(arg, "__self__", None) is not sys:
             self._step(frame, f"{event} {getattr(arg, '__name__', arg)}")
 
     def _step(self, frame: FrameType, event: str) -> None:
