@@ -9,6 +9,7 @@ NaN is seen by none of them.
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -269,15 +270,19 @@ def _leaf(array: "pa.Array", data_type: PrimitiveType) -> "pa.Array":
     if data_type.name == "date":
         return _texts(array, r"^\d{4}-\d{2}-\d{2}$", parse_date, pa.int32(), target)
     if data_type.name == "timestamp":
-        pattern = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$"
+        pattern = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:(00|15|30|45))$"
         return _texts(array, pattern, _zoned, pa.int64(), target)
     pattern = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
     return _texts(array, pattern, lambda text: parse_timestamp(text.rstrip("Zz"), None), pa.int64(), target)
 
 
 def _zoned(text: str) -> int:
-    if not (text.endswith(("Z", "UTC")) or text[-6:-5] in ("+", "-") or text[-5:-4] in ("+", "-")):
+    match = re.search(r"(?:Z|UTC|[+-]\d{2}:?(\d{2}))$", text)
+    if match is None:
         raise ValueError("a bound with no time zone bounds nothing")
+    if match[1] not in (None, "00", "15", "30", "45"):
+        # A local mean time of old, such as -07:52:58: Spark prints it without its seconds.
+        raise ValueError("an offset that was probably cut")
     return parse_timestamp(text, None)
 
 

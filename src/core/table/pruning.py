@@ -10,16 +10,15 @@ Spark orders after every number, may be in any file of a floating column, for wr
 of it. So a file is judged twice for such a column, once for its numbers and once for its NaNs.
 """
 
-import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import InvalidArgumentError
 from ..protocol import partition_values, stats
-from ..protocol.schema import Column, DataType, PrimitiveType, StructType, arrow_type, find, has_min_max
+from ..protocol.schema import Column, DataType, PrimitiveType, StructType, find, has_min_max
+from .bounds import NEGATED, Bounds, Mask, bounds_of, compare, is_nan, literal_of, may_be_one_of, may_hold, unless
 from .predicates import (
     And,
     Compare,
@@ -43,20 +42,16 @@ if TYPE_CHECKING:
 
 _SPLIT_COLUMNS = 4  # floating columns judged in every combination; beyond them each on its own
 _MANY_VALUES = 32  # IN lists longer than this are searched, not compared one by one
-_EXACT_STRING = 16  # shorter string bounds are whole: nobody cuts that early
-_EXACT_DIGITS = 15  # decimals of fewer digits survive a writer that computes bounds as doubles
-_NEGATED: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 _NanMode: TypeAlias = Literal["number", "nan", "either"]
-_Mask: TypeAlias = "pa.BooleanArray"
 
 
 @dataclass(frozen=True, slots=True)
 class _May:
     """For each file: may the predicate be TRUE, may it be FALSE."""
 
-    true: _Mask
-    false: _Mask
+    true: Mask
+    false: Mask
 
     def negated(self) -> "_May":
         return _May(self.false, self.true)
@@ -73,7 +68,7 @@ class _Files:
     cache: dict[tuple[int, _NanMode | None], _May] = field(default_factory=dict)
     columns: dict[Column, "_Known"] = field(default_factory=dict)
 
-    def all(self, value: bool) -> _Mask:
+    def all(self, value: bool) -> Mask:
         import pyarrow as pa
 
         return pa.repeat(pa.scalar(value), self.rows)
@@ -113,7 +108,7 @@ def may_match(
     floating = sorted(column for column in data if _is_floating(schema, column)) if known is not None else []
     modes: dict[Column, _NanMode] = dict.fromkeys(floating, "either")
     split: list[Column] = floating[:_SPLIT_COLUMNS]
-    result: _Mask | None = None
+    result: Mask | None = None
     choices: tuple[_NanMode, _NanMode] = ("number", "nan")
     for chosen in product(choices, repeat=len(split)):
         modes.update(zip(split, chosen, strict=True))
@@ -212,34 +207,6 @@ def _leaf(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, m
     return _by_stats(files, node, mode)
 
 
-# --- literals -----------------------------------------------------------------------------------------------------
-
-
-def _literal(value: "pa.Scalar", data_type: DataType) -> "pa.Scalar | None":
-    """The literal in the column's Arrow type; `None` where it doesn't fit exactly, so that nothing can be said."""
-    import pyarrow as pa
-
-    target = arrow_type(data_type)
-    if value.type == target:
-        return value
-    if not value.is_valid:
-        return pa.scalar(None, target)
-    try:
-        converted = value.cast(target)
-        back = converted.cast(value.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    if back.equals(value) or (_is_nan(back) and _is_nan(value)):
-        return converted
-    return None
-
-
-def _is_nan(value: "pa.Scalar") -> bool:
-    import pyarrow as pa
-
-    return bool(value.is_valid and pa.types.is_floating(value.type) and math.isnan(value.as_py()))
-
-
 # --- partition columns: one value for the whole file --------------------------------------------------------------
 
 
@@ -266,75 +233,28 @@ def _exact(
                 return files.unknown()
             return _known(pc.starts_with(values, prefix))
         case Compare(op, _, value):
-            literal = _literal(value, data_type)
+            literal = literal_of(value, data_type)
             if literal is None:
                 return files.unknown()
             if op == "<=>":
                 if not literal.is_valid:
                     return _known(pc.is_null(values))
-                return _known(pc.fill_null(_compare(values, "=", literal), False))
+                return _known(pc.fill_null(compare(values, "=", literal), False))
             if not literal.is_valid:
                 return files.never()
-            return _known(_compare(values, op, literal))
+            return _known(compare(values, op, literal))
         case In(_, listed):
             result: pa.Array = files.all(False)
             for value in listed:
-                literal = _literal(value, data_type)
+                literal = literal_of(value, data_type)
                 if literal is None:
                     return files.unknown()
-                found = _compare(values, "=", literal) if literal.is_valid else pa.nulls(files.rows, pa.bool_())
+                found = compare(values, "=", literal) if literal.is_valid else pa.nulls(files.rows, pa.bool_())
                 result = pc.or_kleene(result, found)
             return _known(result)
 
 
-def _compare(values: "pa.Array", op: Operator, literal: "pa.Scalar") -> "pa.Array":
-    """SQL's comparison as Spark does it: NaN equals NaN and is greater than any number; null where a value is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_boolean(values.type):
-        values, literal = values.cast(pa.int8()), literal.cast(pa.int8())
-    if not pa.types.is_floating(values.type):
-        return _arrow_compare(op)(values, literal)
-    nan = pc.is_nan(values)
-    if _is_nan(literal):
-        constant = {"=": nan, "<=": pc.is_valid(values), "<": pc.invert(nan), ">=": nan}
-        if op in constant:
-            return pc.if_else(pc.is_valid(values), constant[op], None)
-        return pc.invert(_compare(values, _NEGATED[op], literal))
-    return pc.if_else(nan, op in (">", ">=", "!="), _arrow_compare(op)(values, literal))
-
-
-def _arrow_compare(op: Operator) -> Callable[..., "pa.Array"]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    functions: dict[Operator, Callable[..., pa.Array]] = {
-        "=": pc.equal,
-        "!=": pc.not_equal,
-        "<": pc.less,
-        "<=": pc.less_equal,
-        ">": pc.greater,
-        ">=": pc.greater_equal,
-    }
-    return functions[op]
-
-
 # --- data columns: bounds -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """Bounds of the values (no NaN among them) in a form that Arrow compares; null is unknown.
-
-    `constant`: the one value that every row has that isn't null, where that is certain. `key` brings a literal into
-    the same form as (lowest, highest) that it may be.
-    """
-
-    lower: "pa.Array"
-    upper: "pa.Array"
-    constant: "pa.Array"
-    key: Callable[["pa.Scalar"], tuple["pa.Scalar", "pa.Scalar"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +263,9 @@ class _Known:
 
     rows: int
     data_type: PrimitiveType
-    bounds: _Bounds | None
-    has_null: _Mask
-    has_value: _Mask
+    bounds: Bounds | None
+    has_null: Mask
+    has_value: Mask
 
     def both(self, true: bool, false: bool) -> _May:
         import pyarrow as pa
@@ -367,78 +287,11 @@ def _column(files: _Files, column: Column) -> _Known | None:
     found = files.columns[column] = _Known(
         files.rows,
         data_type,
-        _bounds(leaf, data_type) if has_min_max(data_type) else None,
-        _unless(pc.equal(leaf.null_count, 0)),
-        _unless(pc.equal(leaf.null_count, files.stats.num_records)),
+        bounds_of(leaf, data_type) if has_min_max(data_type) else None,
+        unless(pc.equal(leaf.null_count, 0)),
+        unless(pc.equal(leaf.null_count, files.stats.num_records)),
     )
     return found
-
-
-def _bounds(known: stats.LeafStats, data_type: PrimitiveType) -> _Bounds:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    low, high = known.min, known.max
-    assert low is not None
-    assert high is not None
-    name = data_type.name
-    same = pc.equal(low, high)
-    if name == "string":
-        # Bytes in UTF-8 order. No text holds the byte 0xFF: with it a cut bound is above all that it was cut from.
-        upper = pc.binary_join_element_wise(
-            high.cast(pa.binary()), pa.scalar(b"\xff", pa.binary()), pa.scalar(b"", pa.binary())
-        )
-        whole = pc.and_(same, pc.less(pc.utf8_length(low), _EXACT_STRING))
-        return _Bounds(low.cast(pa.binary()), upper, pc.if_else(whole, low.cast(pa.binary()), None), _bytes_key)
-    if name in ("timestamp", "timestamp_ntz"):
-        micros, top = low.cast(pa.int64()), high.cast(pa.int64())
-        # A bound at the end of time can't be widened: it is none.
-        top = pc.if_else(pc.less(top, 2**63 - 1000), top, None)
-        return _Bounds(micros, pc.add(top, 999), pa.nulls(len(low), pa.int64()), _long_key)
-    digits = data_type.decimal
-    if digits is not None and digits[0] > _EXACT_DIGITS:
-        bottom, top = low.cast(pa.float64(), safe=False), high.cast(pa.float64(), safe=False)
-        return _Bounds(
-            pc.subtract(bottom, pc.multiply(pc.abs(bottom), 2.0**-48)),
-            pc.add(top, pc.multiply(pc.abs(top), 2.0**-48)),
-            pa.nulls(len(low), pa.float64()),
-            _double_key,
-        )
-    if data_type.is_floating:
-        # A bound that is NaN says nothing of the numbers.
-        low, high = (pc.if_else(pc.is_nan(side), None, side) for side in (low, high))
-    return _Bounds(low, high, pc.if_else(pc.equal(low, high), low, None), _same_key)
-
-
-def _same_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
-    return value, value
-
-
-def _bytes_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
-    import pyarrow as pa
-
-    return _same_key(value.cast(pa.binary()))
-
-
-def _long_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
-    import pyarrow as pa
-
-    return _same_key(value.cast(pa.int64()))
-
-
-def _double_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
-    import pyarrow as pa
-
-    number = float(value.as_py())
-    margin = abs(number) * 2.0**-48
-    return pa.scalar(number - margin), pa.scalar(number + margin)
-
-
-def _unless(condition: "pa.Array") -> _Mask:
-    """May, unless the condition is known to be true."""
-    import pyarrow.compute as pc
-
-    return pc.invert(pc.fill_null(condition, False))
 
 
 def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, mode: _NanMode) -> _May:
@@ -454,7 +307,7 @@ def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWit
         case IsNotNull():
             return _May(has_value, has_null)
         case Compare(op, _, value):
-            literal = _literal(value, known.data_type)
+            literal = literal_of(value, known.data_type)
             if literal is None:
                 return files.unknown()
             if not literal.is_valid:
@@ -463,9 +316,11 @@ def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWit
             if op == "<=>":  # FALSE of a null row, where `=` is NULL
                 return _May(pc.and_(found.true, has_value), pc.or_(pc.and_(found.false, has_value), has_null))
         case In(_, listed):
-            literals = [_literal(value, known.data_type) for value in listed]
+            literals = [literal_of(value, known.data_type) for value in listed]
             if any(literal is None for literal in literals):
                 return files.unknown()
+            if not literals:
+                return known.both(False, True)  # FALSE even of a null
             found = _listed(known, [literal for literal in literals if literal is not None], mode)
         case StartsWith(_, prefix):
             found = _prefixed(known, prefix)
@@ -480,40 +335,20 @@ def _compared(known: _Known, op: Operator, literal: "pa.Scalar", mode: _NanMode)
     if known.bounds is None:
         return known.both(True, True)
     if mode != "number" and known.data_type.is_floating:
-        of_nan = _nan_compares(op, against_nan=_is_nan(literal))
+        of_nan = _nan_compares(op, against_nan=is_nan(literal))
         if mode == "nan":
             return known.both(of_nan, not of_nan)
         numbers = _compared(known, op, literal, "number")
         nans = known.both(of_nan, not of_nan)
         return _May(pc.or_(numbers.true, nans.true), pc.or_(numbers.false, nans.false))
-    if _is_nan(literal):
+    if is_nan(literal):
         holds = op in ("<", "<=", "!=")  # of any number
         return known.both(holds, not holds)
-    return _May(_may_hold(known.bounds, op, literal), _may_hold(known.bounds, _NEGATED[op], literal))
+    return _May(may_hold(known.bounds, op, literal), may_hold(known.bounds, NEGATED[op], literal))
 
 
 def _nan_compares(op: Operator, *, against_nan: bool) -> bool:
     return op in (("=", "<=", ">=") if against_nan else (">", ">=", "!="))
-
-
-def _may_hold(bounds: _Bounds, op: Operator, literal: "pa.Scalar") -> _Mask:
-    """May a value within the bounds compare so with the literal?"""
-    import pyarrow.compute as pc
-
-    lowest, highest = bounds.key(literal)
-    match op:
-        case "<":
-            return _unless(pc.greater_equal(bounds.lower, highest))
-        case "<=":
-            return _unless(pc.greater(bounds.lower, highest))
-        case ">":
-            return _unless(pc.less_equal(bounds.upper, lowest))
-        case ">=":
-            return _unless(pc.less(bounds.upper, lowest))
-        case "!=":
-            return _unless(pc.equal(bounds.constant, lowest))
-        case _:
-            return pc.and_(_unless(pc.greater(bounds.lower, highest)), _unless(pc.less(bounds.upper, lowest)))
 
 
 def _listed(known: _Known, literals: Sequence["pa.Scalar"], mode: _NanMode) -> _May:
@@ -521,7 +356,7 @@ def _listed(known: _Known, literals: Sequence["pa.Scalar"], mode: _NanMode) -> _
 
     valid = [literal for literal in literals if literal.is_valid]
     if mode == "number" and len(valid) > _MANY_VALUES and known.bounds is not None:
-        found = _May(_searched(known.bounds, valid), known.has_value)
+        found = _May(may_be_one_of(known.bounds, valid), known.has_value)
     else:
         found = known.both(False, True)
         for literal in valid:
@@ -529,22 +364,6 @@ def _listed(known: _Known, literals: Sequence["pa.Scalar"], mode: _NanMode) -> _
             found = _May(pc.or_(found.true, one.true), pc.and_(found.false, one.false))
     # With a NULL in the list, a value that isn't found makes the whole NULL.
     return found if len(valid) == len(literals) else _May(found.true, known.both(False, False).false)
-
-
-def _searched(bounds: _Bounds, literals: Sequence["pa.Scalar"]) -> _Mask:
-    """Whether one of many values lies within the bounds."""
-    import pyarrow as pa
-
-    keys = [bounds.key(literal) for literal in literals if not _is_nan(literal)]
-    lows = sorted(key[0].as_py() for key in keys)
-    highs = sorted(key[1].as_py() for key in keys)
-    found = []
-    for lower, upper in zip(bounds.lower.to_pylist(), bounds.upper.to_pylist(), strict=True):
-        # Out are those whose highest form is below the lower bound and those whose lowest form is above the upper one.
-        below = 0 if lower is None else bisect_left(highs, lower)
-        within = len(lows) if upper is None else bisect_right(lows, upper)
-        found.append(within > below)
-    return pa.array(found, pa.bool_())
 
 
 def _prefixed(known: _Known, prefix: str) -> _May:
@@ -556,7 +375,7 @@ def _prefixed(known: _Known, prefix: str) -> _May:
     lower, upper = known.bounds.lower, known.bounds.upper
     first = pa.scalar(prefix.encode(), pa.binary())
     beyond = pa.scalar(prefix.encode() + b"\xff", pa.binary())  # above every text with the prefix
-    true = pc.and_(_unless(pc.greater_equal(lower, beyond)), _unless(pc.less(upper, first)))
+    true = pc.and_(unless(pc.greater_equal(lower, beyond)), unless(pc.less(upper, first)))
     # All texts between two that have the prefix have it too.
     all_have = pc.and_(pc.greater_equal(lower, first), pc.less_equal(upper, beyond))
-    return _May(true, _unless(all_have))
+    return _May(true, unless(all_have))
