@@ -8,9 +8,10 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CorruptLogError, VersionNotFoundError
+from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action, AddFile, RemoveFile, Sidecar
 from ..protocol.codec import parse_commit, parse_line
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from ..table.snapshot import Snapshot
+
 _log = logging.getLogger(__name__)
 
 _KEEP_BYTES = 16 << 20
@@ -29,6 +32,7 @@ _KEEP_BYTES = 16 << 20
 _CACHE_BYTES = 256 << 20
 """How much of the columns beyond those of `Snapshot.files` (stats) is kept decoded."""
 _BATCH_ROWS = 1 << 17
+_THREADS = 8
 
 # Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
 _PRESENCE = {
@@ -72,9 +76,10 @@ def read_listed(store: LogStore, status: FileStatus) -> bytes:
 class _ParquetFile:
     """One Parquet file of a checkpoint. Not thread-safe: the state that owns it holds a lock."""
 
-    def __init__(self, name: str, load: Callable[[], bytes]) -> None:
+    def __init__(self, name: str, load: Callable[[], bytes], blame: tuple[str, ...]) -> None:
         self.name = name
         self._load = load
+        self._blame = blame
         self._data: bytes | None = None
         self.add_fields: frozenset[str] = frozenset()
 
@@ -82,14 +87,17 @@ class _ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if self._data is None:
-            self._data = self._load()
-        with _Damage(self.name):
+        self.fetch()
+        with _Damage(self.name, self._blame):
             file = pq.ParquetFile(pa.BufferReader(self._data))
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)
             return file
+
+    def fetch(self) -> None:
+        if self._data is None:
+            self._data = self._load()
 
     @property
     def at_hand(self) -> bool:
@@ -103,7 +111,7 @@ class _ParquetFile:
         """The rows of these kinds (none that has millions of rows) as actions."""
         file = self.open()
         found: list[Action] = []
-        with _Damage(self.name):
+        with _Damage(self.name, self._blame):
             for kind in kinds:
                 if kind not in file.schema_arrow.names:
                     continue
@@ -116,10 +124,10 @@ class _ParquetFile:
         import pyarrow as pa
 
         file = self.open()
-        with _Damage(self.name):
+        with _Damage(self.name, self._blame):
             schema = file.schema_arrow
             if kind not in schema.names:
-                return pa.table({name: pa.array([], pa.null()) for name in names})
+                return pa.table({name: pa.nulls(0) for name in names})
             fields = {field.name: field.type for field in schema.field(kind).type}
             present = [name for name in names if name in fields]
             paths = [f"{kind}.{path}" for path in (present if leaves is None else leaves)]
@@ -164,8 +172,9 @@ def _may_hold(group: Any, kind: str) -> bool:
 class _Damage:
     """Turns what Arrow says of a broken file into a `DamagedCheckpointError`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, blame: tuple[str, ...]) -> None:
         self._name = name
+        self._blame = blame
 
     def __enter__(self) -> None:
         return None
@@ -176,7 +185,7 @@ class _Damage:
         if error is None or isinstance(error, FileNotFoundError | ReplacedError | DamagedCheckpointError):
             return
         if isinstance(error, pa.ArrowException | OSError | ValueError | KeyError | CorruptLogError):
-            raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", (self._name,)) from error
+            raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", self._blame) from error
 
 
 def _plain(value: Any, type_: "pa.DataType") -> Any:
@@ -205,12 +214,22 @@ class CheckpointState:
     at opening when the files aren't those that were listed.
     """
 
-    def __init__(self, store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        log_path: str,
+        table: str,
+        checkpoint: Checkpoint,
+        recover: "Callable[[tuple[str, ...]], Snapshot]",
+    ) -> None:
+        """`recover` puts the same version together without the files that it is given, for damage found late."""
         self.version = checkpoint.version
         self.names = checkpoint.names
         self._store = store
         self._log_path = log_path
         self._table = table
+        self._recover = recover
+        self._recovered: Snapshot | None = None
         self._lock = threading.RLock()
         self._columns: dict[str, pa.ChunkedArray] = {}
         self._extra: dict[tuple[str, ...], pa.ChunkedArray] = {}
@@ -222,12 +241,13 @@ class CheckpointState:
         for status in checkpoint.files:
             if checkpoint.format == "json":
                 data = read_listed(store, status)
-                with _Damage(name_of(status)):
+                with _Damage(name_of(status), self.names):
                     actions.extend(parse_commit(data))
                 continue
-            file = _ParquetFile(name_of(status), self._loader(status))
+            self._files.append(_ParquetFile(name_of(status), self._loader(status), self.names))
+        self._fetch()
+        for file in self._files:
             actions.extend(file.actions(_HEADER_KINDS))
-            self._files.append(file)
         self.header = Header().after(actions)
         sidecars = [action for action in actions if isinstance(action, Sidecar)]
         if sidecars:
@@ -235,6 +255,13 @@ class CheckpointState:
             self._files = [self._sidecar(sidecar) for sidecar in sidecars]
         else:
             self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+
+    def _fetch(self) -> None:
+        """The bytes of several files at once: one after another they would cost as many round trips."""
+        missing = [file for file in self._files if not file.at_hand]
+        if len(missing) > 1:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                list(pool.map(_ParquetFile.fetch, missing))
 
     def _loader(self, status: FileStatus) -> Callable[[], bytes]:
         opened = False
@@ -264,7 +291,7 @@ class CheckpointState:
                 message = f"the sidecar {name} of the checkpoint {self.names[0]} is missing"
                 raise DamagedCheckpointError(message, self.names) from None
 
-        return _ParquetFile(name, load)
+        return _ParquetFile(name, load, self.names)
 
     def _gone(self, reason: str) -> VersionNotFoundError:
         return VersionNotFoundError(
@@ -278,13 +305,27 @@ class CheckpointState:
 
         with self._lock:
             core = [name for name in names if name in FILE_SCHEMA.names and name not in self._columns]
-            if core:
+            if core and self._recovered is None:
                 # All of them in one pass: what is decoded later would need the bytes again.
                 wanted = [name for name in FILE_SCHEMA.names if name not in self._columns]
-                self._columns.update(self._read("add", wanted, ADD_TYPES))
+                try:
+                    self._columns.update(self._read("add", wanted, ADD_TYPES))
+                except DamagedCheckpointError as error:
+                    # Only while nothing has been given out: the rows may come in another order.
+                    _log.warning("%s: %s; falling back to what else makes up the version", self._table, error)
+                    self._recovered = self._recovery(error)
                 for file in self._files:
                     file.release()
+            if self._recovered is not None:
+                table = self._recovered.select(names)
+                return [table.column(name) for name in names]
             return [self._columns[name] if name in self._columns else self._more((name,), None) for name in names]
+
+    def _recovery(self, error: DamagedCheckpointError) -> "Snapshot":
+        try:
+            return self._recover(error.names)
+        except (MissingCommitError, VersionNotFoundError, TableNotFoundError):
+            raise error from None
 
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
         """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""
@@ -292,7 +333,7 @@ class CheckpointState:
 
     def has_stats_parsed(self) -> bool:
         """Whether the checkpoint has stats as structs; the columns of the files have been asked for before."""
-        return any("stats_parsed" in file.add_fields for file in self._files)
+        return self._recovered is None and any("stats_parsed" in file.add_fields for file in self._files)
 
     def _more(self, key: tuple[str, ...], leaves: Sequence[str] | None) -> "pa.ChunkedArray":
         from .columns import ADD_TYPES
@@ -314,10 +355,11 @@ class CheckpointState:
 
         from .columns import column_of
 
+        self._fetch()
         inline = [file for file in self._inline if isinstance(file, AddFile if kind == "add" else RemoveFile)]
         tables = [file.columns(kind, names, leaves) for file in self._files]
         result: dict[str, pa.ChunkedArray] = {}
-        with _Damage(self.names[0]):
+        with _Damage(self.names[0], self.names):
             for name in names:
                 type_ = types.get(name)
                 columns = [table.column(name) for table in tables]
@@ -359,6 +401,8 @@ class CheckpointState:
         from .columns import REMOVE_SCHEMA
 
         with self._lock:
+            if self._recovered is not None:
+                return self._recovered.tombstones
             if self._removes is None:
                 types = {field.name: field.type for field in REMOVE_SCHEMA}
                 columns = self._read("remove", REMOVE_SCHEMA.names, types)
@@ -368,4 +412,4 @@ class CheckpointState:
     def at_hand(self) -> bool:
         """Whether the columns of the files can be had without a request."""
         with self._lock:
-            return "size" in self._columns or all(file.at_hand for file in self._files)
+            return "size" in self._columns or self._recovered is not None or all(file.at_hand for file in self._files)

@@ -16,7 +16,7 @@ from ..protocol.actions import Action, Protocol
 from ..protocol.codec import to_json
 from ..protocol.paths import LAST_CHECKPOINT, checkpoint_name
 from ..table.snapshot import Snapshot
-from .columns import DELETION_VECTOR, FILE_SCHEMA, STRING_MAP
+from .columns import DELETION_VECTOR, FILE_SCHEMA, STRING_MAP, array_of
 from .last_checkpoint import LastCheckpoint, serialise
 
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _parts(snapshot: Snapshot, add_type: pa.DataType, now_ms: int) -> Iterator[t
 
 
 def _structs(actions: Sequence[Action], kind: str, type_: pa.DataType) -> pa.Array:
-    return pa.array([_pairs(json.loads(to_json(action))[kind], type_) for action in actions], type_)
+    return array_of([_pairs(json.loads(to_json(action))[kind], type_) for action in actions], type_)
 
 
 def _pairs(value: Any, type_: pa.DataType) -> Any:
@@ -234,7 +234,7 @@ def _adds(snapshot: Snapshot, add_type: pa.DataType) -> Iterator[pa.Array]:
 def _stats_structs(texts: pa.Array, tree: stats.Tree, type_: pa.DataType) -> pa.Array:
     parsed = stats.parse_json(texts, tree).combine_chunks()
     if isinstance(parsed, pa.ChunkedArray):
-        parsed = pa.concat_arrays(parsed.chunks) if parsed.num_chunks else pa.array([], parsed.type)
+        parsed = pa.concat_arrays(parsed.chunks) if parsed.num_chunks else pa.nulls(0, parsed.type)
     children = {parsed.type.field(i).name: child for i, child in enumerate(parsed.flatten())}
     arrays = [children[f.name] for f in type_]
     return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=parsed.is_null())

@@ -129,6 +129,10 @@ SIZE_BINS: tuple[int, ...] = (
 NO_FILES = Totals(file_counts=(0,) * len(SIZE_BINS), file_bytes=(0,) * len(SIZE_BINS))
 
 
+_LONGEST_CHAIN = 64
+"""How many commits a lookup in an overlay may walk through before they are merged."""
+
+
 class Tail:
     """The file actions of the commits after the base: an immutable overlay that a later version extends.
 
@@ -136,7 +140,7 @@ class Tail:
     between threads.
     """
 
-    __slots__ = ("_lock", "_merged", "_own", "_parent", "_root", "num_actions")
+    __slots__ = ("_depth", "_lock", "_merged", "_own", "_parent", "_root", "num_actions")
 
     def __init__(self, root: str, parent: "Tail | None" = None, actions: Sequence[LogicalFile] = ()) -> None:
         self._root = root
@@ -150,12 +154,17 @@ class Tail:
         self._merged: dict[FileKey, LogicalFile] | None = self._own if parent is None else None
         # One lock for the chain: a child may be merging through its parents.
         self._lock: threading.Lock = parent._lock if parent else threading.Lock()
+        self._depth: int = parent._depth + 1 if parent else 0
         self.num_actions: int = (parent.num_actions if parent else 0) + len(self._own)
 
     def extend(self, actions: Iterable[Action]) -> "Tail":
         """The overlay once one more commit has been applied."""
         files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
-        return Tail(self._root, self, files) if files else self
+        if not files:
+            return self
+        if self._depth >= _LONGEST_CHAIN:
+            self.merged()
+        return Tail(self._root, self, files)
 
     def key(self, file: LogicalFile) -> FileKey:
         """The key of a logical file in this table."""
@@ -190,6 +199,7 @@ class Tail:
                         merged[key] = file
                 self._merged = merged
                 self._parent = None
+                self._depth = 0
             return self._merged
 
     def changes(self, totals: Totals, actions: Iterable[Action], *, complete: bool) -> Totals | None:
@@ -230,12 +240,13 @@ def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Mapping[
 
     `paths` are canonical, `vectors` deletion vector structs of the same rows.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
+
+    from .columns import array_of
 
     if not keys or len(paths) == 0:
         return []
-    wanted = pa.array({path for path, _ in keys}, type=paths.type)
+    wanted = array_of(sorted({path for path, _ in keys}), paths.type)
     rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=wanted)).to_pylist()
     if not rows:
         return []

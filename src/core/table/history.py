@@ -84,6 +84,36 @@ def text(timestamp_ms: int) -> str:
         return f"{timestamp_ms} ms"
 
 
+def travel_times(
+    times: Sequence[tuple[int, int]], enabled_from: int | None, timestamp_ms: int, read: Callable[[int], int]
+) -> list[tuple[int, int]]:
+    """What `choose_version` needs to know of `times` (files' own, ascending by version) to find one timestamp.
+
+    Of the versions from `enabled_from` on `read` gives the in-commit timestamp, which costs a request: they rise, so
+    that a binary search asks for few. Only the first, the last, and those around the timestamp are in the result.
+    """
+    if enabled_from is None:
+        return monotonic(times)
+    before = monotonic([item for item in times if item[0] < enabled_from])
+    versions = [version for version, _ in times if version >= enabled_from]
+    if not versions:
+        return before
+    first, last = (versions[0], read(versions[0])), (versions[-1], read(versions[-1]))
+    # Times of files that were written later than the first in-commit timestamp can't be right.
+    before = [item for item in before if item[1] < first[1]]
+    if timestamp_ms < first[1]:
+        return [*before, *sorted({first, last})]
+    low, high = 0, len(versions) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if read(versions[middle]) <= timestamp_ms:
+            low = middle
+        else:
+            high = middle - 1
+    found = versions[low], read(versions[low])
+    return sorted({*before[:1], first, found, last})
+
+
 def with_in_commit_timestamps(
     times: Sequence[tuple[int, int]], enabled_from: int | None, read: Callable[[int], int]
 ) -> Mapping[int, int]:

@@ -125,7 +125,7 @@ class Snapshot:
 
         with self._lock:
             if self._files is None:
-                files = self._select(FILE_SCHEMA.names)
+                files = self.select(FILE_SCHEMA.names)
                 self._verify()
                 self._files = files
             return self._files
@@ -136,7 +136,7 @@ class Snapshot:
         extra = [name for name in columns if name not in files.column_names]
         if not extra:
             return files
-        more = self._select(extra)
+        more = self.select(extra)
         for name in extra:
             files = files.append_column(more.schema.field(name), more.column(name))
         return files
@@ -161,10 +161,10 @@ class Snapshot:
 
     def _load(self) -> None:
         """Find the rows of the base that the commits after it leave, and the files that these add."""
-        import pyarrow as pa
-
         if self._loaded:
             return
+        from ..log.columns import mask_of
+
         merged = self._tail.merged()
         self._adds = [file for file in merged.values() if isinstance(file, AddFile)]
         if self._base is not None:
@@ -175,12 +175,12 @@ class Snapshot:
                 keep = bytearray(b"\x01") * self._base_rows
                 for row in rows:
                     keep[row] = 0
-                self._keep = pa.array(memoryview(keep), pa.uint8()).cast(pa.bool_())
+                self._keep = mask_of(keep)
                 self._base_rows -= len(rows)
         self._loaded = True
 
-    def _select(self, names: Sequence[str]) -> "pa.Table":
-        """These columns of the live files: those that stay of the base, then those of the commits after it."""
+    def select(self, names: Sequence[str]) -> "pa.Table":
+        """These columns of `add` of the live files, in the order of `files`, with no look at the version checksum."""
         with self._lock:
             self._load()
             columns = [None] * len(names) if self._base is None else self._base.adds(names)
@@ -314,9 +314,9 @@ class Snapshot:
 
     def prune_mask(self, predicate: "Predicate") -> "pa.BooleanArray":
         """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
+        from ..log.columns import mask_of
         from .predicates import columns, split
         from .pruning import may_match
 
@@ -333,7 +333,7 @@ class Snapshot:
         flags = bytearray(files.num_rows)
         for row in rows.filter(hits).to_pylist():
             flags[row] = 1
-        return pa.array(memoryview(flags), pa.uint8()).cast(pa.bool_())
+        return mask_of(flags)
 
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
         """`files` with the stats of these columns: of a checkpoint that has structs, only their leaves."""
