@@ -4,7 +4,9 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..protocol.actions import Action
+from ..log import checksum
+from ..protocol.actions import Action, CommitInfo
+from ..protocol.paths import crc_name
 from .conflict import Winner
 
 if TYPE_CHECKING:
@@ -13,16 +15,55 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
+
 
 def after_commit(
-    log: "DeltaLog", read: "Snapshot | None", version: int, actions: Sequence[Action], winners: Sequence[Winner]
+    log: "DeltaLog",
+    read: "Snapshot | None",
+    winners: Sequence[Winner],
+    version: int,
+    info: CommitInfo,
+    actions: Sequence[Action],
 ) -> None:
-    """Do what follows the commit of `actions` (`commitInfo` included) as `version`.
+    """Do what follows the commit of `info` and `actions` as `version`.
 
-    `winners` are the commits between `read`, the snapshot of the transaction (`None` for a new table), and it.
-    Whatever fails here is logged as a warning: the commit stands.
+    `winners` are the commits between `read`, the snapshot of the transaction (`None` for a new table), and this one.
+    Each step that fails is logged as a warning, for the commit stands.
     """
     try:
-        log.committed(read, [*((winner.version, winner.actions) for winner in winners), (version, actions)])
+        rows = [*((winner.version, winner.actions) for winner in winners), (version, (info, *actions))]
+        snapshot = log.committed(read, rows)
     except Exception:
-        logger.warning("%s: after version %d was committed", log.table, version, exc_info=True)
+        _warn(log, version, "this handle couldn't take note of it, and will read it again")
+        return
+    if log.conf.get(_WRITE_CHECKSUM, "true").strip().lower() != "false":
+        try:
+            _write_checksum(log, snapshot, info)
+        except Exception:
+            _warn(log, version, "its checksum wasn't written")
+    try:
+        if version > 0 and version % snapshot.properties.checkpoint_interval == 0:
+            # Parquet and all of Arrow: only where a checkpoint is due.
+            from ..log.checkpoint_writer import write
+
+            write(log.store, log.log_path, snapshot, log.clock.now_ms())
+    except Exception:
+        _warn(log, version, "its checkpoint wasn't written: reading the table takes longer until the next one is")
+
+
+def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> None:
+    """Write `<version>.crc`, where the totals are known at no cost (PROTOCOL.md, "Version Checksum File")."""
+    totals = snapshot.totals()
+    if totals is None:
+        return
+    data = checksum.serialise(checksum.of(snapshot, totals, txn_id=info.txn_id))
+    try:
+        log.store.write(f"{log.log_path}/{crc_name(snapshot.version)}", data)
+    except FileExistsError:
+        # Never overwritten; a reader may have written it by now, or a lost reply was asked again.
+        logger.info("%s: version %d has a checksum already", log.table, snapshot.version)
+
+
+def _warn(log: "DeltaLog", version: int, what: str) -> None:
+    logger.warning("%s: version %d was committed, but %s", log.table, version, what, exc_info=True)

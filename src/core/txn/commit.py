@@ -14,7 +14,7 @@ A commit therefore leaves a version only after another writer's commit was seen 
 all attempts of a commit at rising versions: of all versions that were tried, only the last can ever hold it.
 """
 
-import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -61,9 +61,12 @@ class Patience:
     shortest: float = 0.05
     longest: float = 5.0
 
-    def pause(self, k: int, rng: random.Random) -> float:
+    def pause(self, k: int, dice: Callable[[], float]) -> float:
         bound: float = min(self.longest, self.shortest * 2.0**k)
-        return bound * (1.0 - rng.random() / 2)
+        return bound * (1.0 - dice() / 2)
+
+
+PATIENCE = Patience()
 
 
 def attempt(
@@ -73,21 +76,20 @@ def attempt(
     token: str,
     *,
     clock: Clock,
-    rng: random.Random,
-    patience: Patience | None = None,
+    dice: Callable[[], float],
+    patience: Patience = PATIENCE,
 ) -> Outcome:
     """Put `data` at `path`, which must be a name of the log that nobody has overwritten, ever.
 
-    `token` is the `txnId` of the `commitInfo` in `data`. An error of the store by which nothing was written is raised
-    as it is, unless an earlier answer in this attempt was ambiguous. An interrupt (`KeyboardInterrupt`) leaves the
-    outcome open: ask `look` then.
+    `token` is the `txnId` of the `commitInfo` in `data`; `dice` gives numbers in [0, 1), for the waits. An error of the
+    store by which nothing was written is raised as it is, unless an earlier answer in this attempt was ambiguous. An
+    interrupt (`KeyboardInterrupt`) leaves the outcome open: ask `look` then.
     """
-    patience = patience or Patience()
     reason, ambiguous = "", False
     cause: Exception | None = None
     for k in range(patience.tries):
         if k:
-            clock.sleep(patience.pause(k, rng))
+            clock.sleep(patience.pause(k, dice))
         try:
             store.write(path, data)
             return Won()

@@ -22,7 +22,7 @@ from ..protocol import codec, features, paths, properties
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol
 from . import conflict
 from .after import after_commit
-from .commit import Lost, Outcome, Patience, Unknown, Won, attempt, look
+from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
 from .conflict import IsolationLevel, ReadSet, Staged, Winner
 from .operation import Operation
 from .prepare import Base, check_shape, implied_protocol, prepare, requested
@@ -68,13 +68,13 @@ class Transaction:
         log: "DeltaLog",
         snapshot: "Snapshot | None",
         *,
-        rng: random.Random | None = None,
+        dice: Callable[[], float] = random.random,
         new_token: Callable[[], str] = lambda: str(uuid.uuid4()),
-        patience: Patience | None = None,
+        patience: Patience = PATIENCE,
     ) -> None:
         self.snapshot = snapshot
         self._log = log
-        self._rng = rng or random.Random()
+        self._dice = dice
         self._new_token = new_token
         self._patience = patience
         self._began = log.clock.monotonic()
@@ -127,6 +127,11 @@ class Transaction:
         if self.snapshot is None:
             raise TableNotFoundError(f"there is no Delta table at {self.table}")
         return self.snapshot
+
+    @property
+    def won_version(self) -> int | None:
+        """The version that this transaction has surely committed, even if `commit` never returned; else `None`."""
+        return self._won
 
     # --- what it reads --------------------------------------------------------------------------------------------
 
@@ -239,7 +244,7 @@ class Transaction:
         )
         version, staged, winners, attempts = self._win(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
-        self._after(version, staged, info, winners)
+        after_commit(log, self.snapshot, winners, version, info, staged.actions)
         return Committed(version, staged.actions, info, attempts, milliseconds)
 
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
@@ -320,7 +325,7 @@ class Transaction:
                 data,
                 token,
                 clock=self._log.clock,
-                rng=self._rng,
+                dice=self._dice,
                 patience=self._patience,
             )
         except Exception:
@@ -372,10 +377,7 @@ class Transaction:
         """Wait before the next attempt: not after the first loss, then ever longer and never in step with others."""
         if lost > 1:
             bound = min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S * 2.0 ** min(lost, 20))
-            self._log.clock.sleep(bound * self._rng.random())
-
-    def _after(self, version: int, staged: Staged, info: CommitInfo, winners: list[Winner]) -> None:
-        after_commit(self._log, self.snapshot, version, (info, *staged.actions), winners)
+            self._log.clock.sleep(bound * self._dice())
 
     def _interrupted(self) -> CommitInterrupted | None:
         """What an interrupt in the middle of the commit has to say; `None` if nothing can have been written."""

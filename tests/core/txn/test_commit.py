@@ -113,9 +113,7 @@ def unreachable(store: ScriptedStore, path: str) -> None:
 
 
 def run(store: ScriptedStore, clock: Clock | None = None, tries: int = 4) -> Outcome:
-    return attempt(
-        store, PATH, OURS, TOKEN, clock=clock or Clock(), rng=random.Random(0), patience=Patience(tries=tries)
-    )
+    return attempt(store, PATH, OURS, TOKEN, clock=clock or Clock(), dice=lambda: 0.5, patience=Patience(tries=tries))
 
 
 CASES: list[tuple[str, list[Step], list[Step], Outcome, list[str]]] = [
@@ -189,8 +187,8 @@ def test_exists_that_cannot_be_looked_at_is_unknown() -> None:
 
 
 def test_pauses_are_bounded_and_jittered() -> None:
-    patience, rng = Patience(shortest=0.1, longest=2.0), random.Random(3)
-    pauses = [patience.pause(k, rng) for k in (1, 1, 3, 30)]
+    patience, dice = Patience(shortest=0.1, longest=2.0), random.Random(3).random
+    pauses = [patience.pause(k, dice) for k in (1, 1, 3, 30)]
     assert 0.1 <= pauses[0] <= 0.2
     assert pauses[0] != pauses[1]
     assert 0.4 <= pauses[2] <= 0.8
