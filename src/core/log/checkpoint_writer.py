@@ -16,7 +16,7 @@ from ..protocol.actions import Action, Protocol
 from ..protocol.codec import to_json
 from ..protocol.paths import LAST_CHECKPOINT, checkpoint_name
 from ..table.snapshot import Snapshot
-from .columns import DELETION_VECTOR, FILE_SCHEMA, STRING_MAP, array_of
+from .columns import DELETION_VECTOR, FILE_SCHEMA, STRING_MAP
 from .last_checkpoint import LastCheckpoint, serialise
 
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _parts(snapshot: Snapshot, add_type: pa.DataType, now_ms: int) -> Iterator[t
 
 
 def _structs(actions: Sequence[Action], kind: str, type_: pa.DataType) -> pa.Array:
-    return array_of([_pairs(json.loads(to_json(action))[kind], type_) for action in actions], type_)
+    return pa.array([_pairs(json.loads(to_json(action))[kind], type_) for action in actions], type_)
 
 
 def _pairs(value: Any, type_: pa.DataType) -> Any:

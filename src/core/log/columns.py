@@ -57,13 +57,6 @@ REMOVE_SCHEMA = pa.schema(
 """The columns of `Snapshot.tombstones`; a checkpoint keeps neither tags nor stats of them."""
 
 
-def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """`pa.array(values, type_)`, which would first import pandas where that is installed: half a second."""
-    if not values:
-        return pa.nulls(0, type_)
-    return pa.scalar(list(values), pa.list_(type_)).values
-
-
 def mask_of(flags: bytearray) -> pa.BooleanArray:
     """Bytes that are 0 or 1 as a mask."""
     return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(flags)]).cast(pa.bool_())
@@ -108,7 +101,7 @@ def column_of(files: Sequence[AddFile | RemoveFile], name: str, type_: pa.DataTy
     get = _GETTERS.get(name)
     if get is None:
         return pa.nulls(len(files), type_)
-    return array_of([get(file) for file in files], type_)
+    return pa.array([get(file) for file in files], type_)
 
 
 def table_of(files: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:

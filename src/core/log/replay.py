@@ -240,13 +240,12 @@ def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Mapping[
 
     `paths` are canonical, `vectors` deletion vector structs of the same rows.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
-
-    from .columns import array_of
 
     if not keys or len(paths) == 0:
         return []
-    wanted = array_of(sorted({path for path, _ in keys}), paths.type)
+    wanted = pa.array(sorted({path for path, _ in keys}), paths.type)
     rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=wanted)).to_pylist()
     if not rows:
         return []

@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from .columns import array_of
-
 
 def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedArray:
     """`texts`, with those that are null made from the struct of the same row where that has one."""
@@ -23,7 +21,7 @@ def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedAr
             struct = parsed[row].as_py()
             if struct is not None and struct.get("numRecords") is not None:
                 values[row] = stats_text(struct)
-    return pa.chunked_array([array_of(values, pa.string())])
+    return pa.chunked_array([pa.array(values, pa.string())])
 
 
 def stats_text(struct: Mapping[str, Any]) -> str:

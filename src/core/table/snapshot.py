@@ -308,11 +308,14 @@ class Snapshot:
 
     # --- pruning --------------------------------------------------------------------------------------------------
 
-    def prune(self, predicate: "Predicate") -> "pa.Table":
-        """The rows of `files` that may hold a row of `predicate`: by partition values, then by stats."""
-        return self.files.filter(self.prune_mask(predicate))
+    def prune(self, predicate: "Predicate", *, time_zone: str = "UTC") -> "pa.Table":
+        """The rows of `files` that may hold a row of `predicate`: by partition values, then by stats.
 
-    def prune_mask(self, predicate: "Predicate") -> "pa.BooleanArray":
+        `time_zone` is that of partition timestamps that name none.
+        """
+        return self.files.filter(self.prune_mask(predicate, time_zone=time_zone))
+
+    def prune_mask(self, predicate: "Predicate", *, time_zone: str = "UTC") -> "pa.BooleanArray":
         """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter."""
         import pyarrow.compute as pc
 
@@ -320,16 +323,16 @@ class Snapshot:
         from .predicates import columns, split
         from .pruning import may_match
 
-        files = self.files
-        of_partition, of_data = split(predicate, self.partition_columns)
-        mask = may_match(files, of_partition, self.schema, self.partition_columns, use_stats=False)
+        files, schema, partition_columns = self.files, self.schema, self.partition_columns
+        of_partition, of_data = split(predicate, partition_columns)
+        mask = may_match(files, of_partition, schema, partition_columns, use_stats=False, time_zone=time_zone)
         if of_data is None or not columns(of_data):
             return mask
         rows = pc.indices_nonzero(mask)
         if len(rows) == 0:
             return mask
         chosen = self._with_stats_of(columns(of_data)).take(rows)
-        hits = may_match(chosen, predicate, self.schema, self.partition_columns)
+        hits = may_match(chosen, predicate, schema, partition_columns, time_zone=time_zone)
         flags = bytearray(files.num_rows)
         for row in rows.filter(hits).to_pylist():
             flags[row] = 1
