@@ -5,17 +5,21 @@ Run it with `make demo`, or `python demo/flights.py [directory]` where tablelog[
 
 import csv
 import io
-import logging
+import re
 import shutil
 import sys
+import textwrap
 import time
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from importlib.resources import files
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tablelog import __version__
 from tablelog.spark import DeltaTable, enable
@@ -51,57 +55,52 @@ class Tour:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark, self.path = spark, path
-        self.chapter_number = 0
+        self._chapters = 0
+        self._told: dict[str, float] = {}
         self._shown = -1
-        self._milliseconds: dict[str, float] = {}
         self._lock = Lock()
 
     def chapter(self, title: str, text: str) -> None:
-        self.chapter_number += 1
-        print(
-            f"\n\033[1m{self.chapter_number}. {title}\033[0m"
-            if sys.stdout.isatty()
-            else f"\n{self.chapter_number}. {title}"
-        )
-        print(f"   {text}\n")
+        self._chapters += 1
+        bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+        print(f"\n{bold}{self._chapters}. {title}{plain}")
+        print(textwrap.fill(text, 110, initial_indent="   ", subsequent_indent="   ") + "\n")
 
     def heading(self) -> None:
-        print("   version  operation   files added  removed        rows      ms  what")
+        print("   version  operation  files added  removed        rows       ms  what")
 
-    def timed(self, label: str, start: float) -> None:
-        """Note how long a write took, and show every commit that has landed since the last look."""
+    def commit(self, label: str, write: Callable[[], object]) -> None:
+        """Do a write that carries `label` as its user metadata, and show what has landed since the last look."""
+        start = time.perf_counter()
+        write()
         with self._lock:
-            self._milliseconds[label] = (time.perf_counter() - start) * 1000
+            self._told[label] = (time.perf_counter() - start) * 1000
             self._show()
 
     def _show(self) -> None:
         history = DeltaTable.forPath(self.spark, self.path).history().where(f"version > {self._shown}")
         for commit in sorted(history.collect(), key=lambda row: row.version):
-            metrics = commit.operationMetrics or {}
-            label = commit.userMetadata or str((commit.operationParameters or {}).get("predicate", ""))
-            if label not in self._milliseconds and commit.userMetadata:
-                return  # committed by a writer that hasn't come back yet: it shows its own
-            added = metrics.get("numFiles") or metrics.get("numAddedFiles") or 0
-            rows = metrics.get("numOutputRows") or f"-{metrics.get('numDeletedRows', '?')}"
-            ms = self._milliseconds.pop(label, None) or self._milliseconds.pop("", 0.0)
-            removed = int(metrics.get("numRemovedFiles", 0))
+            if commit.userMetadata not in self._told:
+                return  # its writer hasn't come back from the commit yet, and shows it then
+            metrics = {name: int(value) for name, value in commit.operationMetrics.items()}
+            added = metrics.get("numFiles", metrics.get("numAddedFiles", 0))
+            rows = metrics.get("numOutputRows", -metrics.get("numDeletedRows", 0))
             print(
-                f"   {commit.version:>7}  {commit.operation:<10} {int(added):>12,} {removed:>8,}  {rows:>10}"
-                f" {ms:>7,.0f}  {label}"
+                f"   {commit.version:>7}  {commit.operation:<9}  {added:>11,}  {metrics.get('numRemovedFiles', 0):>7,}"
+                f"  {rows:>+10,}  {self._told[commit.userMetadata]:>7,.0f}  {commit.userMetadata}"
             )
             self._shown = commit.version
 
 
 def answer(question: str, frame: DataFrame) -> None:
-    print(f"   {question}")
-    for line in frame._show_string(20, False, False).rstrip().splitlines():
-        print(f"     {line}")
+    with redirect_stdout(io.StringIO()) as shown:
+        frame.show(truncate=False)
+    print(f"   {question}\n" + textwrap.indent(shown.getvalue().rstrip(), "     "))
 
 
 def main(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     landing, table = root / "landing", str(root / "flights")
-    logging.basicConfig(level=logging.WARNING)
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("tablelog demo")
@@ -122,21 +121,21 @@ def main(root: Path) -> None:
         return spark.read.csv(str(landing / f"{name}.csv"), schema=SCHEMA, header=True, nullValue="NA")
 
     def load(name: str, label: str) -> None:
-        start = time.perf_counter()
         writer = read(name).coalesce(1).write.format("delta").mode("append").partitionBy("month")
-        writer.option("userMetadata", label).save(table)
-        tour.timed(label, start)
+        tour.commit(label, lambda: writer.option("userMetadata", label).save(table))
 
     tour.chapter(
         "A year, month by month, from three writers at once",
-        "Nobody locks anything. Writers that race for a version are told who won, and take the next.",
+        "Nobody locks anything. Writers that race for a version are told who won, and take the next one.",
     )
     tour.heading()
-    load(MONTHS[0], "January: the first commit makes the table")
-    with ThreadPoolExecutor(3) as writers:
-        list(writers.map(lambda month: load(month, month), MONTHS[1:]))
+    load(MONTHS[0], "January: this commit makes the table")
+    names = iter(["Ada", "Barbara", "Grace"])
+    writer = local()
+    with ThreadPoolExecutor(3, initializer=lambda: setattr(writer, "name", next(names))) as writers:
+        list(writers.map(lambda month: load(month, f"{month}, by {writer.name}"), MONTHS[1:]))
 
-    tour.chapter("Late reports", "Flights that never arrived where they should: reported at the end of the year.")
+    tour.chapter("Late reports", "Flights whose arrival was never recorded are reported when the year is over.")
     tour.heading()
     load("late", "late reports, of all months in one append")
     loaded = DeltaTable.forPath(spark, table).history(1).first()
@@ -146,14 +145,17 @@ def main(root: Path) -> None:
 
     tour.chapter(
         "Two deletes",
-        "By partition: only the log changes, no data is read. By data: the files that hold such rows are found by\n"
-        "   their statistics and rewritten; no other is touched.",
+        "By partition, only the log changes: no data is read. By data, the files that hold such rows are found and "
+        "rewritten without them: no other file is touched.",
     )
     tour.heading()
-    for condition in ("month = 2", "carrier = 'HA'"):
-        start = time.perf_counter()
-        DeltaTable.forPath(spark, table).delete(condition)
-        tour.timed("", start)
+    for label, condition in (
+        ("February, a partition", "month = 2"),
+        ("Hawaiian Airlines, by its code", "carrier = 'HA'"),
+    ):
+        spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", label)
+        tour.commit(label, lambda condition=condition: DeltaTable.forPath(spark, table).delete(condition))
+    spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
 
     tour.chapter("Time travel", "Every version is still there, by its number and by its time.")
     now = spark.read.format("delta").load(table)
@@ -165,15 +167,15 @@ def main(root: Path) -> None:
     print(f"   timestampAsOf {at:<27} {by_time.count():>9,}")
 
     tour.chapter("Questions", "Spark reads the files itself; Python only told it which.")
-    frame = now.where("month between 6 and 8").groupBy("origin").agg({"*": "count", "dep_delay": "avg"})
-    answer("Delays of the summer, by airport:", frame.orderBy("origin").toDF("origin", "mean delay (min)", "flights"))
-    location = next(
-        line for line in now.where("month = 7")._explain_string("formatted").splitlines() if "Location" in line
-    )
-    print(f"   What Spark was told to read for July:\n     {location.strip()}")
+    summer = now.where("month between 6 and 8").groupBy("origin")
+    delays = summer.agg(F.count("*").alias("flights"), F.round(F.avg("dep_delay"), 1).alias("mean delay (min)"))
+    answer("Delays of the summer, by airport:", delays.orderBy("origin"))
+    with redirect_stdout(io.StringIO()) as plan:
+        now.where("month = 7").explain()
+    print(f"   What Spark was told to read for July:\n     {re.findall('Location: [^]]*]', plan.getvalue())[0]}")
 
     tour.chapter("History", "Who did what, newest first.")
-    columns = ["version", "timestamp", "operation", "operationParameters", "readVersion", "isBlindAppend"]
+    columns = ["version", "timestamp", "operation", "readVersion", "isBlindAppend", "userMetadata"]
     answer("DeltaTable.forPath(spark, path).history(4):", DeltaTable.forPath(spark, table).history(4).select(*columns))
 
     print(f"\nThe table lies in {table}. Open it from anything that reads Delta:\n")
