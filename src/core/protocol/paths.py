@@ -4,10 +4,11 @@ A `path` in an action is a URI reference (RFC 2396): relative to the table's roo
 stays so in the actions. Here it is decoded for reading, brought into one form for replay, and encoded for writing.
 """
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
@@ -42,22 +43,36 @@ def _normal(path: str) -> str:
     return "/".join(parts)
 
 
-def _split(uri: str, *, encoded: bool = True) -> _Location:
+def _bytes_decoded(text: str) -> str:
+    """Percent-decoded as the name of a local file: bytes that are no UTF-8 stay what they are."""
+    return os.fsdecode(unquote_to_bytes(text))
+
+
+def _key_decoded(text: str) -> str:
+    """Percent-decoded for comparison: what is no UTF-8 stays encoded, so that different files stay different."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
+
+
+def _split(uri: str, decoded: Callable[[str], str] | None) -> _Location:
     match = _SCHEME.match(uri)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", uri)
     authority = ""
     if match and rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-    if encoded and "%" in rest:
-        rest = unquote(rest)
+    if decoded is not None and "%" in rest:
+        rest = decoded(rest)
     return _Location(scheme, authority, rest)
 
 
 def _root(table_root: str) -> _Location:
     # A bare local path is taken literally; so is the path of an object store, which is a key and no URI component.
-    scheme = _split(table_root, encoded=False).scheme
-    location = _split(table_root, encoded=scheme == "file")
+    location = _split(table_root, None)
+    if location.scheme == "file":
+        location = _split(table_root, _bytes_decoded)
     return location._replace(path=_normal(location.path))
 
 
@@ -83,7 +98,7 @@ def canonical(path: str, table_root: str | None = None) -> str:
     # Nearly every path is plain: decided by C code alone.
     if "%" not in path and ":" not in path and "//" not in path and "/." not in path and path[:1] not in "/.":
         return path
-    location = _split(path)
+    location = _split(path, _key_decoded)
     name = _normal(location.path)
     if not location.scheme:
         if not name.startswith("/"):
@@ -111,7 +126,7 @@ def canonical_column(paths: Any, table_root: str | None = None) -> Any:
 
 def _resolved(table_root: str, path: str) -> _Location:
     root = _root(table_root)
-    location = _split(path)
+    location = _split(path, _bytes_decoded)
     if location.scheme:
         return location._replace(path=_normal(location.path))
     if location.path.startswith("/"):
@@ -133,7 +148,7 @@ def absolute(table_root: str, path: str) -> str:
 def absolute_uri(table_root: str, path: str) -> str:
     """Where the file of an action lies, as a percent-encoded URI (`file:///a%20b`), as Hadoop and Spark take it."""
     location = _resolved(table_root, path)
-    return f"{location.scheme or 'file'}://{location.authority}{quote(location.path, safe=_SAFE + ':')}"
+    return f"{location.scheme or 'file'}://{location.authority}{quote(os.fsencode(location.path), safe=_SAFE + ':')}"
 
 
 _HIVE_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")

@@ -1,5 +1,6 @@
 """Names of data files, partition directories and log files."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,3 +160,9 @@ def test_names_are_made_as_they_are_read() -> None:
         "compacted", 5, paths.compacted_name(3, 5), first=3
     )
     assert paths.crc_name(7) > paths.listing_name(7) > paths.checkpoint_name(6)
+
+
+def test_names_that_are_no_utf8_stay_apart_and_can_be_opened() -> None:
+    assert paths.canonical("%FF") != paths.canonical("%FE")
+    assert paths.absolute("file:///t%FE", "a%FF") == os.fsdecode(b"/t\xfe/a\xff")
+    assert paths.absolute_uri("file:///t%FE", "a%FF") == "file:///t%FE/a%FF"
