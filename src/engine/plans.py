@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_ROWS = 10_000
@@ -40,8 +41,18 @@ def bounded(df: "DataFrame") -> "DataFrame | None":
         return None
     gateway = Gateway.of(df.sparkSession)
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
-    limit = catalyst.expressions.Literal.apply(MAX_ROWS + 1)
+    integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    limit = catalyst.expressions.Literal(MAX_ROWS + 1, integer)
     return frame_of(df.sparkSession, catalyst.plans.logical.LocalLimit(limit, _analyzed(df)))
+
+
+def collected(df: "DataFrame") -> "list[pa.RecordBatch]":
+    """The rows as Arrow, as Spark hands them over; no batch for no rows.
+
+    Not by `toArrow`, whose last cast fails where a struct is null and a field inside it isn't nullable.
+    """
+    batches: list[pa.RecordBatch] = df._collect_as_arrow()  # type: ignore[operator]
+    return batches
 
 
 def _unbounded_sources(plan: JavaObject) -> list[JavaObject] | None:

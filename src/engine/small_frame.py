@@ -7,7 +7,6 @@ timestamps in microseconds), three-level lists, and the mark that dates are of t
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.protocol import partition_values, paths
@@ -51,13 +50,21 @@ def is_exact(schema: StructType) -> bool:
     return not contains(schema, differs)
 
 
-def nullable(schema: StructType) -> StructType:
-    """The schema with every top-level column nullable."""
-    return StructType(tuple(replace(f, nullable=True) for f in schema.fields))
+def _nullable(data_type: "pa.DataType") -> "pa.DataType":
+    import pyarrow as pa
+
+    # As Delta writes files: a reader must not trust a frame that says there is no null.
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(pa.field("element", _nullable(data_type.value_type)))
+    if pa.types.is_map(data_type):
+        return pa.map_(_nullable(data_type.key_type), pa.field("value", _nullable(data_type.item_type)))
+    return data_type
 
 
 def write(
-    rows: "pa.Table",
+    batches: "Sequence[pa.RecordBatch]",
     schema: StructType,
     partition_columns: Sequence[str],
     directory: str,
@@ -69,18 +76,24 @@ def write(
 ) -> list[DataFile]:
     """Write the rows below `directory`, a file for each combination of partition values; none for no rows.
 
-    `schema` is that of the columns in `rows`, `indexed` those of its leaves that statistics are kept of, with bounds
+    `schema` is that of the columns in `batches`, `indexed` those of its leaves that statistics are kept of, with bounds
     of strings cut to `prefix`; `codec` is one of `CODECS`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = pa.table(
-        [_column(rows.column(i), field.type) for i, field in enumerate(arrow_schema(nullable(schema)))],
-        schema=arrow_schema(nullable(schema)),
-    )
+    if not batches:
+        return []
+    wanted = pa.schema([pa.field(f.name, _nullable(f.type)) for f in arrow_schema(schema)])
+    collected = pa.Table.from_batches(batches)
+    # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
+    rows = pa.table([collected.column(i).cast(f.type) for i, f in enumerate(wanted)], schema=wanted)
     data_schema = schema.without(partition_columns)
     job = uuid.uuid4()
+    marks = {
+        "org.apache.spark.version": spark_version,
+        "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
+    }
     written = []
     for number, (texts, part) in enumerate(_by_partition(rows, schema, partition_columns)):
         below = paths.partition_directory(partition_columns, dict(zip(partition_columns, texts, strict=True)))
@@ -88,31 +101,22 @@ def write(
         name = f"{below}/{base}" if below else base
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        data = part.select(list(data_schema.names)).replace_schema_metadata(
-            {
-                "org.apache.spark.version": spark_version,
-                "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
-            }
-        )
-        pq.write_table(
-            data,
+        data = part.select(list(data_schema.names))
+        with pq.ParquetWriter(
             path,
+            data.schema,
             compression=CODECS[codec],
             version="2.6",
             store_schema=False,
             store_decimal_as_integer=True,
-            write_statistics=True,
-        )
+        ) as file:
+            file.write_table(data)
+            file.add_key_value_metadata(marks)
         status = os.stat(path)
         stats = collect(data, indexed, prefix=prefix)
         modified = status.st_mtime_ns // 1_000_000
         written.append(DataFile(name, texts, status.st_size, modified, len(data), stats))
     return written
-
-
-def _column(column: "pa.ChunkedArray", target: "pa.DataType") -> "pa.ChunkedArray":
-    # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
-    return column if column.type == target else column.cast(target)
 
 
 def _by_partition(

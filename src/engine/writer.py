@@ -238,11 +238,12 @@ def _write_small(df: "DataFrame", job: _Job, directory: str) -> list[staging.Dat
     bounded = plans.bounded(df)
     if bounded is None:
         return None
-    rows = bounded.toArrow()
-    if len(rows) > plans.MAX_ROWS or 0 < limit < len(rows):
+    batches = plans.collected(bounded)
+    count = sum(len(batch) for batch in batches)
+    if count > plans.MAX_ROWS or 0 < limit < count:
         return None
     return small_frame.write(
-        rows,
+        batches,
         job.schema,
         job.partition_columns,
         directory,

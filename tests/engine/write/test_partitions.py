@@ -1,0 +1,103 @@
+"""Partition columns: every primitive type, odd values, time zones; by both routes, to the same strings of the log."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from tablelog.core.protocol import paths
+from tablelog.core.protocol.schema import parse_schema
+from tablelog.engine import writer
+from tablelog.errors import InvalidArgumentError
+
+from .conftest import NATIVE, SMALL, Table
+
+ROUTES = pytest.mark.parametrize("options", [NATIVE, SMALL], ids=["native", "small"])
+
+# (type, SQL of each value, what the log says)
+VALUES = [
+    ("tinyint", ["cast(-7 as tinyint)", "null"], ["-7", None]),
+    ("smallint", ["cast(300 as smallint)"], ["300"]),
+    ("int", ["2147483647"], ["2147483647"]),
+    ("bigint", ["-9223372036854775808"], ["-9223372036854775808"]),
+    ("float", ["cast(0.1 as float)", "cast('NaN' as float)", "cast(1e10 as float)"], ["0.1", "NaN", "1.0E10"]),
+    ("double", ["0.1D", "cast('-Infinity' as double)", "1e-7D"], ["0.1", "-Infinity", "1.0E-7"]),
+    ("boolean", ["true", "false", "null"], ["true", "false", None]),
+    ("decimal(20,8)", ["0.00000001", "-12345678901.5"], ["0.00000001", "-12345678901.50000000"]),
+    ("date", ["date'2024-02-29'", "date'0001-01-01'", "null"], ["2024-02-29", "0001-01-01", None]),
+    (
+        "timestamp",
+        ["timestamp'2024-03-31 00:30:00Z'", "timestamp'2024-10-27 01:30:00.123456Z'", "null"],
+        ["2024-03-31T00:30:00.000000Z", "2024-10-27T01:30:00.123456Z", None],
+    ),
+    ("timestamp_ntz", ["timestamp_ntz'2024-03-31 02:30:00.5'"], ["2024-03-31 02:30:00.5"]),
+    ("binary", ["X'6162'", "X'C3A4'", "null"], ["ab", "ä", None]),
+    (
+        "string",
+        ["'a/b'", "'100%'", "'x=y'", "'two words'", "'ü ✓ 日本'", "'a:b?c#d'", "'a+b&c'", "'%20'", "'.'", "'null'"],
+        ["a/b", "100%", "x=y", "two words", "ü ✓ 日本", "a:b?c#d", "a+b&c", "%20", ".", "null"],
+    ),
+    ("string", ["''", "null", "'x'"], [None, None, "x"]),
+]
+
+
+@ROUTES
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_values_of_every_type(tables: Any, options: writer.WriteOptions, zone: str) -> None:
+    for n, (sql_type, literals, texts) in enumerate(VALUES):
+        table: Table = tables(f"t{n}")
+        spark = table.spark
+        union = " union all ".join(f"select {i} as i, cast({v} as {sql_type}) as p" for i, v in enumerate(literals))
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            df = spark.sql(union)
+            adds = table.write(df, "p", options=options)
+            expected = {row.i: row.p for row in df.collect()}
+            found = {row.i: row.p for row in table.read().collect()}
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        by_row = {}
+        for add in adds:
+            name = paths.absolute(str(table.path), add.path)
+            for row in spark.read.parquet(name).select("i").collect():
+                by_row[row.i] = add.partition_values["p"]
+        assert [by_row[i] for i in range(len(texts))] == texts, sql_type
+        if sql_type == "string":
+            expected = {i: v or None for i, v in expected.items()}
+        assert repr(found) == repr(expected) or found == expected, sql_type
+
+
+@ROUTES
+def test_several_columns_with_nulls(table: Table, options: writer.WriteOptions) -> None:
+    df = table.spark.sql(
+        "select id, if(id % 2 = 0, 'e/v', null) as `a b`, date'2020-01-01' + cast(id % 3 as int) as d from range(12)"
+    ).withColumnRenamed("a b", "a.b")
+    adds = table.write(df, "d", "a.b", options=options)
+    assert len({tuple(add.partition_values.items()) for add in adds}) == 6
+    assert all(list(add.partition_values) == ["d", "a.b"] for add in adds)
+    assert table.rows() == sorted(df.collect(), key=repr)
+
+
+@ROUTES
+def test_binary_that_is_no_text_is_refused(table: Table, options: writer.WriteOptions) -> None:
+    df = table.spark.sql("select 1 as i, X'FF' as p union all select 2, X'FE'")
+    with pytest.raises(InvalidArgumentError, match="isn't UTF-8"):
+        table.write(df, "p", options=options)
+    assert table.files() == []
+    assert table.staging_left() == []
+
+
+def test_partition_columns_keep_their_place_in_the_schema(table: Table) -> None:
+    df = table.spark.range(4).select(F.lit("x").alias("p"), "id", (F.col("id") % 2).alias("q"))
+    table.write(df, "q", "p", options=NATIVE)
+    assert table.read().columns == ["p", "id", "q"]
+    assert table.rows() == sorted(df.collect(), key=repr)
+
+
+def test_a_char_partition_is_padded(table: Table) -> None:
+    schema = parse_schema(
+        '{"type":"struct","fields":[{"name":"i","type":"integer"},'
+        '{"name":"p","type":"string","metadata":{"__CHAR_VARCHAR_TYPE_STRING":"char(3)"}}]}'
+    )
+    (add,) = table.write(table.spark.sql("select 1 as i, 'a' as p"), "p", schema=schema)
+    assert add.partition_values == {"p": "a  "}
