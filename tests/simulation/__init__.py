@@ -1,0 +1,4 @@
+"""Seeded schedules of many writers over a store that delays, fails and loses replies.
+
+`python -m simulation <seed>` (with `PYTHONPATH=tests`) replays one schedule and prints its trace.
+"""

@@ -1,0 +1,49 @@
+"""`python -m simulation <seed>`: replay one schedule, print its trace and what became of each commit.
+
+`python -m simulation <first seed> <count>` runs many, in as many processes as there are processors.
+"""
+
+import sys
+import time
+import traceback
+
+from .runs import quick_core, run_in_processes
+from .scheduler import Workers
+from .world import WRITERS, World
+
+
+def replay(seed: int) -> int:
+    world = World(seed, Workers(WRITERS))
+    failure = None
+    with quick_core():
+        try:
+            world.run()
+        except BaseException as error:
+            failure = error
+    start = world.events[0].time if world.events else 0.0
+    for event in world.events:
+        print(f"{event.time - start:9.3f} s  w{event.writer}  {event.call:6} {event.name}  {event.fault or ''}")
+    for attempt in world.attempts:
+        where = "" if attempt.version is None else f" {attempt.version}"
+        print(f"{attempt.name}: {attempt.detail}: told {attempt.told}{where}; in truth at {attempt.at}")
+    print(f"table level {world.table_level.value}, partitioned: {world.partitioned}, {world.faults}")
+    if failure is not None:
+        traceback.print_exception(failure)
+        return 1
+    print("all invariants hold")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) == 1:
+        return replay(int(arguments[0]))
+    first, count = int(arguments[0]), int(arguments[1])
+    started = time.perf_counter()
+    summary = run_in_processes(first, count)
+    seconds = time.perf_counter() - started
+    print(f"{summary}\n{count / seconds:.0f} schedules a second")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
