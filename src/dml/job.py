@@ -85,7 +85,7 @@ class Work:
                 self._discard()
             raise
         except BaseException:
-            if self.txn.won_version is None:
+            if not self.txn.committed:
                 self._discard()
             raise
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
+from ..core.protocol import schema
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
-from ..engine import scan, writer
+from ..engine import conform, scan, writer
 from .job import Work
 
 logger = logging.getLogger(__name__)
@@ -69,9 +70,10 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     if kept:
         frame = _frame(work, pa.array(kept, pa.int64()), file_number=None)
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
-        written = work.keep(
-            writer.write_files(frame.where(stay), table=work.log.table, metadata=txn.metadata, options=options)
-        )
+        rest = frame.where(stay)
+        if txn.metadata.schema_string != snapshot.metadata.schema_string:  # the same commit adds columns
+            rest = conform.conform(rest, schema.parse_schema(txn.metadata.schema_string), table=work.log.table)
+        written = work.keep(writer.write_files(rest, table=work.log.table, metadata=txn.metadata, options=options))
         removal.added, removal.copied_rows = written.adds, written.rows
     removal.rewrite_ms = _ms(began)
     return removal

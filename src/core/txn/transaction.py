@@ -129,8 +129,8 @@ class Transaction:
         return self.snapshot
 
     @property
-    def won_version(self) -> int | None:
-        """The version that this transaction has surely committed, even if `commit` never returned; else `None`."""
+    def committed(self) -> bool:
+        """Whether the commit is surely in the log, even if `commit` never returned."""
         return self._won
 
     # --- what it reads --------------------------------------------------------------------------------------------

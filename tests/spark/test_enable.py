@@ -1,0 +1,205 @@
+"""What `enable` changes of PySpark, for whom, and that `disable` leaves nothing behind."""
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+
+from tablelog.engine import builders
+from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from tablelog.spark import DeltaTable, disable, enable, is_enabled
+
+
+@pytest.fixture
+def other(spark):
+    """A second session of the same JVM, not enabled."""
+    session = spark.newSession()
+    yield session
+    disable(session)
+
+
+def test_a_new_session_is_not_enabled_and_a_cloned_one_is(spark, other):
+    assert is_enabled(spark)
+    assert not is_enabled(other)
+    assert is_enabled(SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession()))
+
+
+def test_other_sessions_fail_as_spark_does(table, other):
+    table.write(table.spark.range(1))
+    with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        other.read.format("delta").load(table.path)
+    with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        other.range(1).write.format("delta").save(table.path)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        other.sql(f"SELECT * FROM delta.`{table.path}`")
+    enable(other)
+    assert other.read.format("delta").load(table.path).count() == 1
+
+
+def test_disabling_the_last_session_gives_pyspark_its_methods_back(spark):
+    patched = DataFrameReader.load, DataFrameWriter.save, SparkSession.sql
+    assert all(hasattr(method, "__wrapped__") for method in patched)
+    disable(spark)
+    try:
+        assert DataFrameReader.load is patched[0].__wrapped__
+        assert DataFrameWriter.save is patched[1].__wrapped__
+        assert SparkSession.sql is patched[2].__wrapped__
+        assert not is_enabled(spark)
+    finally:
+        enable(spark)
+    assert is_enabled(spark)
+
+
+def test_enabling_twice_wraps_once(spark):
+    load = DataFrameReader.load
+    assert enable(spark) is spark
+    assert DataFrameReader.load is load
+
+
+def test_disabling_one_session_leaves_the_other_enabled(spark, other):
+    enable(other)
+    disable(other)
+    assert is_enabled(spark)
+    assert not is_enabled(other)
+    assert hasattr(DataFrameReader.load, "__wrapped__")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.extensions", "a.B,io.delta.sql.DeltaSparkSessionExtension"),
+        ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
+    ],
+)
+def test_refused_where_delta_spark_is_active(other, monkeypatch, key, value):
+    monkeypatch.setattr(builders, "session_conf", lambda session: {key: value})
+    with pytest.raises(UnsupportedEnvironmentError, match="delta-spark is active"):
+        enable(other)
+    assert not is_enabled(other)
+
+
+def test_refused_on_spark_connect():
+    with pytest.raises(UnsupportedEnvironmentError, match="Spark Connect"):
+        enable(object())
+
+
+def test_other_formats_pass_through(spark, tmp_path):
+    path = str(tmp_path / "parquet")
+    spark.range(3).write.format("parquet").mode("overwrite").save(path)
+    assert spark.read.format("parquet").load(path).count() == 3
+    assert spark.read.load(path, format="parquet", schema="id bigint").count() == 3
+    assert spark.read.parquet(path).count() == 3
+    spark.range(3).write.save(path, format="json", mode="overwrite")
+    assert spark.read.load(path, format="json").count() == 3
+
+
+def test_the_format_may_be_an_argument_and_have_any_case(spark, table):
+    frame = spark.range(3).selectExpr("id", "id as k")
+    frame.write.save(table.path, format="DELTA", mode="append", partitionBy="k", userMetadata="mine")
+    assert spark.read.load(table.path, format="Delta").count() == 3
+    assert table.info()["userMetadata"] == "mine"
+    assert table.info()["operationParameters"] == {"mode": "Append", "partitionBy": '["k"]'}
+
+
+def test_the_path_may_be_an_option(spark, table):
+    spark.range(3).write.format("delta").option("path", table.path).save()
+    assert spark.read.format("delta").option("path", table.path).load().count() == 3
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        spark.read.format("delta").option("path", table.path).load(table.path)
+    with pytest.raises(InvalidArgumentError, match="'path' is not specified"):
+        spark.read.format("delta").load()
+    with pytest.raises(InvalidArgumentError, match="'path' is not specified"):
+        spark.range(1).write.format("delta").save()
+    with pytest.raises(InvalidArgumentError, match="one path"):
+        spark.read.format("delta").load([table.path, table.path])
+    assert spark.read.format("delta").load([table.path]).count() == 3
+
+
+def test_delta_as_the_default_format(spark, table, conf):
+    conf("spark.sql.sources.default", "delta")
+    spark.range(2).write.save(table.path)
+    assert spark.read.load(table.path).count() == 2
+
+
+def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
+    table.write(spark.range(1))
+    later = pytest.raises(UnsupportedFeatureError, match="later version")
+    with later:
+        spark.range(1).write.format("delta").saveAsTable("t")
+    with later:
+        spark.range(1).write.saveAsTable("t", format="delta")
+    with later:
+        spark.range(1).write.format("delta").insertInto("t")
+    with later:
+        spark.range(1).writeTo("t").using("delta").create()
+    with later:
+        spark.range(1).writeTo(f"delta.`{table.path}`").append()
+    with later:
+        spark.table(f"delta.`{table.path}`")
+    with later:
+        spark.read.table(f"delta.`{table.path}`")
+    with later:
+        spark.catalog.createTable("t", path=table.path, source="delta")
+    with later:
+        DeltaTable.forName(spark, "t")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM delta.`{}`",
+        "DELETE FROM delta.`{}` WHERE id = 1",
+        "INSERT INTO delta.`{}` VALUES (1)",
+        "CREATE TABLE t (id INT) USING delta",
+        "CREATE TABLE t USING delta LOCATION '{}'",
+        "VACUUM delta.`{}`",
+        "OPTIMIZE delta.`{}`",
+        "RESTORE TABLE delta.`{}` TO VERSION AS OF 0",
+        "DESCRIBE HISTORY delta.`{}`",
+        "DESCRIBE DETAIL delta.`{}`",
+    ],
+)
+def test_sql_on_delta_says_that_it_comes_later(spark, table, sql):
+    table.write(spark.range(1))
+    with pytest.raises(UnsupportedFeatureError, match="later version"):
+        spark.sql(sql.format(table.path))
+
+
+def test_other_sql_errors_are_spark_s_own(spark):
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT * FROM nowhere")
+    assert spark.sql("SELECT 1 AS one").first().one == 1
+
+
+def test_streams_say_that_they_come_later(spark, table, tmp_path):
+    table.write(spark.range(1))
+    with pytest.raises(UnsupportedFeatureError, match="Streaming from a Delta table"):
+        spark.readStream.format("delta").load(table.path)
+    with pytest.raises(UnsupportedFeatureError, match="Streaming from a Delta table"):
+        spark.readStream.load(table.path, format="delta")
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(UnsupportedFeatureError, match="Streaming into a Delta table"):
+        stream.writeStream.format("delta").start(table.path)
+    with pytest.raises(UnsupportedFeatureError, match="Streaming into a Delta table"):
+        stream.writeStream.format("delta").toTable("t")
+
+
+def test_methods_of_delta_table_that_come_later_say_so(table):
+    table.write(table.spark.range(1))
+    for name in ("update", "merge", "vacuum", "optimize", "restoreToVersion", "generate", "clone"):
+        with pytest.raises(UnsupportedFeatureError, match=f"DeltaTable.{name}"):
+            getattr(table.delta, name)()
+    with pytest.raises(AttributeError):
+        table.delta.nonsense  # noqa: B018
+
+
+def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):
+    table.write(spark.range(1))
+    with pytest.raises(InvalidArgumentError, match="own schema"):
+        spark.read.format("delta").schema("id bigint").load(table.path)
+    with pytest.raises(InvalidArgumentError, match="own schema"):
+        spark.read.load(table.path, format="delta", schema="id bigint")
+    with pytest.raises(InvalidArgumentError, match="bucket"):
+        spark.range(1).write.format("delta").bucketBy(2, "id").save(table.path)
+    with pytest.raises(UnsupportedFeatureError, match="clusterBy"):
+        spark.range(1).write.format("delta").clusterBy("id").save(table.path)
