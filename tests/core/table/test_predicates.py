@@ -1,0 +1,88 @@
+"""Predicates as values: which columns they name, and what of them the partition decides."""
+
+import pyarrow as pa
+import pytest
+
+from tablelog.core.table.predicates import (
+    TRUE,
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    StartsWith,
+    all_of,
+    columns,
+    conjuncts,
+    partition_only,
+    split,
+    translated,
+    walk,
+)
+
+ONE = pa.scalar(1)
+P, Q = Compare("=", ("p",), ONE), IsNull(("q",))
+A, B = Compare("<", ("a",), ONE), StartsWith(("s", "b"), "x")
+
+
+def test_the_columns_of_every_kind_are_named() -> None:
+    whole = Or(
+        (
+            P,
+            Not(
+                And((Q, A, In(("i",), (ONE,)), IsNotNull(("n", "x")))),
+            ),
+            B,
+            Constant(None),
+            Opaque("f()"),
+        )
+    )
+    assert columns(whole) == {("p",), ("q",), ("a",), ("i",), ("n", "x"), ("s", "b")}
+    assert columns(Opaque("f(z)", frozenset({("z",)}))) == {("z",)}
+    assert [type(node) for node in walk(And((P, Not(Q))))] == [And, Compare, Not, IsNull]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "only"),
+    [
+        (P, True), (Or((P, Not(Q))), True), (TRUE, True), (A, False), (Or((P, A)), False), (Opaque("rand()"), False),
+        (Opaque("f(p)", frozenset({("p",)})), True), (Opaque("f(p, a)", frozenset({("p",), ("a",)})), False),
+        (IsNull(("p", "x")), False), (In(("q",), (ONE,)), True), (StartsWith(("p",), "x"), True),
+        (IsNotNull(("a",)), False),
+    ],
+)  # fmt: skip
+def test_what_partition_columns_alone_decide(predicate: Predicate, only: bool) -> None:
+    assert partition_only(predicate, ["p", "q"]) is only
+
+
+def test_a_conjunction_is_split_and_put_together_again() -> None:
+    assert split(And((P, And((A, Q)), B)), ["p", "q"]) == (And((P, Q)), And((A, B)))
+    assert split(Or((P, A)), ["p", "q"]) == (TRUE, Or((P, A)))
+    assert split(P, ["p"]) == (P, TRUE)
+    assert split(TRUE, ["p"]) == (TRUE, TRUE)
+    assert split(Constant(False), ["p"]) == (Constant(False), TRUE)
+
+
+def test_flat_conjunctions() -> None:
+    assert list(conjuncts(And((P, And((A, And(()))))))) == [P, A]
+    assert all_of([]) == TRUE
+    assert all_of([TRUE, P]) == P
+    assert all_of([And((P, A)), B]) == And((P, A, B))
+
+
+def test_what_only_spark_can_evaluate_is_not_translated() -> None:
+    assert translated(And((P, Not(A))))
+    assert not translated(And((P, Not(Opaque("f()")))))
+
+
+def test_depth_costs_no_recursion() -> None:
+    deep: Predicate = P
+    for _ in range(50_000):
+        deep = Not(deep)
+    assert columns(deep) == {("p",)}
+    assert partition_only(deep, ["p"])
