@@ -149,7 +149,9 @@ class _ParquetFile:
 
 def _batches(file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
     """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
-    groups = [index for index in range(file.num_row_groups) if _may_hold(file.metadata.row_group(index), kind)]
+    presence = f"{kind}.{_PRESENCE[kind]}"
+    leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
+    groups = [index for index in range(file.num_row_groups) if _may_hold(file.metadata.row_group(index), leaf)]
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
         rows = batch.column(0)
         if rows.null_count:
@@ -158,15 +160,10 @@ def _batches(file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterato
             yield rows
 
 
-def _may_hold(group: Any, kind: str) -> bool:
+def _may_hold(group: Any, leaf: int | None) -> bool:
     """Whether a row group may have rows of a kind, by the null count of a leaf that each of them has."""
-    path = f"{kind}.{_PRESENCE[kind]}"
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema == path:
-            stats = column.statistics
-            return stats is None or not stats.has_null_count or stats.null_count < group.num_rows
-    return True
+    stats = None if leaf is None else group.column(leaf).statistics
+    return stats is None or not stats.has_null_count or bool(stats.null_count < group.num_rows)
 
 
 class _Damage:
@@ -405,8 +402,11 @@ class CheckpointState:
                 return self._recovered.tombstones
             if self._removes is None:
                 types = {field.name: field.type for field in REMOVE_SCHEMA}
-                columns = self._read("remove", REMOVE_SCHEMA.names, types)
-                self._removes = pa.table(columns, schema=REMOVE_SCHEMA)
+                try:
+                    columns = self._read("remove", REMOVE_SCHEMA.names, types)
+                    self._removes = pa.table(columns, schema=REMOVE_SCHEMA)
+                except DamagedCheckpointError as error:
+                    self._removes = self._recovery(error).tombstones
             return self._removes
 
     def at_hand(self) -> bool:

@@ -249,7 +249,7 @@ class Snapshot:
         """The removed files that the log still knows, with the columns of `remove` (expired ones included)."""
         import pyarrow as pa
 
-        from ..log.columns import REMOVE_SCHEMA, table_of
+        from ..log.columns import REMOVE_SCHEMA, mask_of, table_of
         from ..protocol.paths import canonical_column
 
         merged = self._tail.merged()
@@ -260,7 +260,7 @@ class Snapshot:
         paths = canonical_column(base.column("path"), self.table)
         rows = set(covered(paths, base.column("deletionVector"), merged))
         if rows:
-            base = base.take([row for row in range(base.num_rows) if row not in rows])
+            base = base.filter(mask_of(bytearray(row not in rows for row in range(base.num_rows))))
         return pa.concat_tables([base, own])
 
     # --- counts ---------------------------------------------------------------------------------------------------

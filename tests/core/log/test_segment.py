@@ -168,7 +168,10 @@ def test_a_hole_before_the_checkpoint_does_no_harm() -> None:
 def test_the_checksum_and_the_commit_of_the_version_itself() -> None:
     found = choose(listing(*commit(0, 1), f"{0:020d}.crc"), "t", version=0)
     assert found is not None
-    assert found.checksum is not None and name_of(found.checksum) == f"{0:020d}.crc"
-    assert found.last_commit is not None and name_of(found.last_commit) == f"{0:020d}.json"
+    assert found.checksum is not None
+    assert name_of(found.checksum) == f"{0:020d}.crc"
+    assert found.last_commit is not None
+    assert name_of(found.last_commit) == f"{0:020d}.json"
     newest = choose(listing(*commit(0, 1), f"{0:020d}.crc"), "t")
-    assert newest is not None and newest.checksum is None
+    assert newest is not None
+    assert newest.checksum is None

@@ -1,0 +1,140 @@
+"""The version checksum: written beside a commit, and compared with the replayed state."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.log_builder import LogBuilder, add, metadata, remove
+from tablelog.core.log import checksum
+from tablelog.core.log.replay import SIZE_BINS
+from tablelog.core.protocol.actions import DomainMetadata, SetTransaction
+from tablelog.core.protocol.paths import crc_name
+from tablelog.errors import ChecksumMismatchError, CorruptLogError
+from tablelog.logstore import CountingLogStore
+
+
+def table() -> LogBuilder:
+    builder = LogBuilder().create(add("a", size=10), add("b", size=20_000), SetTransaction("app", 3))
+    return builder.commit(remove("a", size=10), add("c", size=7), DomainMetadata("d", "{}", False))
+
+
+def told(builder: LogBuilder) -> dict[str, Any]:
+    snapshot = builder.log().snapshot()
+    totals = snapshot.totals()
+    assert totals is not None
+    found: dict[str, Any] = json.loads(checksum.serialise(checksum.of(snapshot, totals, txn_id="token")))
+    return found
+
+
+def test_what_it_says() -> None:
+    builder = table()
+    snapshot = builder.log().snapshot()
+    found = told(builder)
+    assert found["txnId"] == "token"
+    assert (found["numFiles"], found["tableSizeBytes"]) == (2, 20_007)
+    assert (found["numMetadata"], found["numProtocol"]) == (1, 1)
+    assert found["metadata"]["id"] == snapshot.metadata.id
+    assert found["protocol"] == {"minReaderVersion": 1, "minWriterVersion": 2}
+    assert found["setTransactions"] == [{"appId": "app", "version": 3}]
+    assert found["domainMetadata"] == [{"domain": "d", "configuration": "{}", "removed": False}]
+    histogram = found["fileSizeHistogram"]
+    assert histogram["sortedBinBoundaries"] == list(SIZE_BINS)
+    assert histogram["fileCounts"][:4] == [1, 0, 1, 0]
+    assert histogram["totalBytes"][:4] == [7, 0, 20_000, 0]
+    assert "inCommitTimestampOpt" not in found
+    assert "numDeletionVectorsOpt" not in found
+
+
+def test_it_survives() -> None:
+    builder = table()
+    snapshot = builder.log().snapshot()
+    totals = snapshot.totals()
+    assert totals is not None
+    written = checksum.of(snapshot, totals, txn_id="token")
+    assert checksum.parse(checksum.serialise(written)) == written
+
+
+def test_a_right_one_is_read_once_and_only_with_the_files() -> None:
+    builder = table()
+    builder.write(crc_name(1), json.dumps(told(builder)).encode())
+    counting = CountingLogStore(builder.store)
+    snapshot = builder.log(counting).snapshot()
+    assert not [path for _, path in counting.log if path.endswith(".crc")]
+    assert snapshot.files.num_rows == 2
+    assert snapshot.files_with("stats").num_rows == 2
+    assert len([path for _, path in counting.log if path.endswith(".crc")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"numFiles": 3}, "the number of files is 2, the checksum says 3"),
+        ({"tableSizeBytes": 1}, "their size in bytes is 20007, the checksum says 1"),
+        ({"numMetadata": 2}, "the number of metaData actions"),
+        ({"numProtocol": 0}, "the number of protocol actions"),
+        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 5}}, "the protocol is"),
+        ({"metadata": {"id": "x", "format": {"provider": "parquet", "options": {}}}}, "the metadata differs in id"),
+        ({"setTransactions": []}, "the transactions are"),
+        ({"domainMetadata": []}, "the domains are"),
+        (
+            {"histogramOpt": {"sortedBinBoundaries": SIZE_BINS, "fileCounts": [0] * 95, "totalBytes": [0] * 95}},
+            "histogram",
+        ),
+    ],
+)
+def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str) -> None:
+    builder = table()
+    found = told(builder) | change
+    if "histogramOpt" in change:
+        del found["fileSizeHistogram"]
+    builder.write(crc_name(1), json.dumps(found).encode())
+    snapshot = builder.log().snapshot()
+    for _ in range(2):
+        with pytest.raises(ChecksumMismatchError, match=message) as raised:
+            _ = snapshot.files
+    assert "version 1 of memory:///table" in str(raised.value)
+
+
+def test_corruption_may_be_made_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    builder = table()
+    builder.write(crc_name(1), json.dumps(told(builder) | {"numFiles": 9}).encode())
+    snapshot = builder.log(conf={"spark.databricks.delta.state.corruptionIsFatal": "false"}).snapshot()
+    assert snapshot.files.num_rows == 2
+    assert "the checksum says 9" in caplog.text
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"numFiles":"2"}', b'{"numFiles":2}', b"\xff"])
+def test_what_is_no_checksum_is_no_reason_not_to_read(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    builder = table()
+    builder.write(crc_name(1), data)
+    assert builder.log().snapshot().files.num_rows == 2
+    assert "can't be used" in caplog.text
+    with pytest.raises(CorruptLogError, match="not a version checksum"):
+        checksum.parse(data)
+
+
+def test_what_it_does_not_say_is_not_compared() -> None:
+    builder = table()
+    found = told(builder)
+    kept = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
+    builder.write(crc_name(1), json.dumps({name: found[name] for name in kept}).encode())
+    assert builder.log().snapshot().files.num_rows == 2
+
+
+def test_a_transaction_that_may_have_expired() -> None:
+    builder = LogBuilder().create(SetTransaction("old", 1, 5), SetTransaction("new", 2, 10**13))
+    builder.commit(metadata({"delta.setTransactionRetentionDuration": "interval 1 day"}))
+    found = told(builder)
+    found["setTransactions"] = [{"appId": "new", "version": 2, "lastUpdated": 10**13}]
+    builder.write(crc_name(1), json.dumps(found).encode())
+    assert builder.log().snapshot().files.num_rows == 0
+    found["setTransactions"] = [{"appId": "new", "version": 1, "lastUpdated": 10**13}]
+    builder.write(crc_name(1), json.dumps(found).encode())
+    with pytest.raises(ChecksumMismatchError, match="transactions"):
+        _ = builder.log().snapshot().files
+
+
+def test_many_transactions_are_not_repeated() -> None:
+    builder = LogBuilder().create(*(SetTransaction(f"app{number}", 1) for number in range(101)))
+    assert "setTransactions" not in told(builder)
