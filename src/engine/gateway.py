@@ -343,6 +343,16 @@ class Gateway:
 
         return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
 
+    @cached_property
+    def metadata_fields(self) -> frozenset[str]:
+        """The names of the fields of `_metadata`."""
+        parquet = self.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        return frozenset(one.name() for one in self.elements(parquet.metadataSchemaFields()))
+
+    def is_metadata_field(self, attribute: JavaObject) -> bool:
+        """Whether a resolved column is a field of `_metadata`."""
+        return bool(attribute.metadata().contains("__metadata_col"))
+
     def has_file_system(self, spark: "SparkSession", uri: str) -> bool:
         """Whether the JVM has a file system for the scheme of `uri`."""
         from py4j.protocol import Py4JJavaError

@@ -79,14 +79,15 @@ def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.Stru
 
     try:
         root = _tree(json.loads(expression.toJSON()))
-        return _Translator(expression, schema).predicate(root)
+        return _Translator(gateway, expression, schema).predicate(root)
     except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
         logger.debug("a filter isn't used for skipping files: it can't be read (%s)", type(error).__name__)
         return core.Opaque(type(error).__name__)
 
 
 class _Translator:
-    def __init__(self, expression: JavaObject, schema: schemas.StructType) -> None:
+    def __init__(self, gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> None:
+        self._gateway = gateway
         self._expression = expression
         self._schema = schema
 
@@ -141,10 +142,12 @@ class _Translator:
     def _column(self, node: _Node) -> tuple[core.Column, schemas.StructField, Any]:
         """(the name, the field, the type as Catalyst spells it) of a column or a field of a struct column."""
         if node.kind == "AttributeReference":
-            # A field of `_metadata` may bear the name of a column.
-            if any("metadata_col" in key for key in node.json.get("metadata") or ()):
-                raise _Untranslatable
             name = str(node.json["name"])
+            # A field of `_metadata` may bear the name of a column. The JSON doesn't tell one from the other.
+            if name in self._gateway.metadata_fields and self._gateway.is_metadata_field(
+                self._expression.apply(node.number)
+            ):
+                raise _Untranslatable
             found = self._schema.get(name, case_sensitive=True)
             if found is None:
                 raise _Untranslatable

@@ -1,0 +1,43 @@
+"""Tables to read."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pytest
+
+from .tables import HandMade
+
+
+class Make(Protocol):
+    def __call__(self, schema: Mapping[str, str], partition_columns: Sequence[str] = ()) -> HandMade: ...
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Make an empty table in a directory of its own, whose name needs escaping in a URI."""
+    count = 0
+
+    def table(schema: Mapping[str, str], partition_columns: Sequence[str] = ()) -> HandMade:
+        nonlocal count
+        count += 1
+        return HandMade(tmp_path / f"a table % {count}", schema, partition_columns)
+
+    return table
+
+
+@pytest.fixture
+def clustered(make: Make) -> HandMade:
+    """20 files of 10 rows: id 0 to 199 in order, partitioned by p (0 to 3, between id and s), s as v0 to v9."""
+    table = make({"id": "long", "p": "integer", "s": "string"}, ["p"])
+    table.commit(
+        [
+            table.file(
+                pa.table({"id": pa.array(range(i * 10, i * 10 + 10), pa.int64()), "s": [f"v{j}" for j in range(10)]}),
+                {"p": str(i % 4)},
+            )
+            for i in range(20)
+        ]
+    )
+    return table
