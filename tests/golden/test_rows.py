@@ -53,7 +53,8 @@ data-reader-partition-values data-reader-primitives data-reader-timestamp_ntz
 data-reader-timestamp_ntz-id-mode data-reader-timestamp_ntz-name-mode data-skipping-basic-stats-all-types
 data-skipping-basic-stats-all-types-checkpoint data-skipping-basic-stats-all-types-columnmapping-id
 data-skipping-basic-stats-all-types-columnmapping-name data-skipping-change-stats-collected-across-versions
-data-skipping-partition-and-data-column decimal-various-scale-precision deltalog-getChanges dv-partitioned-with-checkpoint
+data-skipping-partition-and-data-column decimal-various-scale-precision deltalog-getChanges
+dv-partitioned-with-checkpoint
 dv-with-columnmapping kernel-timestamp-int96 kernel-timestamp-pst kernel-timestamp-timestamp_micros
 kernel-timestamp-timestamp_millis log-replay-dv-key-cases log-replay-latest-metadata-protocol
 log-replay-special-characters log-replay-special-characters-a multi-part-checkpoint only-checkpoint-files
