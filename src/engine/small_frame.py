@@ -109,6 +109,8 @@ def write(
             version="2.6",
             store_schema=False,
             store_decimal_as_integer=True,
+            # Arrow leaves NaN out of a footer's bounds, by which Spark would then skip rows: NaN is its largest number.
+            write_statistics=not any(map(_has_nan, data.columns)),
         ) as file:
             file.write_table(data)
             file.add_key_value_metadata(marks)
@@ -117,6 +119,17 @@ def write(
         modified = status.st_mtime_ns // 1_000_000
         written.append(DataFile(name, texts, status.st_size, modified, len(data), stats))
     return written
+
+
+def _has_nan(values: "pa.ChunkedArray | pa.Array") -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(values.type):
+        return bool(pc.any(pc.is_nan(values)).as_py())
+    if pa.types.is_struct(values.type):
+        return any(_has_nan(pc.struct_field(values, [i])) for i in range(values.type.num_fields))
+    return False
 
 
 def _by_partition(

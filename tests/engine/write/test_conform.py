@@ -70,7 +70,7 @@ def test_columns_that_the_table_lacks_are_refused_with_both_sides(table: Table) 
     with pytest.raises(SchemaMismatchError) as raised:
         table.write(df, schema=schema(("id", "long"), ("s", _struct(("a", "integer")))))
     text = str(raised.value)
-    assert "more string, s.b int" in text
+    assert "s.b int, more string" in text
     assert "The table has: id bigint, s struct<a: int>" in text
     assert "mergeSchema" in text
 
