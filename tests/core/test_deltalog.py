@@ -1,0 +1,424 @@
+"""The handle: how many requests it makes, that it notices another table, and which errors it raises."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.log_builder import LogBuilder, SetClock, add, metadata, remove
+from tablelog.core import DeltaLog, Operation
+from tablelog.core.protocol.actions import Protocol
+from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
+from tablelog.errors import (
+    CorruptLogError,
+    InvalidArgumentError,
+    MissingCommitError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from tablelog.logstore import CountingLogStore, LocalLogStore, LogStoreWrapper, MemoryLogStore
+
+LIST_ONCE = {"list_from": 1}
+
+
+def table(commits: int, *, checkpoint: int | None = None) -> LogBuilder:
+    builder = LogBuilder().create(add("0"))
+    for number in range(1, commits):
+        builder.commit(add(str(number)))
+    if checkpoint is not None:
+        builder.log().checkpoint(builder.log().snapshot(checkpoint))
+    return builder
+
+
+def names(counting: CountingLogStore) -> list[str]:
+    return [path.rpartition("/")[2] for _, path in counting.log]
+
+
+# --- round trips ------------------------------------------------------------------------------------------------------
+
+
+def test_opening_a_table_with_a_checkpoint() -> None:
+    builder = table(14, checkpoint=10)
+    counting = CountingLogStore(builder.store)
+    snapshot = builder.log(counting).snapshot()
+    assert snapshot.version == 13
+    assert names(counting) == [
+        "_last_checkpoint",
+        "00000000000000000010.",
+        checkpoint_name(10),
+        commit_name(11),
+        commit_name(12),
+        commit_name(13),
+    ]
+    counting.reset()
+    assert snapshot.files.num_rows == 14
+    assert snapshot.files_with("stats").num_rows == 14
+    assert snapshot.num_files == 14
+    assert not counting.log
+
+
+def test_opening_a_table_without_one() -> None:
+    builder = table(3)
+    counting = CountingLogStore(builder.store)
+    assert builder.log(counting).snapshot().version == 2
+    assert counting.calls == {"read": 4, "list_from": 1}
+
+
+def test_a_refresh_is_one_list_and_a_read_for_each_new_commit() -> None:
+    builder = table(14, checkpoint=10)
+    counting = CountingLogStore(builder.store)
+    log = builder.log(counting)
+    first = log.snapshot()
+    for _ in range(3):
+        counting.reset()
+        assert log.snapshot() is first
+        assert counting.calls == LIST_ONCE
+        assert names(counting) == ["00000000000000000013."]
+    builder.commit(add("new")).commit(remove("0"))
+    counting.reset()
+    assert log.snapshot().version == 15
+    assert counting.calls == {"list_from": 1, "read": 2}
+    assert log.snapshot().num_files == 14
+
+
+def test_an_old_version_costs_a_list_and_its_files() -> None:
+    builder = table(14, checkpoint=10)
+    counting = CountingLogStore(builder.store)
+    log = builder.log(counting)
+    assert log.snapshot(12).num_files == 13
+    assert counting.calls == {"list_from": 1, "read": 3}
+    log.snapshot()
+    counting.reset()
+    assert log.snapshot(13).version == 13
+    assert counting.calls == LIST_ONCE
+
+
+def test_what_this_process_committed_is_not_read_again() -> None:
+    builder = table(3)
+    counting = CountingLogStore(builder.store)
+    log = builder.log(counting)
+    log.snapshot()
+    for number in range(12):
+        transaction = log.transaction()
+        counting.reset()
+        transaction.commit([add(f"new{number}")], Operation("WRITE", {}, {}))
+        assert counting.calls["read"] == 0
+        assert counting.calls["list_from"] == 0
+        counting.reset()
+        assert log.snapshot().version == 3 + number
+        assert counting.calls == LIST_ONCE
+    assert log.snapshot().num_files == 15
+    assert checkpoint_name(10) in builder.names()
+    assert builder.log().snapshot().base_version == 10
+    assert builder.log().snapshot().files.num_rows == 15  # its checksum agrees
+    assert crc_name(14) in builder.names()
+
+
+def test_a_table_made_here_is_told_from_one_made_in_its_place() -> None:
+    def create(builder: LogBuilder, log: DeltaLog, name: str) -> None:
+        transaction = log.transaction()
+        transaction.set_metadata(metadata())
+        transaction.commit([add(name)], Operation("CREATE TABLE", {}, {}))
+
+    builder = LogBuilder()
+    log = builder.log()
+    create(builder, log, "mine")
+    builder.delete(*builder.names())
+    builder.clock.now += 1000
+    create(builder, builder.log(), "other")
+    assert log.snapshot().files.column("path").to_pylist() == ["other"]
+
+
+# --- the hint ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [b"", b"{", b'{"version":12,"size":1}', b'{"version":99,"size":1}', b'{"version":3,"size":1}', b'{"version":0}'],
+)
+def test_a_hint_that_misleads_does_no_harm(hint: bytes) -> None:
+    builder = table(14, checkpoint=10)
+    expected = builder.paths()
+    builder.write("_last_checkpoint", hint)
+    snapshot = builder.log().snapshot()
+    assert (snapshot.version, snapshot.base_version) == (13, 10)
+    assert builder.paths() == expected
+    builder.delete("_last_checkpoint")
+    assert builder.log().snapshot().base_version == 10
+
+
+def test_a_checkpoint_newer_than_the_hint_is_used() -> None:
+    builder = table(14, checkpoint=10)
+    hint = builder.read("_last_checkpoint")
+    builder.log().checkpoint(builder.log().snapshot(12))
+    builder.write("_last_checkpoint", hint)
+    counting = CountingLogStore(builder.store)
+    assert builder.log(counting).snapshot().base_version == 12
+    assert counting.calls == {"read": 3, "list_from": 1}
+
+
+def test_a_hint_whose_checkpoint_is_gone() -> None:
+    builder = table(14, checkpoint=10)
+    builder.delete(checkpoint_name(10))
+    assert builder.log().snapshot().base_version == -1
+    assert len(builder.paths()) == 14
+
+
+# --- another table, or a changed one, under a handle ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("versions", [1, 3, 5])
+def test_a_table_that_was_deleted_and_made_again(versions: int) -> None:
+    builder = table(3)
+    log = builder.log()
+    old = log.snapshot()
+    assert old.files.num_rows == 3
+    builder.delete(*builder.names())
+    builder.version = -1
+    builder.create(add("other0"))
+    for number in range(1, versions):
+        builder.commit(add(f"other{number}"))
+    new = log.snapshot()
+    assert new.version == versions - 1
+    assert sorted(new.files.column("path").to_pylist()) == [f"other{number}" for number in range(versions)]
+    assert new.metadata.id != old.metadata.id
+
+
+def test_a_table_that_was_deleted() -> None:
+    builder = table(3)
+    log = builder.log()
+    log.snapshot()
+    builder.delete(*builder.names())
+    with pytest.raises(TableNotFoundError):
+        log.snapshot()
+    builder.version = -1
+    builder.create(add("again"))
+    assert log.snapshot().num_files == 1
+
+
+def test_a_log_that_was_cleaned_up_beyond_what_the_handle_knows() -> None:
+    builder = table(3)
+    log = builder.log()
+    log.snapshot()
+    for number in range(5):
+        builder.commit(add(f"new{number}"))
+    builder.log().checkpoint(builder.log().snapshot(6))
+    builder.delete(*(commit_name(version) for version in range(6)))
+    assert log.snapshot().version == 7
+    assert log.snapshot().num_files == 8
+
+
+class Meddling(LogStoreWrapper):
+    """Does something once, right before the first read whose path ends so."""
+
+    def __init__(self, inner: MemoryLogStore, ending: str, action: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.ending = ending
+        self.action: Callable[[], object] | None = action
+
+    def read(self, path: str) -> bytes:
+        if self.action is not None and path.endswith(self.ending):
+            action, self.action = self.action, None
+            action()
+        return super().read(path)
+
+
+def test_cleanup_while_the_log_is_read() -> None:
+    builder = table(14, checkpoint=10)
+    expected = builder.paths()
+
+    def cleanup() -> None:
+        builder.log().checkpoint(builder.log().snapshot(12))
+        builder.delete(checkpoint_name(10), *(commit_name(version) for version in range(12)))
+
+    for ending in (checkpoint_name(10), commit_name(11)):
+        builder = table(14, checkpoint=10)
+        snapshot = builder.log(Meddling(builder.store, ending, cleanup)).snapshot()
+        assert snapshot.base_version == 12
+        assert sorted(snapshot.files.column("path").to_pylist()) == expected
+
+
+def test_a_table_replaced_while_the_log_is_read() -> None:
+    builder = table(3)
+
+    def replace() -> None:
+        builder.delete(*builder.names())
+        builder.version = -1
+        builder.create(add("a-longer-name-0")).commit(add("a-longer-name-1"))
+
+    snapshot = builder.log(Meddling(builder.store, commit_name(1), replace)).snapshot()
+    assert sorted(snapshot.files.column("path").to_pylist()) == ["a-longer-name-0", "a-longer-name-1"]
+
+
+def test_files_that_never_are_as_listed() -> None:
+    builder = table(3)
+
+    class Shrinking(LogStoreWrapper):
+        def read(self, path: str) -> bytes:
+            return super().read(path)[:-1] if path.endswith(commit_name(2)) else super().read(path)
+
+    with pytest.raises(CorruptLogError, match="can't be read as listed"):
+        builder.log(Shrinking(builder.store)).snapshot()
+
+
+def test_a_long_tail_is_left_for_a_newer_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablelog.core.deltalog._LONG_TAIL", 5)
+    builder = table(4)
+    log = builder.log()
+    assert log.snapshot().base_version == -1
+    builder.commit(add("a")).commit(add("b"))
+    builder.log().checkpoint()
+    assert log.snapshot().base_version == -1  # six actions now, and seen after the fact
+    builder.commit(add("c"))
+    assert log.snapshot().base_version == 5
+    assert log.snapshot().num_files == 7
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_no_table() -> None:
+    builder = LogBuilder()
+    assert not builder.log().exists()
+    with pytest.raises(TableNotFoundError, match="no _delta_log directory"):
+        builder.log().snapshot()
+    builder.write("readme.txt", b"")
+    builder.write("_last_checkpoint", b'{"version":0,"size":1}')
+    assert not builder.log().exists()
+    for call in (lambda log: log.snapshot(), lambda log: log.snapshot(0), lambda log: log.history()):
+        with pytest.raises(TableNotFoundError, match="holds no commit and no checkpoint"):
+            call(builder.log())
+    with pytest.raises(TableNotFoundError):
+        builder.log().version_at(0)
+    assert builder.log().transaction().snapshot is None
+    builder.create()
+    assert builder.log().exists()
+
+
+def test_a_version_that_is_not_there_names_the_range() -> None:
+    builder = table(5)
+    for version in (5, 99, -1):
+        with pytest.raises(VersionNotFoundError, match=f"version {version} of .* the versions that can: 0 to 4"):
+            builder.log().snapshot(version)
+    builder.log().checkpoint(builder.log().snapshot(3))
+    builder.delete(commit_name(0), commit_name(1))
+    for version in (0, 1, 2, 5):
+        with pytest.raises(VersionNotFoundError, match="3 to 4"):
+            builder.log().snapshot(version)
+    assert builder.log().snapshot(3).num_files == 4
+    with pytest.raises(InvalidArgumentError):
+        builder.log().snapshot(1, 2)
+
+
+def test_a_hole_is_an_error_and_not_an_older_version() -> None:
+    builder = table(5)
+    log = builder.log()
+    log.snapshot()
+    builder.version = 6
+    builder.commit(add("7"))
+    for handle in (log, builder.log()):
+        with pytest.raises(MissingCommitError, match=r"00000000000000000005\.json to 00000000000000000006\.json"):
+            handle.snapshot()
+    assert builder.log().snapshot(4).num_files == 5
+    builder.delete(commit_name(0))
+    with pytest.raises(MissingCommitError, match=r"00000000000000000000\.json is missing"):
+        builder.log().snapshot()
+
+
+def test_a_commit_that_is_no_json_names_version_and_line() -> None:
+    builder = table(2)
+    builder.write(commit_name(2), b'{"add":{}}\n')
+    with pytest.raises(CorruptLogError, match="version 2 of memory:///table: line 1"):
+        builder.log().snapshot()
+
+
+def test_a_feature_that_is_not_built_is_refused_by_name() -> None:
+    builder = table(2)
+    builder.commit(Protocol(3, 7, frozenset({"fromTheFuture"}), frozenset({"fromTheFuture"})))
+    with pytest.raises(UnsupportedFeatureError, match="fromTheFuture") as raised:
+        builder.log().snapshot()
+    assert raised.value.features == ("fromTheFuture",)
+    assert builder.log().snapshot(1).num_files == 2
+    assert len(builder.log().history()) == 3
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_find_commit() -> None:
+    builder = table(3)
+    builder.commit(add("x"), txn_id="the-token").commit(add("the-other-token"))
+    log = builder.log()
+    assert log.find_commit("the-token") == 3
+    assert log.find_commit("the-other-token") is None
+    assert log.find_commit("") is None
+
+
+def test_a_handle_on_a_local_path(tmp_path: Path) -> None:
+    builder = LogBuilder(LocalLogStore(), str(tmp_path / "a table")).create(add("x"))
+    for path in (str(tmp_path / "a table"), f"file://{tmp_path}/a%20table", f"{tmp_path}/a table/"):
+        log = DeltaLog.for_path(path)
+        assert log.table == f"file://{tmp_path}/a%20table"
+        assert log.log_path == f"file://{tmp_path}/a%20table/_delta_log"
+        assert log.snapshot().num_files == 1
+    os.utime(tmp_path / "a table/_delta_log" / commit_name(0), (1_600_000_000, 1_600_000_000))
+    assert DeltaLog.for_path(str(tmp_path / "a table")).snapshot().timestamp_ms == 1_600_000_000_000
+    assert builder.log().exists()
+    assert not DeltaLog.for_path(str(tmp_path)).exists()
+
+
+def test_many_threads_on_one_handle() -> None:
+    builder = table(3)
+    log = builder.log()
+    start, problems = threading.Barrier(9), []
+    versions: list[list[int]] = [[] for _ in range(8)]
+
+    def look(mine: list[int]) -> None:
+        try:
+            start.wait(10)
+            for _ in range(30):
+                snapshot = log.snapshot()
+                assert snapshot.num_files == snapshot.files.num_rows == snapshot.version + 1
+                mine.append(snapshot.version)
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=look, args=(mine,)) for mine in versions]
+    for thread in threads:
+        thread.start()
+    start.wait(10)
+    for number in range(20):
+        builder.commit(add(f"new{number}"))
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert all(mine == sorted(mine) and len(mine) == 30 for mine in versions)
+
+
+class TellingClock(SetClock):
+    """A monotonic clock on which every look takes a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+
+def test_slow_reads_run_side_by_side() -> None:
+    builder = table(4)
+    meeting = threading.Barrier(3)
+
+    class Waiting(LogStoreWrapper):
+        def read(self, path: str) -> bytes:
+            if path.endswith(".json") and not path.endswith(commit_name(0)):
+                meeting.wait(30)  # passes only when the three others are read at once
+            return super().read(path)
+
+    log = DeltaLog.for_path(builder.root, store=Waiting(builder.store), clock=TellingClock())
+    assert log.snapshot().num_files == 4
