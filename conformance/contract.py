@@ -304,6 +304,25 @@ def lists_at_once(make: Factory, root: str) -> None:
 
 
 @_check(3)
+def lists_no_later_file_without_the_earlier(make: Factory, root: str) -> None:
+    """While a listing is stopped at any of its steps two commits are made: it shows both, none, or only the first."""
+    reader, writer = make(), make()
+
+    def two_commits(case: int) -> None:
+        for version in range(2):
+            writer.write(commit(f"{root}/{case}", version), b"x")
+
+    for case in all_interleavings(
+        lambda n: names(reader.list_from(commit(f"{root}/{n}", 0))),
+        two_commits,
+        prepare=lambda n: writer.write(below(f"{root}/{n}", "_first"), b""),
+    ):
+        listed = _no_error(case.held, "listing during two writes", case)
+        _no_error(case.between, "writing during a listing", case)
+        require(listed[:-1] in ([], _commits(0, 1), _commits(0, 2)), f"{listed} was listed {_at(case)}")
+
+
+@_check(3)
 def listed_paths_are_the_files(make: Factory, root: str) -> None:
     """A listed path is canonical, and reads as the file that it names."""
     store = make()

@@ -140,20 +140,25 @@ def interleave(
     return Interleaving(step, steps.where, first[0], second[0], waited)
 
 
-def all_interleavings(held: Callable[[int], Any], between: Callable[[int], Any]) -> Iterator[Interleaving]:
+def all_interleavings(
+    held: Callable[[int], Any], between: Callable[[int], Any], prepare: Callable[[int], Any] = lambda _case: None
+) -> Iterator[Interleaving]:
     """`interleave` for each step of `held` (at most about `MAX_CASES` of them), each with a new case number.
 
     `held` and `between` take the case number, so that no case meets the files of another; `Interleaving.step` is it.
+    `prepare` is called with it before both.
     """
     uncounted = 10**9
-    stride = 1 + count_steps(lambda: held(uncounted)) // MAX_CASES
+    prepare(uncounted)
+    steps = count_steps(lambda: held(uncounted))
+    prepare(uncounted + 1)
     started = time.monotonic()
     outcome(partial(between, uncounted + 1))  # not behind anything: so long it takes
     patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_FACTOR * (time.monotonic() - started))
-    step = 0
-    while True:
+    # A call may have more steps later than when they were counted, even more each time (a listing of ever more files).
+    for step in range(0, 2 * steps + 1, 1 + steps // MAX_CASES):
+        prepare(step)
         case = interleave(partial(held, step), partial(between, step), step, patience)
         if not case.where:  # it ended before that step
             return
         yield case
-        step += stride

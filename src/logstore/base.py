@@ -29,8 +29,10 @@ class LogStore(ABC):
     2. **Mutual exclusion.** Of all writers of one absent path exactly one wins, and every loser is told. Relied on
        by `core.txn.commit`: it is what makes a version a serial order. `exclusion` declares how far it reaches:
        within one `process`, one `host`, or `global`ly.
-    3. **Consistent listing.** What was written is listed, in UTF-8 byte order of names, by everyone, at once. Relied
-       on by `core.log.segment` to find the newest version, and by a refresh to see that there is none.
+    3. **Consistent listing.** What was written is listed, in UTF-8 byte order of names, by everyone, at once; and of
+       what is written during a listing, no numbered file is listed without those that were written before it. Relied
+       on by `core.log.segment` to find the newest version and to tell a missing one, and by a refresh to see that
+       there is none.
     4. **An honest answer.** `write` without `overwrite` returns (won), raises `FileExistsError` (lost) or
        `WriteOutcomeUnknown`. A store never repeats a conditional write after an ambiguous answer (time-out, reset,
        5xx), and once an answer was ambiguous a later "exists" is unknown too. Only what the service defines as not

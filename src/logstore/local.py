@@ -11,6 +11,7 @@ from ..clock import Clock, SystemClock
 from ..errors import InvalidArgumentError, WriteOutcomeUnknown
 from . import posix
 from .base import Exclusion, FileStatus, LogStore
+from .listing import without_false_gaps
 from .uri import escaped, local_path, local_uri
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
@@ -80,12 +81,15 @@ class LocalLogStore(LogStore):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         directory, start = os.path.split(os.fsencode(local_path(path)))
         directory = directory or b"."
+
+        def scan() -> list[bytes]:
+            return [name for name in os.listdir(directory) if name >= start and not posix.is_hidden(name)]
+
         try:
-            names = [name for name in os.listdir(directory) if name >= start and not posix.is_hidden(name)]
+            names = without_false_gaps(scan, start)
         except OSError as error:
             error.filename = os.fsdecode(directory)
             raise
-        names.sort()
         return _statuses(directory, names)
 
     def delete(self, path: str) -> None:

@@ -465,6 +465,60 @@ def test_a_file_that_goes_during_the_listing_is_left_out(log: Path) -> None:
     assert [status.path for status in listing] == [f"file://{commit(log, 2)}"]
 
 
+def test_a_commit_missed_while_others_were_made_is_no_hole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is read in pieces: 2 is made behind the reading, 3 before it, and 4 to 6 during the second look."""
+    store = LocalLogStore()
+    for version in range(2):
+        store.write(commit(log, version), b"x")
+    Path(log / "_last_checkpoint").write_bytes(b"x")
+    real = os.listdir
+    scans = 0
+
+    def listdir(path: bytes) -> list[bytes]:
+        nonlocal scans
+        scans += 1
+        made, missed = {1: ((2, 3), (2,)), 2: ((4, 5, 6), (5,))}[scans]
+        for version in made:
+            Path(commit(log, version)).write_bytes(b"x")
+        return [name for name in real(path) if name not in {b"%020d.json" % version for version in missed}]
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    found = [status.path.rpartition("/")[2] for status in store.list_from(commit(log, 1))]
+    assert found == [f"{version:020}.json" for version in (1, 2, 3)] + ["_last_checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "start", "scans"),
+    [
+        ((0, 1, 2), f"{0:020}.json", 1),
+        ((0, 1, 2), f"{2:020}.json", 1),
+        ((0, 1, 2), f"{3:020}.json", 1),
+        ((0, 1, 2), "", 1),
+        ((0, 1, 3), f"{0:020}.json", 2),
+        ((0, 1, 3), f"{2:020}.", 2),
+        ((0, 1, 3), f"{3:020}.json", 1),
+        ((5, 6), f"{0:020}.json", 2),
+        ((5, 6), "", 1),
+        ((), "", 1),
+    ],
+)
+def test_a_second_look_only_where_there_is_a_gap(
+    log: Path, monkeypatch: pytest.MonkeyPatch, versions: tuple[int, ...], start: str, scans: int
+) -> None:
+    for version in versions:
+        for kind in ("json", "crc", "checkpoint.parquet"):
+            (log / f"{version:020}.{kind}").write_bytes(b"x")
+    for name in ("0", "1234", "_last_checkpoint", "00000000000000000009", "00000000000000000009x.json"):
+        (log / name).write_bytes(b"x")
+    looked: list[bytes] = []
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: (looked.append(path), real(path))[1])
+    found = [status.path.rpartition("/")[2] for status in LocalLogStore().list_from(f"{log}/{start}")]
+    assert len(looked) == scans
+    monkeypatch.undo()
+    assert found == sorted(name for name in os.listdir(log) if name >= start)
+
+
 def test_spellings_of_one_table(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = log.parent / "a b%é"
     table.mkdir()
