@@ -227,7 +227,7 @@ def _fit(value: Any, target: "pa.DataType") -> Any:
             return None
         if isinstance(value, bool):
             return None
-        number = Decimal(value)
+        number = Decimal(value)  # of a text too, as the vectorised parser takes it
         if pa.types.is_integer(target):
             return pa.scalar(int(number), target).as_py() if number == number.to_integral_value() else None
         if pa.types.is_floating(target):

@@ -95,6 +95,24 @@ def may_match(
     where statistics are to help. Columns of the predicate bear their exact names in `schema`; literals have the
     column's own type. `time_zone` is that of partition timestamps that name none. PROTOCOL.md, "Per-file Statistics".
     """
+    import pyarrow as pa
+
+    try:
+        return _may_match(files, predicate, schema, partition_columns, use_stats=use_stats, time_zone=time_zone)
+    except RecursionError:
+        # Too deep to judge, so nothing is known.
+        return pa.repeat(pa.scalar(True), files.num_rows)
+
+
+def _may_match(
+    files: "pa.Table",
+    predicate: Predicate,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    use_stats: bool,
+    time_zone: str,
+) -> "pa.BooleanArray":
     import pyarrow.compute as pc
 
     named = _named(predicate)
@@ -108,6 +126,7 @@ def may_match(
     floating = sorted(column for column in data if _is_floating(schema, column)) if known is not None else []
     modes: dict[Column, _NanMode] = dict.fromkeys(floating, "either")
     split: list[Column] = floating[:_SPLIT_COLUMNS]
+    predicate = _flat(predicate)
     result: Mask | None = None
     choices: tuple[_NanMode, _NanMode] = ("number", "nan")
     for chosen in product(choices, repeat=len(split)):
@@ -132,7 +151,10 @@ def exact_partition_match(
     """
     if not partition_only(predicate, partition_columns) or not translated(predicate):
         raise InvalidArgumentError("the predicate isn't decided by the partition columns alone")
-    return may_match(files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone)
+    try:
+        return _may_match(files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone)
+    except RecursionError:
+        raise InvalidArgumentError("the predicate is nested too deeply to be decided") from None
 
 
 def may_match_values(
@@ -152,6 +174,28 @@ def may_match_values(
         files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone
     ).to_pylist()
     return found
+
+
+def _flat(predicate: Predicate) -> Predicate:
+    """The same predicate with chains of ANDs, of ORs and of NOTs made flat: a parser nests thousands of them."""
+    if isinstance(predicate, And | Or):
+        kind = type(predicate)
+        children: list[Predicate] = []
+        pending: list[Predicate] = list(reversed(predicate.children))
+        while pending:
+            node = pending.pop()
+            if isinstance(node, kind):
+                pending.extend(reversed(node.children))
+            else:
+                children.append(_flat(node))
+        return kind(tuple(children))
+    if isinstance(predicate, Not):
+        inner, odd = predicate.child, True
+        while isinstance(inner, Not):
+            inner, odd = inner.child, not odd
+        flat = _flat(inner)
+        return Not(flat) if odd else flat
+    return predicate
 
 
 def _named(predicate: Predicate) -> set[Column]:

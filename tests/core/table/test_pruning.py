@@ -253,7 +253,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(files, predicates, st.sampled_from(["text", "struct", "both", "neither"]))
 def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Predicate, form: str) -> None:
     kept = may_match(table(generated, form), predicate, SCHEMA, PARTITIONS).to_pylist()
@@ -264,7 +264,7 @@ def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Pred
         assert keep or not matching, (kind, statistics(kind, held), matching)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(files, predicates)
 def test_partition_predicates_are_decided_exactly(generated: Any, predicate: Predicate) -> None:
     def only_partitions(node: Predicate) -> Predicate:
@@ -452,6 +452,27 @@ def test_an_exact_match_is_refused_where_rows_decide() -> None:
     for predicate in (IsNull(A), Opaque("rand() < 0.5"), And((IsNull(("p",)), IsNull(A)))):
         with pytest.raises(InvalidArgumentError):
             exact_partition_match(one_file(None), predicate, SCHEMA, PARTITIONS)
+
+
+def test_long_chains_cost_no_recursion() -> None:
+    chain: Predicate = Compare("=", A, literal(A, 99))
+    for value in range(3000):
+        chain = Or((chain, Compare("=", A, literal(A, 100 + value))))
+    assert not keeps(LONGS, chain)
+    negated: Predicate = Compare(">", A, literal(A, 99))
+    for _ in range(3001):
+        negated = Not(negated)
+    assert keeps(LONGS, negated)
+    assert not keeps(LONGS, Not(negated))
+
+
+def test_what_is_nested_too_deeply_is_unknown_and_never_exact() -> None:
+    deep: Predicate = Compare("=", ("p",), pa.scalar("z"))
+    for _ in range(20_000):
+        deep = And((Or((deep, Constant(False))), Constant(True)))
+    assert keeps(LONGS, deep)
+    with pytest.raises(InvalidArgumentError, match="deep"):
+        exact_partition_match(one_file(LONGS), deep, SCHEMA, PARTITIONS)
 
 
 def test_an_empty_table_of_files() -> None:
