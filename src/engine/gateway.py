@@ -182,7 +182,11 @@ class Gateway:
 
     def rows(self, spark: "SparkSession", values: "pa.Table", schema: "StructType") -> JavaObject:
         """An `InternalRow[]` of the rows, typed by Spark itself; no Spark job for what fits a local relation."""
-        frame = spark.createDataFrame(values, schema)
+        from pyspark.sql.types import StructField, StructType
+
+        # Nulls come through in a column that the table calls NOT NULL: what the log says is read as it is.
+        nullable = StructType([StructField(f.name, f.dataType) for f in schema.fields])
+        frame = spark.createDataFrame(values, nullable)
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
     # --- functions of an index, run by the JVM with no call back --------------------------------------------------

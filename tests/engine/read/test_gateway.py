@@ -1,0 +1,130 @@
+"""Each of Spark's internals that the gateway uses, once: what breaks here breaks with a new Spark."""
+
+import datetime
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tablelog.engine.callbacks import Connections
+from tablelog.engine.gateway import SUPPORTED, Gateway, check_version
+from tablelog.errors import UnsupportedEnvironmentError
+
+
+@pytest.fixture
+def gateway(spark: SparkSession) -> Gateway:
+    return Gateway.of(spark)
+
+
+def test_versions() -> None:
+    for version in SUPPORTED:
+        check_version(f"{version}.0")
+    for version in ("3.5.1", "4.0.2", "4.4.0", "5.0.0-preview1"):
+        with pytest.raises(UnsupportedEnvironmentError, match=r"supports Spark 4\.1, 4\.2, 4\.3"):
+            check_version(version)
+
+
+def test_a_session_with_no_jvm() -> None:
+    with pytest.raises(UnsupportedEnvironmentError, match="Spark Connect"):
+        Gateway.of(SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_one_gateway_for_all_sessions(spark: SparkSession, gateway: Gateway) -> None:
+    assert Gateway.of(spark.newSession()) is gateway
+
+
+def test_arrays_in_bulk(gateway: Gateway) -> None:
+    assert list(gateway.strings([])) == []
+    assert list(gateway.strings([""])) == [""]
+    assert list(gateway.strings(["a", "", "ü%\n", ""])) == ["a", "", "ü%\n", ""]
+    assert list(gateway.longs(pa.array([0, -1, 2**62], pa.int64())[1:])) == [-1, 2**62]
+    assert list(gateway.ints(pa.array([], pa.int32()))) == []
+    numbers = pa.array([3, -(2**31), 2**31 - 1], pa.int32())
+    assert gateway.read_ints(gateway.ints(numbers)).equals(numbers)
+
+
+def test_functions_of_an_index(gateway: Gateway) -> None:
+    texts = gateway.element_of(gateway.strings(["a", "b", "c"]), "[Ljava.lang.String;")
+    table = gateway.table_of(texts, 3)
+    assert list(table) == ["a", "b", "c"]
+    picked = gateway.wrapped(gateway.picked(table, pa.array([2, 0], pa.int32())))
+    assert gateway.elements(picked) == ["c", "a"]
+
+
+def test_rows_and_conditions_over_them(spark: SparkSession, gateway: Gateway) -> None:
+    schema = spark.sql("select 1 a, 'x' b, date'2000-01-01' c, 1.50BD d, timestamp'2000-01-01' e").schema
+    moment = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+    values = pa.table(
+        {
+            "a": pa.array([1, None, 3], pa.int32()),
+            "b": ["x", "y", None],
+            "c": pa.array([datetime.date(1500, 1, 1), None, datetime.date(2000, 1, 1)]),
+            "d": pa.array([Decimal("1.50")] * 3, pa.decimal128(3, 2)),
+            "e": pa.array([moment] * 3, pa.timestamp("us", "UTC")),
+        }
+    )
+    rows = gateway.rows(spark, values, schema)
+    assert len(rows) == 3
+    assert rows[0].getInt(0) == 1
+    assert rows[1].isNullAt(0)
+    java_schema = gateway.schema(schema.json())
+    frame = spark.createDataFrame(values, schema)
+    for condition, expected in (
+        ("a = 1 or b is null", [0, 2]),
+        ("a > 0", [0, 2]),
+        ("c < date'1582-10-15'", [0]),
+        ("d = 1.5 and year(e) = 2000", [0, 1, 2]),
+        ("a is null", [1]),
+        ("concat(b, 'z') = 'yz'", [1]),
+    ):
+        one = gateway.filter_condition(frame.where(condition))
+        assert gateway.rows_matching(gateway.seq([one]), java_schema, rows, 3).to_pylist() == expected, condition
+
+
+def test_expressions_move_between_frames(spark: SparkSession, gateway: Gateway) -> None:
+    one, other = spark.range(5), spark.range(3, 9)
+    expression = gateway.expression(spark, one.id > 3)
+    moved = gateway.column(gateway.rebound(expression, other.alias("x")))
+    assert other.where(moved).count() == 5
+    assert not gateway.has_subquery(gateway.filter_condition(one.where("id > 1")))
+    one.createOrReplaceTempView("one_to_five")
+    assert gateway.has_subquery(gateway.filter_condition(one.where("id in (select id from one_to_five)")))
+
+
+def test_file_systems(spark: SparkSession, gateway: Gateway) -> None:
+    assert gateway.has_file_system(spark, "file:///tmp")
+    assert not gateway.has_file_system(spark, "nosuchscheme://host/path")
+
+
+def test_the_execution_that_calls_back(spark: SparkSession, gateway: Gateway) -> None:
+    assert gateway.execution_id() is None
+
+
+def test_fields_of_metadata(gateway: Gateway) -> None:
+    assert {"file_path", "file_name", "file_size", "file_modification_time", "row_index"} <= gateway.metadata_fields
+
+
+def test_the_planned_scan_of_a_filter(spark: SparkSession, gateway: Gateway, tmp_path: object) -> None:
+    path = f"{tmp_path}/t"
+    spark.range(6).withColumn("p", F.col("id") % 2).write.partitionBy("p").parquet(path)
+    frame = spark.read.parquet(path)
+    found = gateway.planned_scan(frame.where("p = 1"))
+    assert found is not None
+    assert (found.complete, found.understood) == (True, True)
+    assert found.partition_filters.size() == 2  # not null, and equal
+    found = gateway.planned_scan(frame.where("p = 1 and id > 2"))
+    assert found is not None
+    assert (found.complete, found.data_filters.size()) == (False, 2)
+    assert gateway.planned_scan(frame.where("false")) is None
+    assert gateway.without_dynamic_pruning(found.data_filters).size() == 2
+
+
+def test_py4j_s_own_connections_can_be_looked_at(gateway: Gateway) -> None:
+    """The fields of Py4J's client that `callbacks` closes connections by."""
+    client = gateway.py4j.java_gateway_server.getCallbackClient()
+    connections = Connections.of(gateway)
+    assert connections._field(client, "lock").getClass().getName() == "java.util.concurrent.locks.ReentrantLock"
+    assert connections._field(client, "connections").size() >= 0
