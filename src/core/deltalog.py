@@ -25,7 +25,7 @@ from .log.segment import Listing, LogEntry, Segment, choose, hole_message, name_
 from .protocol.actions import Action, CommitInfo
 from .protocol.codec import parse_commit
 from .protocol.features import check_readable
-from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, crc_name, listing_name
+from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from .table import history
 from .table.history import HistoryEntry
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
@@ -170,24 +170,6 @@ class DeltaLog:
         from .log.checkpoint_writer import write
 
         return write(self.store, self.log_path, snapshot or self.snapshot(), self.clock.now_ms())
-
-    def write_checksum(self, snapshot: Snapshot, *, txn_id: str | None = None) -> bool:
-        """Write the `.crc` of a version that this process has just committed; `False` when that isn't to be done.
-
-        The totals are those of the version before and what the commit changed (`committed` keeps them up). Where they
-        aren't known without decoding a large checkpoint, none is written; one that is there is left as it is. Raises
-        what the store raises.
-        """
-        totals = snapshot.totals() if self._flag(WRITE_CHECKSUM) else None
-        if totals is None:
-            return False
-        ict = snapshot.timestamp_ms if snapshot.properties.enable_in_commit_timestamps else None
-        data = checksum.serialise(checksum.of(snapshot, totals, txn_id=txn_id, in_commit_timestamp=ict))
-        try:
-            self.store.write(f"{self.log_path}/{crc_name(snapshot.version)}", data)
-        except FileExistsError:
-            return False
-        return True
 
     # --- the newest version ---------------------------------------------------------------------------------------
 

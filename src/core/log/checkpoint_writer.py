@@ -101,14 +101,24 @@ def encode(snapshot: Snapshot, now_ms: int) -> Encoded:
     )
     sink = pa.BufferOutputStream()
     rows = adds = 0
+    waiting: list[pa.RecordBatch] = []
     with pq.ParquetWriter(sink, target, compression="snappy", use_compliant_nested_type=True) as writer:
+
+        def flush() -> None:
+            if waiting:
+                writer.write_table(pa.Table.from_batches(waiting, target), row_group_size=2 * _GROUP_ROWS)
+                waiting.clear()
+
         for kind, column in _parts(snapshot, add_type, now_ms):
             if len(column) == 0:
                 continue
             rows += len(column)
             adds += len(column) if kind == "add" else 0
             arrays = [column if f.name == kind else pa.nulls(len(column), f.type) for f in target]
-            writer.write_batch(pa.record_batch(arrays, schema=target), row_group_size=_GROUP_ROWS)
+            waiting.append(pa.record_batch(arrays, schema=target))
+            if sum(batch.num_rows for batch in waiting) >= _GROUP_ROWS:
+                flush()
+        flush()
     data = sink.getvalue().to_pybytes()
     return Encoded(data, LastCheckpoint(snapshot.version, rows, size_in_bytes=len(data), num_of_add_files=adds))
 

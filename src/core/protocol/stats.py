@@ -187,7 +187,7 @@ def _parse_block(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray 
     try:
         table = pj.read_json(
             pa.BufferReader(joined),
-            read_options=pj.ReadOptions(block_size=max(4 << 20, longest + 2)),
+            read_options=pj.ReadOptions(use_threads=joined.size > 1 << 20, block_size=max(4 << 20, longest + 2)),
             parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
@@ -417,9 +417,9 @@ def _as(array: "pa.Array", target: "pa.DataType") -> "pa.Array":
     if array.type == target:
         return array
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
+        if array.type.unit == "ns":
+            return pa.nulls(len(array), target)  # an INT96 may have wrapped around
         array = array.cast(pa.timestamp(array.type.unit, target.tz))
-        if target.unit == "us" and array.type.unit == "ns":
-            return array.cast(target, safe=False)
     try:
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
