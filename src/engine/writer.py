@@ -6,6 +6,7 @@ writes it. Nothing is visible to a reader before the commit. After a failure not
 """
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from ..core.protocol.schema import (
 )
 from ..core.protocol.stats_writer import stats_json
 from ..errors import InvalidArgumentError, SchemaMismatchError
-from . import footers, plans, small_frame, staging
+from . import footers, interrupts, plans, small_frame, staging
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -110,10 +111,10 @@ def write_files(
     options = options or WriteOptions()
     job = _Job.of(df, table, metadata, options)
     directory = staging.new_directory(job.root)
-    with _cleared(df.sparkSession, directory) as tag, translated(table, job.schema):
+    with _cleared(df.sparkSession, directory), translated(table, job.schema):
         files = _write_small(df, job, directory) if options.small_frames else None
         if files is None:
-            files = _write_natively(df, job, directory, tag)
+            files = _write_natively(df, job, directory)
         staging.publish(directory, job.root, [one.name for one in files], durable=options.durable)
     adds = [job.add(one, data_change) for one in files]
     return Written(table, adds, sum(one.rows for one in files), sum(one.size for one in files))
@@ -213,21 +214,19 @@ def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
 
 
 @contextmanager
-def _cleared(spark: "SparkSession", directory: str) -> Iterator[str]:
-    """A tag for Spark's jobs. In the end the staging directory is gone; after an interrupt the jobs are, too."""
-    tag = directory.rpartition("/")[2]
+def _cleared(spark: "SparkSession", directory: str) -> Iterator[None]:
+    """In the end the staging directory is gone; after an interrupt the Spark jobs inside have ended before."""
+    tag = os.path.basename(directory)
     context: Any = spark.sparkContext
     context.addJobTag(tag)
     try:
-        yield tag
-    except BaseException as error:
-        if not isinstance(error, Exception):
-            context.cancelJobsWithTag(tag)
-        staging.clear(directory)
+        yield
+    except KeyboardInterrupt:
+        interrupts.stop(spark, tag)
         raise
     finally:
+        staging.clear(directory)
         context.removeJobTag(tag)
-    staging.clear(directory)
 
 
 def _write_small(df: "DataFrame", job: _Job, directory: str) -> list[staging.DataFile] | None:
@@ -254,7 +253,7 @@ def _write_small(df: "DataFrame", job: _Job, directory: str) -> list[staging.Dat
     )
 
 
-def _write_natively(df: "DataFrame", job: _Job, directory: str, tag: str) -> list[staging.DataFile]:
+def _write_natively(df: "DataFrame", job: _Job, directory: str) -> list[staging.DataFile]:
     from pyspark.sql import functions as F
 
     options = {

@@ -1,0 +1,57 @@
+"""Ctrl-C while Spark works: end the jobs, and make the session usable again."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ..clock import SystemClock
+from .gateway import Gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.05
+
+
+def stop(spark: "SparkSession", tag: str) -> bool:
+    """Cancel the Spark jobs with a tag and wait for their tasks to end; to be called after `KeyboardInterrupt`.
+
+    The interrupted call is still being answered on the thread's own connection to the JVM, where the next call would
+    take that answer for its own, and wait for it first: so that connection is closed here, and the thread gets a new
+    one (with it go what this thread had set as local properties of Spark). False when tasks still ran after 20 s.
+    """
+    _reconnect(spark)
+    context: Any = spark.sparkContext
+    context.cancelJobsWithTag(tag)
+    tracker = context._jsc.sc().statusTracker()
+    clock = SystemClock()
+    until = clock.monotonic() + _PATIENCE_S
+    while clock.monotonic() < until:
+        if not _runs(tracker, tag):
+            return True
+        clock.sleep(_PAUSE_S)
+    logger.warning("the cancelled Spark jobs %s still ran tasks after %d s", tag, _PATIENCE_S)
+    return False
+
+
+def _reconnect(spark: "SparkSession") -> None:
+    client = Gateway.of(spark).py4j._gateway_client
+    current = getattr(client, "get_thread_connection", lambda: None)()
+    if current is not None:
+        current.close()
+
+
+def _runs(tracker: Any, tag: str) -> bool:
+    for job in tracker.getJobIdsForTag(tag):
+        info = tracker.getJobInfo(job)
+        if not info.isDefined():
+            continue
+        if info.get().status().toString() == "RUNNING":
+            return True
+        for stage in info.get().stageIds():
+            found = tracker.getStageInfo(stage)
+            if found.isDefined() and found.get().numActiveTasks() > 0:
+                return True
+    return False
