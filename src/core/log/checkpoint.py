@@ -89,7 +89,8 @@ class _ParquetFile:
 
         self.fetch()
         with _Damage(self.name, self._blame):
-            file = pq.ParquetFile(pa.BufferReader(self._data))
+            # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
+            file = pq.ParquetFile(pa.BufferReader(self._data), coerce_int96_timestamp_unit="us")
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)

@@ -1,5 +1,6 @@
 """Checkpoints of every kind: read by column and late, written whole, and no worse than absent when damaged."""
 
+import datetime
 import json
 import uuid
 from pathlib import Path
@@ -22,6 +23,8 @@ from tablelog.core.protocol.actions import (
     Sidecar,
 )
 from tablelog.core.protocol.paths import checkpoint_name, commit_name
+from tablelog.core.protocol.schema import TIMESTAMP, StructField, StructType, to_json
+from tablelog.core.table.predicates import Compare
 from tablelog.errors import CorruptLogError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 
@@ -381,3 +384,23 @@ def test_one_large_row_group_and_many_small_ones(tmp_path: Path) -> None:
         assert snapshot.base_version == 1
         assert snapshot.size_in_bytes == sum(range(300))
         assert snapshot.files["path"].to_pylist() == [f"{number}.parquet" for number in range(300)]
+
+
+def test_the_end_of_time_in_stats_that_spark_wrote_as_int96() -> None:
+    """`9999-12-31` as the greatest `valid_to` is common, and beyond what nanoseconds reach."""
+    end = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+    schema = to_json(StructType((StructField("valid_to", TIMESTAMP),)))
+    builder = LogBuilder().create(configuration={"delta.checkpoint.writeStatsAsJson": "false"}, schema=schema)
+    bound = "2024-01-01T00:00:00.000Z", "9999-12-31T23:59:59.000Z"
+    bounds = {kind: {"valid_to": text} for kind, text in zip(("minValues", "maxValues"), bound, strict=True)}
+    text = json.dumps({"numRecords": 2, **bounds, "nullCount": {"valid_to": 0}})
+    builder.commit(add("a.parquet", stats=text))
+    builder.log().checkpoint()
+    rows = rows_of(builder.read(checkpoint_name(1)))
+    builder.write(checkpoint_name(1), parquet(rows, use_deprecated_int96_timestamps=True))
+    snapshot = builder.log().snapshot()
+    assert snapshot.base_version == 1
+    predicate = Compare(">", ("valid_to",), pa.scalar(end - datetime.timedelta(days=1), pa.timestamp("us", "UTC")))
+    assert snapshot.prune(predicate).num_rows == 1
+    early = pa.scalar(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), pa.timestamp("us", "UTC"))
+    assert snapshot.prune(Compare("<", ("valid_to",), early)).num_rows == 0

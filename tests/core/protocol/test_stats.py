@@ -309,6 +309,16 @@ def test_the_struct_is_taken_where_there_is_one_and_the_text_where_there_is_none
     assert (a.min[0].as_py(), a.min.type, s.min[0].as_py(), s.null_count[0].as_py()) == (1, pa.int64(), "x", 1)
 
 
+def test_a_timestamp_of_a_struct_is_taken_unless_it_may_have_wrapped() -> None:
+    for unit, zone, known in (("us", "UTC", True), ("us", None, True), ("ms", "UTC", True), ("ns", None, False)):
+        bounds = pa.array([{"t": datetime.datetime(2024, 1, 1)}], pa.struct([("t", pa.timestamp(unit))]))
+        bounds = bounds.cast(pa.struct([("t", pa.timestamp(unit, zone))]))
+        parsed = pa.StructArray.from_arrays([bounds], names=["maxValues"])
+        leaf = stats.read(pa.table({"stats_parsed": parsed}), [("t",)], SCHEMA).leaves[("t",)]
+        assert leaf.max is not None
+        assert leaf.max.to_pylist() == [datetime.datetime(2024, 1, 1, tzinfo=UTC) if known else None]
+
+
 def test_without_statistics_all_is_unknown() -> None:
     found = stats.read(pa.table({"path": ["a", "b"]}), [("a",), ("gone",), ("n",)], SCHEMA)
     assert found.num_records.to_pylist() == [None, None]
