@@ -54,6 +54,8 @@ class LocalLogStore(LogStore):
         directory, name = os.path.split(final)
         if not name or posix.is_hidden(os.fsencode(name)):
             raise InvalidArgumentError(f"{path} can't be written: a listing would never show a file of that name")
+        if not overwrite and os.path.lexists(final):
+            raise posix.lost(path)  # link would say the same, after a flush that takes longer than all the rest
         temporary = posix.temporary_beside(directory, name)
         posix.write_whole(temporary, data)
         try:
@@ -124,9 +126,10 @@ def _remove_if_there(path: str) -> None:
 
 def _statuses(directory: bytes, names: list[bytes]) -> Iterator[FileStatus]:
     prefix = local_uri(os.path.abspath(os.fsdecode(directory))).rstrip("/") + "/"
+    beside = os.path.join(directory, b"")
     for name in names:
         try:
-            status = os.stat(os.path.join(directory, name))
+            status = os.stat(beside + name)
         except FileNotFoundError:  # removed since
             continue
         if not stat.S_ISDIR(status.st_mode):

@@ -92,7 +92,7 @@ def place(temporary: str, final: str, shown: str) -> None:
     if landed is None:
         raise WriteOutcomeUnknown(shown, f"link failed ({failure.strerror}) and so did looking for what it did")
     if isinstance(failure, FileExistsError):
-        raise _lost(shown)
+        raise lost(shown)
     if failure.errno in _NO_HARD_LINKS:
         _rename_exclusively(temporary, final, shown, failure)
     elif failure.errno in _NOT_APPLIED:
@@ -119,7 +119,8 @@ def _status(path: str) -> os.stat_result:
         os.close(descriptor)
 
 
-def _lost(shown: str) -> FileExistsError:
+def lost(shown: str) -> FileExistsError:
+    """The answer to a writer whose file is there already."""
     return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), shown)
 
 
@@ -143,7 +144,7 @@ def _rename_exclusively(temporary: str, final: str, shown: str, no_link: OSError
     number = ctypes.get_errno()
     if number == errno.EEXIST:
         if os.path.lexists(temporary):
-            raise _lost(shown)
+            raise lost(shown)
         raise WriteOutcomeUnknown(shown, "the rename says that the file exists, and may itself have made it so")
     if number in _NO_HARD_LINKS:
         raise _no_exclusive_way(shown, no_link)

@@ -82,10 +82,10 @@ def test_a_link_that_was_refused_is_that_error(log: Path, fail: Failing, number:
 
 def test_a_backups_second_name_of_the_temporary_is_no_win(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count of links alone would say that we won."""
-    LocalLogStore().write(commit(log), b"theirs")
     real = os.link
 
     def link(temporary: str, final: str) -> None:
+        Path(final).write_bytes(b"theirs")
         real(temporary, log.parent / "backup")
         real(temporary, final)
 
@@ -113,11 +113,31 @@ def test_a_loss_that_cant_be_looked_into_is_unknown(log: Path, fail: Failing, mo
 def test_without_hard_links_an_exclusive_rename_serves(log: Path, fail: Failing, number: int) -> None:
     fail("link", number)
     LocalLogStore().write(commit(log), b"mine")
-    with pytest.raises(FileExistsError) as caught:
-        LocalLogStore().write(commit(log), b"another")
-    assert caught.value.filename == commit(log)
     assert LocalLogStore().read(commit(log)) == b"mine"
     assert os.listdir(log) == [f"{0:020}.json"]
+
+
+def test_an_exclusive_rename_excludes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer is there first, after all that comes before the rename."""
+
+    def link(_temporary: str, final: str) -> None:
+        Path(final).write_bytes(b"theirs")
+        raise OSError(errno.EPERM, "no hard links")
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(FileExistsError) as caught:
+        LocalLogStore().write(commit(log), b"mine")
+    assert caught.value.filename == commit(log)
+    assert LocalLogStore().read(commit(log)) == b"theirs"
+    assert os.listdir(log) == [f"{0:020}.json"]
+
+
+def test_a_file_that_is_there_is_a_loss_without_a_flush(log: Path, fail: Failing) -> None:
+    LocalLogStore().write(commit(log), b"theirs")
+    fail("open", errno.EIO)
+    with pytest.raises(FileExistsError) as caught:
+        LocalLogStore().write(commit(log), b"mine")
+    assert caught.value.filename == commit(log)
 
 
 def renaming(number: int, *, after: bool = False) -> Callable[..., int]:
