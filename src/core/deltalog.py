@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,13 @@ from ..errors import (
 )
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
-from .log import checksum, last_checkpoint
 from .log.checkpoint import CheckpointState, DamagedCheckpointError, ReplacedError
+from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
-from .log.segment import Listing, LogEntry, Segment, choose, hole_message, name_of, parse_listing
+from .log.segment import Listing, LogEntry, Segment, choose, hole_message
 from .protocol.actions import Action, CommitInfo
-from .protocol.codec import parse_commit
 from .protocol.features import check_readable
-from .protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
+from .protocol.paths import LOG_DIRECTORY
 from .table import history
 from .table.history import HistoryEntry
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
@@ -42,8 +40,6 @@ _TRIES = 4
 """How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
 _LONG_TAIL = 2_000
 """From this many actions after the base on, a newer checkpoint is worth reading."""
-_THREADS = 8
-_SLOW_READ_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +65,7 @@ class DeltaLog:
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.conf: Mapping[str, str] = conf or {}
+        self._reader = LogReader(table, self.log_path, store, self.clock)
         self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
         self._known: _Known | None = None
@@ -101,7 +98,7 @@ class DeltaLog:
     def exists(self) -> bool:
         """Whether there is a table: a log with at least one commit or checkpoint. One list."""
         try:
-            return self._list(0).newest is not None
+            return self._reader.list(0).newest is not None
         except TableNotFoundError:
             return False
 
@@ -157,7 +154,7 @@ class DeltaLog:
             if known is None:
                 if read is None:
                     # One list, at the birth of a table only: a later refresh must be able to tell it from another.
-                    self._known = _Known(snapshot, 0, self._list(0).commits.get(0))
+                    self._known = _Known(snapshot, 0, self._reader.list(0).commits.get(0))
             elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
@@ -196,7 +193,7 @@ class DeltaLog:
         deleted, replaced or cleaned up, and nothing of what is known may be mixed with what is there now.
         """
         try:
-            listing = self._list(known.seen_version)
+            listing = self._reader.list(known.seen_version)
         except TableNotFoundError:
             return None
         seen = listing.commits.get(known.seen_version)
@@ -217,12 +214,12 @@ class DeltaLog:
             if version not in listing.commits:
                 return None  # opening anew tells whether it is a hole
             entries.append(LogEntry(version, version, listing.commits[version]))
-        commits = self._read_entries(entries)
+        commits = self._reader.entries(entries)
         updated = snapshot.after(
             newest,
             commits,
             timestamp=self._timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
-            checksum=self._checksum_reader(listing.checksums.get(newest)),
+            checksum=self._reader.checksum(listing.checksums.get(newest)),
         )
         if updated.metadata.id != snapshot.metadata.id:
             _log.warning(
@@ -247,12 +244,12 @@ class DeltaLog:
         raise AssertionError
 
     def _open_once(self, version: int | None, bad: set[str]) -> tuple[Snapshot, Segment]:
-        hint = self._last_checkpoint() if version is None and not bad else None
-        listing = self._list(hint.version if hint else 0)
+        hint = self._reader.last_checkpoint() if version is None and not bad else None
+        listing = self._reader.list(hint.version if hint else 0)
         full = hint is None or hint.version == 0
         while True:
             if not full and not any(c.version >= (hint.version if hint else 0) for c in listing.checkpoints):
-                listing, full = self._list(0), True
+                listing, full = self._reader.list(0), True
             segment = self._segment(listing, version, bad)
             try:
                 return self._built(segment), segment
@@ -263,7 +260,7 @@ class DeltaLog:
                 bad.update(error.names)
                 try:
                     if not full:
-                        listing, full = self._list(0), True
+                        listing, full = self._reader.list(0), True
                     self._segment(listing, version, bad)
                 except (MissingCommitError, VersionNotFoundError):
                     # Nothing else makes it up: the damage is what the caller has to know.
@@ -302,7 +299,7 @@ class DeltaLog:
                 segment.checkpoint,
                 partial(self._recovered, segment.checkpoint.version),
             )
-        commits = self._read_entries(segment.entries)
+        commits = self._reader.entries(segment.entries)
         header = base.header if base else Header()
         tail = Tail(self.table)
         for actions in commits:
@@ -317,7 +314,7 @@ class DeltaLog:
             tail,
             base,
             timestamp=self._timestamp_of(segment.version, status, told),
-            checksum=self._checksum_reader(segment.checksum),
+            checksum=self._reader.checksum(segment.checksum),
             fatal=self._fatal,
         )
 
@@ -337,7 +334,7 @@ class DeltaLog:
         A time before the first version that can be read, or after the last, is a TimestampOutOfRangeError that names
         the range, unless the flags allow the nearest version. A time that is exactly the last version's is fine.
         """
-        listing = self._list(0)
+        listing = self._reader.list(0)
         if listing.newest is None:
             raise TableNotFoundError(f"there is no Delta table at {self.table}")
         first = earliest(listing, self.table)
@@ -354,12 +351,12 @@ class DeltaLog:
         if limit is not None and limit <= 0:
             raise InvalidArgumentError(f"the limit of a history must be positive, not {limit}")
         newest = self._newest()
-        listing = self._list(0 if limit is None else max(newest.version - limit + 1, 0))
+        listing = self._reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
         times = history.file_times(listing, 0, newest.version)
         found: dict[int, CommitInfo | None] = {}
-        for (version, _), data in zip(times, self._read_many([listing.commits[v] for v, _ in times]), strict=True):
+        for (version, _), data in zip(times, self._reader.many([listing.commits[v] for v, _ in times]), strict=True):
             if data is not None:
-                infos = (action for action in self._parsed(version, data) if isinstance(action, CommitInfo))
+                infos = (action for action in self._reader.parsed(version, data) if isinstance(action, CommitInfo))
                 found[version] = next(infos, None)
         # A file that cleanup removed while it was read is no longer history.
         times = [item for item in times if item[0] in found]
@@ -375,23 +372,24 @@ class DeltaLog:
 
     def find_commit(self, token: str) -> int | None:
         """The version whose commit bears the token in `commitInfo.txnId`, searched from the newest back."""
-        listing = self._list(0)
+        listing = self._reader.list(0)
         needle = token.encode()
         for version in sorted(listing.commits, reverse=True):
-            try:
-                data = self.store.read(listing.commits[version].path)
-            except FileNotFoundError:
-                continue
-            if needle in data and any(
-                isinstance(action, CommitInfo) and action.txn_id == token for action in self._parsed(version, data)
+            data = self._reader.read(listing.commits[version])
+            if (
+                data is not None
+                and needle in data
+                and any(
+                    isinstance(action, CommitInfo) and action.txn_id == token
+                    for action in self._reader.parsed(version, data)
+                )
             ):
                 return version
         return None
 
     def _commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, from its file."""
-        data = self.store.read(f"{self.log_path}/{commit_name(version)}")
-        found = in_commit_timestamp(self._parsed(version, data))
+        found = in_commit_timestamp(self._reader.commit(version))
         if found is None:
             raise self._without_timestamp(version)
         return found
@@ -401,91 +399,20 @@ class DeltaLog:
             f"version {version} of {self.table} has no in-commit timestamp, although the table has them enabled"
         )
 
-    def _timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[], int]:
-        def timestamp() -> int:
-            if told is not None:
-                return told
-            return self._file_timestamp(version) if status is None else status.modification_time_ms
+    def _timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[bool], int]:
+        """When a version was committed, once it is asked for; `told` is its in-commit timestamp if that was seen."""
+
+        def timestamp(in_commit: bool) -> int:
+            if in_commit:
+                return self._commit_timestamp(version) if told is None else told
+            if status is not None:
+                return status.modification_time_ms
+            listed = self._reader.list(version).commits.get(version)
+            if listed is None:
+                raise VersionNotFoundError(f"the commit of version {version} of {self.table} is gone")
+            return listed.modification_time_ms
 
         return timestamp
-
-    def _file_timestamp(self, version: int) -> int:
-        status = self._list(version).commits.get(version)
-        if status is None:
-            raise VersionNotFoundError(f"the commit of version {version} of {self.table} is gone")
-        return status.modification_time_ms
-
-    # --- requests -------------------------------------------------------------------------------------------------
-
-    def _list(self, version: int) -> Listing:
-        try:
-            return parse_listing(self.store.list_from(f"{self.log_path}/{listing_name(version)}"))
-        except FileNotFoundError:
-            raise TableNotFoundError(
-                f"there is no Delta table at {self.table}: it has no {LOG_DIRECTORY} directory"
-            ) from None
-
-    def _last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
-        try:
-            return last_checkpoint.parse(self.store.read(f"{self.log_path}/{LAST_CHECKPOINT}"))
-        except FileNotFoundError:
-            return None
-
-    def _read_entries(self, entries: Sequence[LogEntry]) -> list[list[Action]]:
-        """The actions of each entry, in order; `ReplacedError` when one isn't as it was listed."""
-        found: list[list[Action]] = []
-        for entry, data in zip(entries, self._read_many([entry.status for entry in entries]), strict=True):
-            if data is None or len(data) != entry.status.size:
-                raise ReplacedError(f"{name_of(entry.status)} is gone or of another size than listed")
-            if entry.compacted:
-                try:
-                    found.append(parse_commit(data))
-                except CorruptLogError as error:
-                    name = name_of(entry.status)
-                    raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
-            else:
-                found.append(self._parsed(entry.version, data))
-        return found
-
-    def _read_many(self, statuses: Sequence[FileStatus]) -> list[bytes | None]:
-        """The content of files, `None` for one that is gone; in parallel once a read turns out to be slow."""
-        found: list[bytes | None] = []
-        for index, status in enumerate(statuses):
-            started = self.clock.monotonic()
-            found.append(self._read_or_none(status))
-            if len(statuses) - index > 2 and self.clock.monotonic() - started > _SLOW_READ_S:
-                with ThreadPoolExecutor(_THREADS) as pool:
-                    found.extend(pool.map(self._read_or_none, statuses[index + 1 :]))
-                break
-        return found
-
-    def _read_or_none(self, status: FileStatus) -> bytes | None:
-        try:
-            return self.store.read(status.path)
-        except FileNotFoundError:
-            return None
-
-    def _parsed(self, version: int, data: bytes) -> list[Action]:
-        try:
-            return parse_commit(data)
-        except CorruptLogError as error:
-            raise CorruptLogError(f"version {version} of {self.table}: {error}") from error
-
-    def _checksum_reader(self, status: FileStatus | None) -> Callable[[], checksum.VersionChecksum | None] | None:
-        if status is None:
-            return None
-
-        def read() -> checksum.VersionChecksum | None:
-            data = self._read_or_none(status)
-            if data is None or len(data) != status.size:
-                return None
-            try:
-                return checksum.parse(data)
-            except CorruptLogError as error:
-                _log.warning("%s: %s can't be used: %s", self.table, name_of(status), error)
-                return None
-
-        return read
 
     def _flag(self, key: str) -> bool:
         return self.conf.get(key, "true").strip().lower() != "false"

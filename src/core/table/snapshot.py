@@ -48,7 +48,7 @@ class Snapshot:
         tail: Tail,
         base: "CheckpointState | None",
         *,
-        timestamp: Callable[[], int],
+        timestamp: Callable[[bool], int],
         checksum: "Callable[[], VersionChecksum | None] | None" = None,
         fatal: bool = True,
         totals: Totals | None = None,
@@ -111,7 +111,7 @@ class Snapshot:
     @cached_property
     def timestamp_ms(self) -> int:
         """When the version was committed, in milliseconds: its in-commit timestamp, or its file's modification."""
-        return self._timestamp()
+        return self._timestamp(self.properties.enable_in_commit_timestamps)
 
     # --- the files ------------------------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class Snapshot:
         version: int,
         commits: Sequence[Sequence[Action]],
         *,
-        timestamp: Callable[[], int],
+        timestamp: Callable[[bool], int],
         checksum: "Callable[[], VersionChecksum | None] | None" = None,
     ) -> "Snapshot":
         """The snapshot of `version`, whose commits since this one hold `commits`; costs no request."""

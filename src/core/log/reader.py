@@ -1,0 +1,118 @@
+"""The requests that reading a log makes: listing it, and the files that it names."""
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ...clock import Clock
+from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from ...logstore.base import FileStatus, LogStore
+from ..protocol.actions import Action
+from ..protocol.codec import parse_commit
+from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
+from . import checksum, last_checkpoint
+from .checkpoint import DamagedCheckpointError, ReplacedError
+from .segment import Listing, LogEntry, name_of, parse_listing
+
+_log = logging.getLogger(__name__)
+
+_THREADS = 8
+_SLOW_READ_S = 0.002
+"""A read that takes longer than this is worth a thread."""
+
+
+class LogReader:
+    """The log of one table on one store; holds no state of the table."""
+
+    def __init__(self, table: str, log_path: str, store: LogStore, clock: Clock) -> None:
+        self._table = table
+        self._log_path = log_path
+        self._store = store
+        self._clock = clock
+
+    def list(self, version: int) -> Listing:
+        """The files of `version` and later; TableNotFoundError where there is no log directory. One list."""
+        try:
+            return parse_listing(self._store.list_from(f"{self._log_path}/{listing_name(version)}"))
+        except FileNotFoundError:
+            raise TableNotFoundError(
+                f"there is no Delta table at {self._table}: it has no {LOG_DIRECTORY} directory"
+            ) from None
+
+    def last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
+        """The hint where to list from; `None` when there is none, or it is damaged."""
+        try:
+            return last_checkpoint.parse(self._store.read(f"{self._log_path}/{LAST_CHECKPOINT}"))
+        except FileNotFoundError:
+            return None
+
+    def read(self, status: FileStatus) -> bytes | None:
+        """The content of a listed file; `None` when it is gone."""
+        try:
+            return self._store.read(status.path)
+        except FileNotFoundError:
+            return None
+
+    def many(self, statuses: Sequence[FileStatus]) -> "Sequence[bytes | None]":
+        """`read` of each, in order; in parallel once a read turns out to be slow."""
+        found: list[bytes | None] = []
+        for index, status in enumerate(statuses):
+            started = self._clock.monotonic()
+            found.append(self.read(status))
+            if len(statuses) - index > 2 and self._clock.monotonic() - started > _SLOW_READ_S:
+                with ThreadPoolExecutor(_THREADS) as pool:
+                    found.extend(pool.map(self.read, statuses[index + 1 :]))
+                break
+        return found
+
+    def commit(self, version: int) -> Sequence[Action]:
+        """The actions of a commit, in order; VersionNotFoundError when its file isn't there."""
+        try:
+            data = self._store.read(f"{self._log_path}/{commit_name(version)}")
+        except FileNotFoundError:
+            raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone") from None
+        return self.parsed(version, data)
+
+    def parsed(self, version: int, data: bytes) -> Sequence[Action]:
+        """The actions in the bytes of a commit; CorruptLogError names table, version and line."""
+        try:
+            return parse_commit(data)
+        except CorruptLogError as error:
+            raise CorruptLogError(f"version {version} of {self._table}: {error}") from error
+
+    def entries(self, entries: Sequence[LogEntry]) -> Sequence[Sequence[Action]]:
+        """The actions of each entry, in order.
+
+        `ReplacedError` when one isn't as it was listed, `DamagedCheckpointError` for a log compaction that can't be
+        read: the commits that it stands for will do.
+        """
+        found: list[Sequence[Action]] = []
+        for entry, data in zip(entries, self.many([entry.status for entry in entries]), strict=True):
+            name = name_of(entry.status)
+            if data is None or len(data) != entry.status.size:
+                raise ReplacedError(f"{name} is gone or of another size than listed")
+            if not entry.compacted:
+                found.append(self.parsed(entry.version, data))
+                continue
+            try:
+                found.append(parse_commit(data))
+            except CorruptLogError as error:
+                raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
+        return found
+
+    def checksum(self, status: FileStatus | None) -> Callable[[], checksum.VersionChecksum | None] | None:
+        """How to get the version checksum that was listed, in one read; one that can't be used is none."""
+        if status is None:
+            return None
+
+        def read() -> checksum.VersionChecksum | None:
+            data = self.read(status)
+            if data is None or len(data) != status.size:
+                return None
+            try:
+                return checksum.parse(data)
+            except CorruptLogError as error:
+                _log.warning("%s: %s can't be used: %s", self._table, name_of(status), error)
+                return None
+
+        return read
