@@ -169,11 +169,20 @@ def removes_of(table: pa.Table) -> list[RemoveFile]:
     ]
 
 
+_FEW = 10_000
+
+
 def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
     """The totals of files, from their columns `size` and `deletionVector`."""
     counts, sums = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
     least, most = pc.min_max(sizes).as_py().values()
-    if least is not None:
+    if len(sizes) <= _FEW:
+        # No number goes to Arrow, which would first import pandas where it is installed: half a second.
+        for size in sizes.drop_null().to_pylist():
+            index = bisect_right(SIZE_BINS, size) - 1
+            counts[index] += 1
+            sums[index] += size
+    elif least is not None:
         for index in range(max(bisect_right(SIZE_BINS, least) - 1, 0), bisect_right(SIZE_BINS, most)):
             inside = pc.greater_equal(sizes, SIZE_BINS[index])
             if index + 1 < len(SIZE_BINS):

@@ -245,7 +245,10 @@ def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Mapping[
 
     if not keys or len(paths) == 0:
         return []
-    wanted = pa.array(sorted({path for path, _ in keys}), paths.type)
+    # A builder, for pa.array would first import pandas where it is installed: half a second.
+    builder = pa.lib.StringBuilder()
+    builder.append_values(sorted({path for path, _ in keys}))
+    wanted = builder.finish().cast(paths.type)
     rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=wanted)).to_pylist()
     if not rows:
         return []
