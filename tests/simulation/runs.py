@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Any
 from unittest import mock
 
-from tablelog.core import deltalog
+from tablelog.core.log import reader
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import Action
 from tablelog.core.txn import after, commit, conflict, transaction
@@ -67,8 +67,8 @@ def quick_core() -> Iterator[None]:
 
     with (
         mock.patch.object(codec, "parse_commit", parse_once),
-        mock.patch.object(deltalog, "parse_commit", parse_once),
-        mock.patch.object(deltalog, "_SLOW_READ_S", float("inf")),
+        mock.patch.object(reader, "parse_commit", parse_once),
+        mock.patch.object(reader, "_SLOW_READ_S", float("inf")),
         mock.patch.object(after.logger, "disabled", True),  # a store that fails after a commit: expected here
     ):
         yield

@@ -7,7 +7,7 @@ from .scheduler import Workers
 from .world import COMMITS, WRITERS, World
 
 SCHEDULES = 10_000
-FIRST_SEED = 1
+FIRST_SEED = 0
 
 
 @pytest.mark.timeout(600)

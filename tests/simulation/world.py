@@ -113,8 +113,9 @@ class World:
 
     def _check_readers(self, logs: list[DeltaLog]) -> None:
         """A handle from before and one from after see what the log says, and so does `find_commit`."""
-        clear = SimulatedStore(self.disk, self.scheduler, self.rng, NO_FAULTS, number=-1, events=[])
-        logs[0].store = clear
+        clear = logs[0].store
+        assert isinstance(clear, SimulatedStore)
+        clear.faults, clear.down_until = NO_FAULTS, 0.0
         last = self.files_at(len(self.commits()) - 1)
         for log in (logs[0], DeltaLog(TABLE, clear, clock=self.scheduler)):
             snapshot = log.snapshot()
