@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from ..protocol.schema import Column, DataType
     from ..table.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -119,6 +121,18 @@ class _ParquetFile:
                 for rows in _batches(file, kind, [kind]):
                     found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
         return found
+
+    def pieces(self, kind: str, name: str) -> Iterator["pa.Array"]:
+        """One string column of the rows of a kind, a batch at a time."""
+        import pyarrow as pa
+
+        file = self.open()
+        with _Damage(self.name, self._blame):
+            if kind not in file.schema_arrow.names:
+                return
+            present = file.schema_arrow.field(kind).type.get_field_index(name) >= 0
+            for rows in _batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
+                yield rows.flatten()[0].cast(pa.string()) if present else pa.nulls(len(rows), pa.string())
 
     def columns(self, kind: str, names: Sequence[str], leaves: Sequence[str] | None = None) -> "pa.Table":
         """Columns of the rows of a kind. `leaves` narrows what is read below them to these dotted paths."""
@@ -333,18 +347,48 @@ class CheckpointState:
         """Whether the checkpoint has stats as structs; the columns of the files have been asked for before."""
         return self._recovered is None and any("stats_parsed" in file.add_fields for file in self._files)
 
+    def stats_from_text(self, leaves: "Sequence[tuple[Column, DataType]]") -> "pa.ChunkedArray":
+        """The statistics of these columns as structs, parsed from their texts.
+
+        The texts of all columns are much longer than what is kept of them: they are decoded a piece at a time.
+        """
+        import pyarrow as pa
+
+        from ..protocol import stats
+        from ..protocol.schema import type_text
+        from .columns import column_of
+
+        key = ("stats", *(f"{'.'.join(column)}: {type_text(data_type)}" for column, data_type in leaves))
+        with self._lock:
+            if key not in self._extra:
+                tree = stats.tree(leaves)
+                if self._recovered is not None or ("stats",) in self._extra:
+                    pieces: Iterable[pa.Array] = self.adds(["stats"])[0].chunks
+                else:
+                    self._fetch()
+                    inline = [file for file in self._inline if isinstance(file, AddFile)]
+                    pieces = chain(
+                        chain.from_iterable(file.pieces("add", "stats") for file in self._files),
+                        [column_of(inline, "stats", pa.string())] if inline else [],
+                    )
+                chunks = [chunk for piece in pieces for chunk in stats.parse_json(piece, tree).chunks]
+                self._remember(key, pa.chunked_array(chunks, stats.struct_type(tree)))
+            return self._extra[key]
+
     def _more(self, key: tuple[str, ...], leaves: Sequence[str] | None) -> "pa.ChunkedArray":
         from .columns import ADD_TYPES
 
         with self._lock:
             if key not in self._extra:
-                column = self._read("add", [key[0]], ADD_TYPES, leaves)[key[0]]
-                for file in self._files:
-                    file.release()
-                self._extra[key] = column
-                while len(self._extra) > 1 and sum(c.nbytes for c in self._extra.values()) > _CACHE_BYTES:
-                    del self._extra[next(iter(self._extra))]
+                self._remember(key, self._read("add", [key[0]], ADD_TYPES, leaves)[key[0]])
             return self._extra[key]
+
+    def _remember(self, key: tuple[str, ...], column: "pa.ChunkedArray") -> None:
+        for file in self._files:
+            file.release()
+        self._extra[key] = column
+        while len(self._extra) > 1 and sum(c.nbytes for c in self._extra.values()) > _CACHE_BYTES:
+            del self._extra[next(iter(self._extra))]
 
     def _read(
         self, kind: str, names: Sequence[str], types: Any, leaves: Sequence[str] | None = None

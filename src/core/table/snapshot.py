@@ -65,7 +65,7 @@ class Snapshot:
         self._exact_totals = False
         self._lock = threading.RLock()
         self._loaded = False
-        self._keep: pa.Array | None = None
+        self._dropped: list[int] = []
         self._adds: list[AddFile] = []
         self._base_rows = 0
         self._files: pa.Table | None = None
@@ -163,20 +163,13 @@ class Snapshot:
         """Find the rows of the base that the commits after it leave, and the files that these add."""
         if self._loaded:
             return
-        from ..log.columns import mask_of
-
         merged = self._tail.merged()
         self._adds = [file for file in merged.values() if isinstance(file, AddFile)]
         if self._base is not None:
             vectors = self._base.adds(["path", "deletionVector"])[1]
             self._base_rows = len(vectors)
-            rows = covered(self._base.canonical_paths(), vectors, merged)
-            if rows:
-                keep = bytearray(b"\x01") * self._base_rows
-                for row in rows:
-                    keep[row] = 0
-                self._keep = mask_of(keep)
-                self._base_rows -= len(rows)
+            self._dropped = covered(self._base.canonical_paths(), vectors, merged)
+            self._base_rows -= len(self._dropped)
         self._loaded = True
 
     def select(self, names: Sequence[str]) -> "pa.Table":
@@ -189,14 +182,14 @@ class Snapshot:
     def _combined(self, base: "Mapping[str, pa.ChunkedArray | None]") -> "pa.Table":
         import pyarrow as pa
 
-        from ..log.columns import ADD_TYPES, column_of
+        from ..log.columns import ADD_TYPES, column_of, without
 
         result: dict[str, pa.ChunkedArray] = {}
         for name, column in base.items():
             type_ = ADD_TYPES.get(name, pa.null() if column is None else column.type)
             chunks: list[pa.Array] = []
             if column is not None:
-                chunks.extend((column if self._keep is None else column.filter(self._keep)).chunks)
+                chunks.extend(without(column, self._dropped).chunks)
             if self._adds:
                 chunks.append(column_of(self._adds, name, type_))
             result[name] = pa.chunked_array(chunks, type_)
@@ -295,12 +288,10 @@ class Snapshot:
                 self._load()
                 totals = NO_FILES
                 if self._base is not None:
-                    from ..log.columns import totals_of
+                    from ..log.columns import totals_of, without
 
                     sizes, vectors = self._base.adds(["size", "deletionVector"])
-                    if self._keep is not None:
-                        sizes, vectors = sizes.filter(self._keep), vectors.filter(self._keep)
-                    totals = totals_of(sizes, vectors)
+                    totals = totals_of(without(sizes, self._dropped), without(vectors, self._dropped))
                 self._known_totals = totals.changed((1, file.size, file.deletion_vector) for file in self._adds)
                 self._exact_totals = True
             assert self._known_totals is not None
@@ -339,17 +330,22 @@ class Snapshot:
         return mask_of(flags)
 
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
-        """`files` with the stats of these columns: of a checkpoint that has structs, only their leaves."""
-        if self._base is None or not self._base.has_stats_parsed():
+        """`files` with the statistics of these columns: of a checkpoint as structs, with no other column's."""
+        if self._base is None:
             return self.files_with("stats")
         import pyarrow as pa
 
-        names = [".".join(column) for column in columns]
-        leaves = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
         with self._lock:
             self._load()
-            parsed = self._base.stats_parsed(["numRecords", "tightBounds", *leaves])
-            # The texts of the base say nothing more than its structs, and are long.
+            if self._base.has_stats_parsed():
+                names = [".".join(column) for column in columns]
+                leaves = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
+                parsed = self._base.stats_parsed(["numRecords", "tightBounds", *leaves])
+            else:
+                from ..protocol.stats import leaf_types
+
+                parsed = self._base.stats_from_text(leaf_types(self.schema, sorted(columns)))
+            # The texts of the base say nothing more, and are long.
             texts = pa.chunked_array([pa.nulls(len(parsed), pa.string())])
             more = self._combined({"stats": texts, "stats_parsed": parsed})
         files = self.files

@@ -7,7 +7,7 @@ import pytest
 
 from support.log_builder import PARTITIONED, SCHEMA, LogBuilder, add, metadata, remove
 from tablelog.core import Snapshot
-from tablelog.core.log.columns import FILE_SCHEMA
+from tablelog.core.log.columns import FILE_SCHEMA, without
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, SetTransaction
 from tablelog.core.table.predicates import And, Compare, Constant, IsNull
 from tablelog.logstore import CountingLogStore
@@ -19,9 +19,9 @@ def stats(low: int, high: int) -> str:
     return f'{{"numRecords":10,"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}},"nullCount":{{"id":0}}}}'
 
 
-def table(*, checkpoint: bool = False, stats_as_json: bool = True) -> LogBuilder:
+def table(*, checkpoint: bool = False, lacking: str = "") -> LogBuilder:
     """Files 0 to 5 in a checkpoint or in commits, 6 to 8 after it; 1 and 7 are removed again."""
-    properties = {} if stats_as_json else {"delta.checkpoint.writeStatsAsJson": "false"}
+    properties = {f"delta.checkpoint.writeStatsAs{lacking}": "false"} if lacking else {}
     builder = LogBuilder().create(configuration=properties, schema=PARTITIONED, partition_columns=("day",))
 
     def file(number: int):
@@ -40,7 +40,8 @@ WAYS = pytest.mark.parametrize(
     [
         pytest.param(table, id="commits"),
         pytest.param(lambda: table(checkpoint=True), id="checkpoint"),
-        pytest.param(lambda: table(checkpoint=True, stats_as_json=False), id="checkpoint with structs only"),
+        pytest.param(lambda: table(checkpoint=True, lacking="Json"), id="checkpoint with structs only"),
+        pytest.param(lambda: table(checkpoint=True, lacking="Struct"), id="checkpoint with texts only"),
     ],
 )
 
@@ -98,6 +99,15 @@ def test_an_action_of_a_commit_is_given_back_as_it_was_read() -> None:
     assert found.partition_values == {"a": None, "b": ""}
     assert (found.tags, found.deletion_vector, found.base_row_id) == ({"t": "u"}, vector, 7)
     assert (found.default_row_commit_version, found.clustering_provider, found.stats) == (3, "liquid", "{}")
+
+
+@pytest.mark.parametrize("many", [1, 3, 300])
+def test_rows_are_left_out_by_slices_and_by_a_mask(many: int) -> None:
+    column = pa.chunked_array([list(range(400)), list(range(400, 1000))])
+    rows = sorted({0, 399, 400, 999, *range(5, 5 + many)})
+    assert without(column, rows).to_pylist() == [number for number in range(1000) if number not in rows]
+    assert without(column, []) is column
+    assert without(column.slice(0, 1), [0]).to_pylist() == []
 
 
 def test_what_the_header_says() -> None:
@@ -177,9 +187,10 @@ def test_pruning_by_partition_then_by_stats(builder) -> None:
     assert mask.to_pylist() == [False, False, False, True, False, False, False]
 
 
-def test_stats_are_not_read_where_they_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["Json", "Struct"])
+def test_stats_are_not_read_where_they_do_not_matter(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setattr("tablelog.core.log.checkpoint._KEEP_BYTES", 0)  # so that later columns cost a request
-    builder = table(checkpoint=True)
+    builder = table(checkpoint=True, lacking=form)
     counting = CountingLogStore(builder.store)
     snapshot = builder.log(counting).snapshot()
     _ = snapshot.files
