@@ -12,7 +12,7 @@ from ..core.protocol.actions import Action
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import writer
+from ..engine import interrupts, writer
 from ..errors import CommitInterrupted, CommitStateUnknownError
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
         logger.warning("%s on %s: %s", operation, table, interrupt)
         raise
     except KeyboardInterrupt:
-        context.cancelJobsWithTag(tag)
+        interrupts.stop(spark, tag)
         message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
         logger.warning(message)
         raise KeyboardInterrupt(message) from None

@@ -1,8 +1,9 @@
 """`spark.read.format("delta").load(path)`."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -15,6 +16,8 @@ from .options import Options, read_options
 from .time_travel import split_at, timestamp_ms
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _RESOLVE_AT = "spark.databricks.delta.timeTravel.resolveOnIdentifier.enabled"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -51,53 +54,77 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
     """The DataFrame of a table, of its newest version at each execution unless a version or timestamp is asked for."""
     wanted = read_options(options)
     conf = session_conf(spark)
-    version, timestamp = wanted.version, wanted.timestamp
-    table, fragment = find_table(path, conf, wanted.file_system)
-    if table is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
-        table, fragment = find_table(at.path, conf, wanted.file_system)
-        if table is not None:
-            if version is not None or timestamp is not None:
-                raise InvalidArgumentError(f"Time travel is asked for twice: by {path!r} and by an option.")
-            version, timestamp = at.version, at.timestamp
-    if table is None:
+
+    def opened(path: str, version: int | None, timestamp: str | None) -> Found[DataFrame] | None:
+        def of(log: DeltaLog) -> DataFrame:
+            if version is not None:
+                return scan.frame(spark, log, snapshot=log.snapshot(version=version))
+            if timestamp is not None:
+                return scan.frame(spark, log, snapshot=log.snapshot(timestamp=timestamp_ms(spark, timestamp)))
+            return scan.frame(spark, log)
+
+        return find(path, conf, wanted.file_system, of)
+
+    found = opened(path, wanted.version, wanted.timestamp)
+    if found is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
+        found = opened(at.path, at.version, at.timestamp)
+        if found is not None and (wanted.version is not None or wanted.timestamp is not None):
+            raise InvalidArgumentError(f"Time travel is asked for twice: by {path!r} and by an option.")
+    if found is None:
         raise not_a_table(path)
-    if version is not None:
-        found = scan.frame(spark, table, snapshot=table.snapshot(version=version))
-    elif timestamp is not None:
-        found = scan.frame(spark, table, snapshot=table.snapshot(timestamp=timestamp_ms(spark, timestamp)))
-    else:
-        found = scan.frame(spark, table)
-    return _of_partition(found, table, fragment, path) if fragment else found
+    return _of_partition(found, path) if found.partition else found.value
 
 
-def find_table(
-    path: str, conf: Mapping[str, str], file_system: Mapping[str, str]
-) -> tuple[DeltaLog | None, list[tuple[str, str]]]:
-    """The table at `path`, or that of which `path` names a partition directory; (None, []): neither."""
-    fragment: list[tuple[str, str]] = []
+@dataclass(frozen=True)
+class Found(Generic[T]):
+    """A table, what was made of it, and the partition that the path names: (column, value) as the path spells them."""
+
+    log: DeltaLog
+    value: T
+    partition: tuple[tuple[str, str], ...]
+
+
+def find(
+    path: str, conf: Mapping[str, str], file_system: Mapping[str, str], use: Callable[[DeltaLog], T]
+) -> Found[T] | None:
+    """`use` of the table at `path`, or of that of which `path` names a partition directory; None: of neither."""
+    partition: tuple[tuple[str, str], ...] = ()
     while True:
         log = delta_log(path, conf, file_system)
-        if log.exists():
-            return log, fragment
-        parent, _, name = path.rstrip("/").rpartition("/")
-        column, equals, value = name.partition("=")
-        if not (parent and column and equals):
-            return None, []
-        fragment.insert(0, (unquote(column), unquote(value)))
-        path = parent
+        try:
+            return Found(log, use(log), partition)
+        except TableNotFoundError:
+            parent, _, name = path.rstrip("/").rpartition("/")
+            column, equals, value = name.partition("=")
+            if not (parent and column and equals):
+                return None
+            partition = ((unquote(column), unquote(value)), *partition)
+            path = parent
+
+
+def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str]) -> DeltaLog | None:
+    """The table at `path`, or that of which `path` names a partition directory."""
+
+    def there(log: DeltaLog) -> None:
+        if not log.exists():
+            raise not_a_table(log.table)
+
+    found = find(path, conf, file_system, there)
+    return None if found is None else found.log
 
 
 def not_a_table(path: str) -> TableNotFoundError:
     return TableNotFoundError(f"{path} is not a Delta table: there is no log of transactions in its _delta_log.")
 
 
-def _of_partition(found: DataFrame, table: DeltaLog, fragment: list[tuple[str, str]], path: str) -> DataFrame:
+def _of_partition(found: Found[DataFrame], path: str) -> DataFrame:
     """Delta reads a path that ends in partition directories as a filter, and advises against it."""
-    logger.warning('%s names a partition: write load("%s").where(...) instead', path, table.table)
-    partition_columns = table.snapshot().partition_columns
-    for column, value in fragment:
+    logger.warning('%s names a partition: write load("%s").where(...) instead', path, found.log.table)
+    partition_columns = found.log.snapshot().partition_columns
+    frame = found.value
+    for column, value in found.partition:
         if column not in partition_columns:
-            raise InvalidArgumentError(f"{path}: {column} is no partition column of the table {table.table}.")
+            raise InvalidArgumentError(f"{path}: {column} is no partition column of the table {found.log.table}.")
         name = functions.col(f"`{column}`")
-        found = found.where(name.isNull() if value == _HIVE_NULL else name == functions.lit(value))
-    return found
+        frame = frame.where(name.isNull() if value == _HIVE_NULL else name == functions.lit(value))
+    return frame

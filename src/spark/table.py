@@ -93,7 +93,7 @@ class DeltaTable:
         `hadoopConf` may hold `fs.*` and `dfs.*` keys only. Raises TableNotFoundError where there is no table.
         """
         _check_session(sparkSession)
-        table, _ = find_table(path, session_conf(sparkSession), _file_system(hadoopConf))
+        table = find_table(path, session_conf(sparkSession), _file_system(hadoopConf))
         if table is None:
             raise not_a_table(path)
         return cls(sparkSession, table)
@@ -110,7 +110,7 @@ class DeltaTable:
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at the path `identifier`."""
         _check_session(sparkSession)
-        return find_table(identifier, session_conf(sparkSession), {})[0] is not None
+        return find_table(identifier, session_conf(sparkSession), {}) is not None
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""
@@ -140,8 +140,8 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
-        if limit is not None and limit < 0:
-            raise InvalidArgumentError(f"history(limit) takes a number from 0 on, not {limit}.")
+        if limit is not None and limit <= 0:
+            raise InvalidArgumentError(f"history(limit) takes a number of commits from 1 on, not {limit}.")
         return _local_frame(self._spark, [_history_row(entry) for entry in self._log.history(limit)], HISTORY)
 
     def detail(self) -> DataFrame:

@@ -1,0 +1,102 @@
+"""Ctrl-C: the Spark job ends, what was written goes, and the message says what became of the commit."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from tablelog.core.txn import transaction
+from tablelog.core.txn.transaction import Transaction
+from tablelog.errors import CommitInterrupted
+
+SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"
+
+
+@pytest.fixture
+def interrupted(spark):
+    """Sends Ctrl-C to this process once a Spark job runs."""
+    stop = threading.Event()
+
+    def watch():
+        while not stop.wait(0.02):
+            if running_jobs(spark):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    thread = threading.Thread(target=watch)
+    yield thread.start
+    stop.set()
+    thread.join()
+
+
+def running_jobs(spark):
+    return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+
+
+def wait_until(condition, seconds=30):
+    event = threading.Event()
+    for _ in range(seconds * 20):
+        if condition():
+            return True
+        event.wait(0.05)
+    return False
+
+
+def test_a_write_is_cancelled_and_leaves_nothing(spark, table, interrupted):
+    table.write(spark.range(1))
+    interrupted()
+    with pytest.raises(KeyboardInterrupt, match=r"WRITE on .* nothing was committed"):
+        table.write(spark.range(0, 1000, 1, 1000).where(f"{SLOW} is not null or id >= 0"))
+    assert wait_until(lambda: not running_jobs(spark)), "the job is cancelled, not waited for"
+    assert table.version == 0
+    assert table.data_files() == table.logged_files()
+    table.write(spark.range(1, 2))
+    assert table.rows() == [0, 1]
+
+
+def interrupt(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_during_the_commit_says_what_became_of_it(spark, table, monkeypatch):
+    table.write(spark.range(1))
+    monkeypatch.setattr(transaction, "after_commit", interrupt)
+    with pytest.raises(CommitInterrupted, match=r"version 1 of .* was committed") as caught:
+        table.write(spark.range(1, 2))
+    assert caught.value.committed is True
+    monkeypatch.undo()
+    assert table.rows() == [0, 1]
+
+
+def test_an_interrupt_before_the_commit_was_written(spark, table, monkeypatch):
+    table.write(spark.range(3))
+    monkeypatch.setattr(Transaction, "_prepare", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="nothing was committed"):
+        table.write(spark.range(1, 2))
+    with pytest.raises(KeyboardInterrupt, match=r"DELETE on .* nothing was committed"):
+        table.delta.delete("id = 1")
+    assert table.version == 0
+    assert table.data_files() == table.logged_files()
+
+
+@pytest.mark.parametrize(("committed", "kept"), [(True, True), (None, True), (False, False)])
+def test_files_go_only_where_the_commit_surely_failed(spark, table, monkeypatch, committed, kept):
+    table.write(spark.range(1))
+
+    def interrupt(*args, **kwargs):
+        raise CommitInterrupted(table.path, 1, "token", committed)
+
+    monkeypatch.setattr(Transaction, "commit", interrupt)
+    with pytest.raises(CommitInterrupted):
+        table.write(spark.range(1, 2))
+    assert (table.data_files() > table.logged_files()) is kept
+
+
+def test_every_attempt_of_a_commit_is_logged(spark, table, caplog):
+    with caplog.at_level("INFO", logger="tablelog"):
+        table.write(spark.range(1))
+        table.delta.delete("id = 7")
+    text = caplog.text
+    assert "version 0, attempt 1: won" in text
+    assert "no row matches the condition of DELETE, nothing committed" in text
