@@ -1,12 +1,17 @@
 """Checkpoints that others wrote hold what our replay of the commits gives; and ours, for them, the same actions."""
 
 import json
+import shutil
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable as RustTable
 
 from conftest import Corpus
 from tablelog.core import DeltaLog, Snapshot
@@ -17,9 +22,9 @@ from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.paths import LAST_CHECKPOINT
 
 
-def unchecked(table: Path, version: int | None = None, *, without: frozenset[str] = frozenset()) -> Snapshot:
+def unchecked(table: Path, at: int | None = None, *, without: frozenset[str] = frozenset()) -> Snapshot:
     """A snapshot also of a table whose features aren't built yet: its log can be replayed all the same."""
-    return DeltaLog.for_path(str(table))._opened(version, without)[0]
+    return DeltaLog.for_path(str(table))._opened(at, without)[0]
 
 
 def shipped(root: Path) -> list[tuple[Path, int, frozenset[str]]]:
@@ -29,9 +34,9 @@ def shipped(root: Path) -> list[tuple[Path, int, frozenset[str]]]:
         log = DeltaLog.for_path(str(directory.parent))
         listing = log._reader.list(0)
         names = frozenset(name for checkpoint in listing.checkpoints for name in checkpoint.names)
-        for version in sorted({checkpoint.version for checkpoint in listing.checkpoints}):
-            if all(number in listing.commits for number in range(version + 1)):
-                found.append((directory.parent, version, names))
+        for at in sorted({checkpoint.version for checkpoint in listing.checkpoints}):
+            if all(number in listing.commits for number in range(at + 1)):
+                found.append((directory.parent, at, names))
     return found
 
 
@@ -76,9 +81,9 @@ def test_there_are_such_tables_of_every_kind(tables: list[tuple[Path, int, froze
 
 
 def test_a_shipped_checkpoint_agrees_with_our_replay(tables: list[tuple[Path, int, frozenset[str]]]) -> None:
-    for table, version, names in tables:
-        theirs, ours = unchecked(table, version), unchecked(table, version, without=names)
-        assert (theirs.base_version, ours.base_version) == (version, -1), table
+    for table, at, names in tables:
+        theirs, ours = unchecked(table, at), unchecked(table, at, without=names)
+        assert (theirs.base_version, ours.base_version) == (at, -1), table
         assert theirs.metadata == ours.metadata, table
         assert theirs.protocol == ours.protocol, table
         assert theirs.transactions == ours.transactions, table
@@ -95,16 +100,16 @@ def test_a_shipped_checkpoint_agrees_with_our_replay(tables: list[tuple[Path, in
 def test_our_checkpoint_has_the_actions_of_the_shipped_one(
     tables: list[tuple[Path, int, frozenset[str]]], tmp_path: Path
 ) -> None:
-    for table, version, names in tables:
-        theirs, ours = unchecked(table, version), unchecked(table, version, without=names)
+    for table, at, names in tables:
+        theirs, ours = unchecked(table, at), unchecked(table, at, without=names)
         encoded = encode(ours, now_ms=0)
-        copy = tmp_path / f"{table.parent.name}-{version}"
+        copy = tmp_path / f"{table.parent.name}-{at}"
         log = copy / "_delta_log"
         log.mkdir(parents=True)
-        (log / f"{version:020d}.checkpoint.parquet").write_bytes(encoded.data)
+        (log / f"{at:020d}.checkpoint.parquet").write_bytes(encoded.data)
         (log / LAST_CHECKPOINT).write_bytes(last_checkpoint.serialise(encoded.hint))
         again = unchecked(copy)
-        assert again.version == again.base_version == version
+        assert again.version == again.base_version == at
         assert again.metadata == theirs.metadata, table
         assert again.protocol == theirs.protocol, table
         assert again.transactions == theirs.transactions, table
@@ -141,3 +146,42 @@ def test_no_shipped_log_holds_a_name_that_we_misread(golden: Corpus) -> None:
         seen = {f"{version:020d}.json" for version in listing.commits}
         seen |= {name for checkpoint in listing.checkpoints for name in checkpoint.names}
         assert seen == told, directory
+
+
+OTHERS_READ = """
+all-primitive-types:dat/all_primitive_types partitioned:dat/basic_partitioned nested:dat/nested_types
+nulls:dat/partitioned_with_null ntz:dat/timestamp_ntz two-partitions:dat/multi_partitioned
+stats:golden/data-skipping-basic-stats-all-types partition-types:golden/data-reader-partition-values
+decimals:golden/decimal-various-scale-precision v2:golden/v2-checkpoint-json dv:golden/dv-partitioned-with-checkpoint
+names:golden/table-with-columnmapping-mode-name escaped:golden/data-reader-escaped-chars
+""".split()
+
+
+@pytest.mark.parametrize("case", OTHERS_READ, ids=lambda case: case.partition(":")[0])
+def test_others_read_a_table_through_our_checkpoint_alone(
+    golden: Corpus, dat: Corpus, tmp_path: Path, case: str
+) -> None:
+    corpus, _, name = case.partition(":")[2].partition("/")
+    copy = tmp_path / "table"
+    shutil.copytree((dat if corpus == "dat" else golden)(name) / "delta", copy)
+    duck = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    extension = files("duckdb_extension_delta") / "extensions" / f"v{version('duckdb')}" / "delta.duckdb_extension"
+    duck.execute(f"LOAD '{extension}'")
+
+    def rows() -> tuple[list[str], list[str]]:
+        found = duck.sql(f"select * from delta_scan('{copy}')").to_arrow_table().to_pylist()
+        # delta-rs has no reader of its own for these two features in Python.
+        rust = [] if case.startswith(("dv:", "v2:")) else RustTable(str(copy)).to_pyarrow_table().to_pylist()
+        return sorted(map(repr, found)), sorted(map(repr, rust))
+
+    before = rows()
+    log = copy / "_delta_log"
+    for path in log.glob("*checkpoint*"):
+        path.unlink()
+    snapshot = unchecked(copy)
+    DeltaLog.for_path(str(copy)).checkpoint(snapshot)
+    for path in log.glob("*.json"):
+        if int(path.name[:20]) < snapshot.version:
+            path.unlink()
+    assert rows() == before
+    assert before[0]
