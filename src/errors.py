@@ -118,7 +118,11 @@ class WriteOutcomeUnknown(TablelogError):
 
 
 class CommitStateUnknownError(TablelogError):
-    """The commit may or may not have been made; `DeltaLog.find_commit(token)` says when the store answers again."""
+    """The commit may or may not have been made; `DeltaLog.find_commit(token)` says when the store answers again.
+
+    That it finds the token is final. That it finds none is final once the table has the version that the error names,
+    or a later one: until then a request that was delayed may still arrive.
+    """
 
     condition = "TABLELOG_COMMIT_STATE_UNKNOWN"
 

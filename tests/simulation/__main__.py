@@ -8,7 +8,7 @@ import time
 import traceback
 
 from .runs import quick_core, run_in_processes
-from .scheduler import Workers
+from .scheduler import START, Workers
 from .world import WRITERS, World
 
 
@@ -20,9 +20,8 @@ def replay(seed: int) -> int:
             world.run()
         except BaseException as error:
             failure = error
-    start = world.events[0].time if world.events else 0.0
-    for event in world.events:
-        print(f"{event.time - start:9.3f} s  w{event.writer}  {event.call:6} {event.name}  {event.fault or ''}")
+    for moment, writer, call, path, fault in world.events:
+        print(f"{moment - START:9.3f} s  w{writer}  {call:6} {path.rpartition('/')[2]}  {fault or ''}")
     for attempt in world.attempts:
         where = "" if attempt.version is None else f" {attempt.version}"
         print(f"{attempt.name}: {attempt.detail}: told {attempt.told}{where}; in truth at {attempt.at}")

@@ -36,7 +36,7 @@ class Summary:
         self.steps += world.scheduler.steps
         self.commits += len(world.disk.files)
         self.told.update(attempt.told for attempt in world.attempts)
-        self.faults.update(event.fault for event in world.events if event.fault)
+        self.faults.update(fault for *_, fault in world.events if fault)
 
     def merge(self, other: "Summary") -> "Summary":
         self.schedules += other.schedules

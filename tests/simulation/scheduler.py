@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
+START = 1_700_000_000.0
+
 
 class Workers:
     """Threads that outlive a schedule, for starting one costs more than a whole schedule has."""
@@ -52,7 +54,7 @@ class Scheduler:
         self._alive: list[int] = []
         self._wake: list[float] = []
         self._alarms: list[tuple[float, int, Callable[[], None]]] = []
-        self._now = 1_700_000_000.0
+        self._now = START
         self._serial = 0
         self.running = 0
         self.steps = 0

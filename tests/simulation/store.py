@@ -1,9 +1,11 @@
 """A log store that keeps the contract and nothing more: it delays, fails, loses replies and delivers late."""
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import accumulate
+from typing import TypeAlias
 
 from tablelog.errors import WriteOutcomeUnknown
 from tablelog.logstore.base import FileStatus, LogStore
@@ -40,14 +42,10 @@ HEAVY_FAULTS = Faults(
 )
 
 
-class Event(NamedTuple):
-    """One call of the store, for the trace of a replay."""
+Event: TypeAlias = tuple[float, int, str, str, str | None]
+"""One call of the store, for the trace of a replay: time, writer, call, path, fault."""
 
-    time: float
-    writer: int
-    call: str
-    name: str
-    fault: str | None
+WRITE_FAULTS = ("lost_reply", "lost_request", "late", "repeated", "refused", "crash", "interrupt")
 
 
 class Crash(BaseException):
@@ -80,10 +78,14 @@ class SimulatedStore(LogStore):
         self.disk = disk
         self.scheduler = scheduler
         self.rng = rng
-        self.faults = faults
         self.number = number
         self.events = events
         self.down_until = 0.0
+        self.set_faults(faults)
+
+    def set_faults(self, faults: Faults) -> None:
+        self.faults = faults
+        self._bounds = list(accumulate(getattr(faults, name) for name in WRITE_FAULTS))
 
     def read(self, path: str) -> bytes:
         self._enter("read", path)
@@ -150,12 +152,8 @@ class SimulatedStore(LogStore):
         return False
 
     def _draw(self) -> str | None:
-        drawn = self.rng.random()
-        for name in ("lost_reply", "lost_request", "late", "repeated", "refused", "crash", "interrupt"):
-            drawn -= getattr(self.faults, name)
-            if drawn < 0:
-                return name
-        return None
+        index = bisect_right(self._bounds, self.rng.random())
+        return WRITE_FAULTS[index] if index < len(WRITE_FAULTS) else None
 
     def _note(self, call: str, path: str, fault: str | None) -> None:
-        self.events.append(Event(self.scheduler.monotonic(), self.number, call, path.rpartition("/")[2], fault))
+        self.events.append((self.scheduler.monotonic(), self.number, call, path, fault))

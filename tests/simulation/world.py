@@ -107,7 +107,10 @@ class World:
         self.scheduler.run([Writer(self, number, log).run for number, log in enumerate(logs)])
         commits = self.commits()
         check(commits, self.attempts, self.table_level)
-        if commits:
+        # Opening a table costs as much as many commits; a reader that saw something else would do so in many schedules.
+        if commits and (
+            self.whole or self.seed % 4 == 0 or any(attempt.told == "unknown" for attempt in self.attempts)
+        ):
             self._check_readers(logs)
         return self
 
@@ -115,7 +118,8 @@ class World:
         """A handle from before and one from after see what the log says, and so does `find_commit`."""
         clear = logs[0].store
         assert isinstance(clear, SimulatedStore)
-        clear.faults, clear.down_until = NO_FAULTS, 0.0
+        clear.set_faults(NO_FAULTS)
+        clear.down_until = 0.0
         last = self.files_at(len(self.commits()) - 1)
         for log in (logs[0], DeltaLog(TABLE, clear, clock=self.scheduler)):
             snapshot = log.snapshot()

@@ -21,6 +21,7 @@ _WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 def after_commit(
     log: "DeltaLog",
     read: "Snapshot | None",
+    *,
     winners: Sequence[Winner],
     version: int,
     info: CommitInfo,

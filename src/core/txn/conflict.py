@@ -1,4 +1,4 @@
-"""Whether a transaction may still be committed after another one won (the matrix of docs/reference/conflicts.md).
+"""Whether a transaction may still be committed after another one won: the matrix of conflicts.
 
 `check` is a pure function of what I read, what I want to write, one commit that came first, and the isolation level:
 it gives back what I want to write, rebased onto that commit, or raises the typed conflict. It is called for each

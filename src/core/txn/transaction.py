@@ -57,9 +57,10 @@ class Committed:
 
 
 class Transaction:
-    """One optimistic transaction on a table; `snapshot` is what it reads, `None` where there is no table yet.
+    """One optimistic transaction on a table.
 
-    It is for one thread, and for one commit. What it reads is recorded, so that the commit can tell whether a
+    `snapshot` is what it reads: the newest one, as `DeltaLog.transaction` gives it, or `None` where there is no table
+    yet. It is for one thread, and for one commit. What it reads is recorded, so that the commit can tell whether a
     concurrent one matters: see `conflict`.
     """
 
@@ -244,7 +245,7 @@ class Transaction:
         )
         version, staged, winners, attempts = self._win(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
-        after_commit(log, self.snapshot, winners, version, info, staged.actions)
+        after_commit(log, self.snapshot, winners=winners, version=version, info=info, actions=staged.actions)
         return Committed(version, staged.actions, info, attempts, milliseconds)
 
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
