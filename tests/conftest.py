@@ -41,6 +41,7 @@ def dat(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The one Spark session of the run, enabled for Delta tables, in UTC."""
     from pyspark.sql import SparkSession
+
     from tablelog.spark import enable
 
     scratch = tmp_path_factory.mktemp("spark")
