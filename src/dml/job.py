@@ -32,13 +32,24 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
     except CommitInterrupted as interrupt:
         logger.warning("%s on %s: %s", operation, table, interrupt)
         raise
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
         interrupts.stop(spark, tag)
         message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
         logger.warning(message)
         raise KeyboardInterrupt(message) from None
     finally:
         context.removeJobTag(tag)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind the error: PySpark may cover it by that of the job which it has cancelled."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
 
 
 class Work:
@@ -85,7 +96,7 @@ class Work:
                 self._discard()
             raise
         except BaseException:
-            if not self.txn.committed:
+            if not self.txn.may_be_committed:
                 self._discard()
             raise
 
