@@ -53,7 +53,7 @@ def test_partition_only(spark: SparkSession, clustered: HandMade, condition: obj
         ("id = id and p = 0", {0, 4, 8, 12, 16}, {0, 4, 8, 12, 16}, 50),
     ],
 )
-def test_mixed(  # noqa: PLR0917
+def test_mixed(
     spark: SparkSession, clustered: HandMade, condition: str, partitions: set[int], candidates: set[int], rows: int
 ) -> None:
     log = clustered.log

@@ -35,7 +35,7 @@ from .conftest import Make
         ("binary", ["abc", "ü"], "p = X'616263'", {0}),
     ],
 )
-def test_every_type(  # noqa: PLR0917
+def test_every_type(
     spark: SparkSession, make: Make, kind: str, texts: list[str], condition: str, matching: set[int]
 ) -> None:
     table = make({"id": "long", "p": kind}, ["p"])
