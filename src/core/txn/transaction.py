@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ENGINE_INFO = f"tablelog/{__version__}"
-MAX_ATTEMPTS = ("spark.databricks.delta.maxCommitAttempts", 10_000_000)
+MAX_ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
+_DEFAULT_ATTEMPTS = 10_000_000
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 # Log cleanup never removes what is this young, so a version that is absent after it was listed is free.
@@ -130,9 +131,12 @@ class Transaction:
         return self.snapshot
 
     @property
-    def committed(self) -> bool:
-        """Whether the commit is surely in the log, even if `commit` never returned."""
-        return self._won
+    def may_be_committed(self) -> bool:
+        """False only while it is certain that nothing was committed: then, and only then, its data files may go.
+
+        For whoever catches what `commit` can't turn into a CommitInterrupted (SystemExit from a signal handler).
+        """
+        return self._writing is not None
 
     # --- what it reads --------------------------------------------------------------------------------------------
 
@@ -277,10 +281,10 @@ class Transaction:
         self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel
     ) -> tuple[int, Staged, list[Winner], int]:
         """The loop: (version won, what was committed, the winners before it, number of attempts)."""
-        log, clock = self._log, self._log.clock
+        clock = self._log.clock
         assert info.txn_id is not None
         token = info.txn_id
-        most = int(log.conf.get(*MAX_ATTEMPTS)) + 1
+        most = self._most_attempts()
         version = staged.read_version + 1
         winners: list[Winner] = []
         data = b""
@@ -314,8 +318,17 @@ class Transaction:
                 data = b""
         raise ConcurrentWriteException(
             f"nothing was committed to {self.table}: other writers took {most} versions in a row, and "
-            f"{MAX_ATTEMPTS[0]} allows no more attempts. Run the operation again"
+            f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again"
         )
+
+    def _most_attempts(self) -> int:
+        """As Delta counts: the first attempt, and as many again as the setting says."""
+        value = self._log.conf.get(MAX_ATTEMPTS)
+        if value is None:
+            return _DEFAULT_ATTEMPTS + 1
+        if not value.strip().isdecimal():
+            raise InvalidArgumentError(f"{MAX_ATTEMPTS} should be a whole number, not {value!r}")
+        return int(value) + 1
 
     def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
         self._writing = version, data, token

@@ -26,6 +26,7 @@ from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import (
     CommitInterrupted,
     CommitStateUnknownError,
+    ConcurrentAppendException,
     WriteOutcomeUnknown,
 )
 from tablelog.logstore.local import LocalLogStore
@@ -151,6 +152,31 @@ def test_an_interrupt_after_another_won_says_that_nothing_was_committed(faulty: 
     with pytest.raises(CommitInterrupted) as raised:
         transaction.commit([add("m")], WRITE)
     assert raised.value.committed is False
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_any_other_way_out_of_a_write_leaves_it_open(faulty: tuple[Faulty, DeltaLog], when: str) -> None:
+    store, log = faulty
+    transaction = begun(log)
+    assert not transaction.may_be_committed
+    setattr(store, when, raiser(SystemExit()))
+    with pytest.raises(SystemExit):
+        transaction.commit([add("m")], WRITE)
+    assert transaction.may_be_committed
+
+
+def test_a_conflict_or_an_honest_error_is_certain(faulty: tuple[Faulty, DeltaLog]) -> None:
+    store, log = faulty
+    loser, refused = begun(log), begun(log)
+    loser.read_whole_table()
+    other(log).transaction().commit([add("a")], WRITE)
+    with pytest.raises(ConcurrentAppendException):
+        loser.commit([add("m")], WRITE)
+    store.before = raiser(PermissionError("read-only"))
+    with pytest.raises(PermissionError):
+        refused.commit([add("m")], WRITE)
+    assert not loser.may_be_committed
+    assert not refused.may_be_committed
 
 
 def test_an_interrupt_after_the_commit_says_that_it_stands(

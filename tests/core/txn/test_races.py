@@ -16,6 +16,7 @@ from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import (
     ConcurrentWriteException,
+    InvalidArgumentError,
     MetadataChangedException,
     MissingCommitError,
     ProtocolChangedException,
@@ -114,6 +115,13 @@ def test_the_number_of_attempts_may_be_bounded() -> None:
         log.transaction().commit([add("m")], WRITE)
     assert log.snapshot().version == 4
     assert "m" not in log.snapshot().files.column("path").to_pylist()
+
+
+def test_a_bad_number_of_attempts_is_named() -> None:
+    made = table()
+    log = DeltaLog(made.table, made.store, conf={"spark.databricks.delta.maxCommitAttempts": "many"})
+    with pytest.raises(InvalidArgumentError, match="maxCommitAttempts should be a whole number"):
+        log.transaction().commit([add("a")], WRITE)
 
 
 # --- round trips --------------------------------------------------------------------------------------------------
