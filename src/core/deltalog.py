@@ -17,7 +17,8 @@ from ..errors import (
 )
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
-from .log.checkpoint import CheckpointState, DamagedCheckpointError, ReplacedError
+from .log.checkpoint import CheckpointState
+from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message

@@ -11,7 +11,7 @@ from ..protocol.actions import Action
 from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from . import checksum, last_checkpoint
-from .checkpoint import DamagedCheckpointError, ReplacedError
+from .checkpoint_file import DamagedCheckpointError, ReplacedError
 from .segment import Listing, LogEntry, name_of, parse_listing
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import pytest
 
 from support.log_builder import PARTITIONED, LogBuilder, add, remove
 from tablelog.core import DeltaLog
-from tablelog.core.log.checkpoint import DamagedCheckpointError
+from tablelog.core.log.checkpoint_file import DamagedCheckpointError
 from tablelog.core.log.checkpoint_writer import encode
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
@@ -358,7 +358,7 @@ def test_a_damaged_compaction_falls_back_to_the_commits() -> None:
 
 def test_a_large_checkpoint_that_was_cleaned_up_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes that were let go must not come from another file later."""
-    monkeypatch.setattr("tablelog.core.log.checkpoint._KEEP_BYTES", 0)
+    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
     builder = table()
     builder.log().checkpoint()
     snapshot = builder.log().snapshot()

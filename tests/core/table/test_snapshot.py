@@ -189,7 +189,7 @@ def test_pruning_by_partition_then_by_stats(builder) -> None:
 
 @pytest.mark.parametrize("form", ["Json", "Struct"])
 def test_stats_are_not_read_where_they_do_not_matter(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    monkeypatch.setattr("tablelog.core.log.checkpoint._KEEP_BYTES", 0)  # so that later columns cost a request
+    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)  # so that later columns cost a request
     builder = table(checkpoint=True, lacking=form)
     counting = CountingLogStore(builder.store)
     snapshot = builder.log(counting).snapshot()

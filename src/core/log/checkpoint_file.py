@@ -1,0 +1,202 @@
+"""One Parquet file of a checkpoint, decoded by column; and what is raised when a file of the log can't be used."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CorruptLogError
+from ...logstore.base import FileStatus, LogStore
+from ..protocol.actions import Action
+from ..protocol.codec import parse_line
+from .segment import name_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_KEEP_BYTES = 16 << 20
+"""Files up to this size are kept in memory, so that later columns cost no request."""
+_BATCH_ROWS = 1 << 17
+
+# Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
+_PRESENCE = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "add": "path",
+    "remove": "path",
+}
+HEADER_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
+"""The rows that every reader of a checkpoint needs, and that are few."""
+
+
+class DamagedCheckpointError(CorruptLogError):
+    """A checkpoint that can't be read; an earlier one, or the commits, may do. `names` are its files."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
+        return type(self), (str(self), self.names)
+
+
+class ReplacedError(Exception):
+    """A file of the log isn't the one that was listed: the table was cleaned up or replaced meanwhile."""
+
+
+def read_listed(store: LogStore, status: FileStatus) -> bytes:
+    """The content of a listed file; `ReplacedError` when it is gone, or of another length than listed."""
+    try:
+        data = store.read(status.path)
+    except FileNotFoundError:
+        raise ReplacedError(f"{name_of(status)} is gone") from None
+    if len(data) != status.size:
+        raise ReplacedError(f"{name_of(status)} has {len(data)} bytes, and was listed with {status.size}")
+    return data
+
+
+class ParquetFile:
+    """One Parquet file of a checkpoint. Not thread-safe: the state that owns it holds a lock."""
+
+    def __init__(self, name: str, load: Callable[[], bytes], blame: tuple[str, ...]) -> None:
+        self.name = name
+        self._load = load
+        self._blame = blame
+        self._data: bytes | None = None
+        self.add_fields: frozenset[str] = frozenset()
+
+    def open(self) -> "pq.ParquetFile":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.fetch()
+        with Damage(self.name, self._blame):
+            # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
+            file = pq.ParquetFile(pa.BufferReader(self._data), coerce_int96_timestamp_unit="us")
+            schema = file.schema_arrow
+            if "add" in schema.names:
+                self.add_fields = frozenset(field.name for field in schema.field("add").type)
+            return file
+
+    def fetch(self) -> None:
+        if self._data is None:
+            self._data = self._load()
+
+    @property
+    def at_hand(self) -> bool:
+        return self._data is not None
+
+    def release(self) -> None:
+        if self._data is not None and len(self._data) > _KEEP_BYTES:
+            self._data = None
+
+    def actions(self, kinds: Sequence[str]) -> list[Action]:
+        """The rows of these kinds (none that has millions of rows) as actions."""
+        file = self.open()
+        found: list[Action] = []
+        with Damage(self.name, self._blame):
+            for kind in kinds:
+                if kind not in file.schema_arrow.names:
+                    continue
+                for rows in _batches(file, kind, [kind]):
+                    found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
+        return found
+
+    def pieces(self, kind: str, name: str) -> Iterator["pa.Array"]:
+        """One string column of the rows of a kind, a batch at a time."""
+        import pyarrow as pa
+
+        file = self.open()
+        with Damage(self.name, self._blame):
+            if kind not in file.schema_arrow.names:
+                return
+            present = file.schema_arrow.field(kind).type.get_field_index(name) >= 0
+            for rows in _batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
+                yield rows.flatten()[0].cast(pa.string()) if present else pa.nulls(len(rows), pa.string())
+
+    def columns(self, kind: str, names: Sequence[str], leaves: Sequence[str] | None = None) -> "pa.Table":
+        """Columns of the rows of a kind. `leaves` narrows what is read below them to these dotted paths."""
+        import pyarrow as pa
+
+        file = self.open()
+        with Damage(self.name, self._blame):
+            schema = file.schema_arrow
+            if kind not in schema.names:
+                return pa.table({name: pa.nulls(0) for name in names})
+            fields = {field.name: field.type for field in schema.field(kind).type}
+            present = [name for name in names if name in fields]
+            paths = [f"{kind}.{path}" for path in (present if leaves is None else leaves)]
+            if leaves is not None:
+                known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
+                paths = [path for path in paths if any(leaf.startswith(path + ".") for leaf in known)]
+            # The path is read too where nothing else is there, for the number of rows.
+            batches = list(_batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
+            rows = sum(len(batch) for batch in batches)
+            columns: dict[str, Any] = {}
+            for name in names:
+                if name not in present or not batches or batches[0].type.get_field_index(name) < 0:
+                    columns[name] = pa.chunked_array([pa.nulls(rows, fields.get(name, pa.null()))])
+                else:
+                    index = batches[0].type.get_field_index(name)
+                    columns[name] = pa.chunked_array([batch.flatten()[index] for batch in batches])
+            return pa.table(columns)
+
+
+def _batches(file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
+    """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
+    presence = f"{kind}.{_PRESENCE[kind]}"
+    leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
+    groups = [index for index in range(file.num_row_groups) if _may_hold(file.metadata.row_group(index), leaf)]
+    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
+        rows = batch.column(0)
+        if rows.null_count:
+            rows = rows.drop_null()
+        if len(rows):
+            yield rows
+
+
+def _may_hold(group: Any, leaf: int | None) -> bool:
+    """Whether a row group may have rows of a kind, by the null count of a leaf that each of them has."""
+    stats = None if leaf is None else group.column(leaf).statistics
+    return stats is None or not stats.has_null_count or bool(stats.null_count < group.num_rows)
+
+
+class Damage:
+    """Turns what Arrow says of a broken file into a `DamagedCheckpointError`."""
+
+    def __init__(self, name: str, blame: tuple[str, ...]) -> None:
+        self._name = name
+        self._blame = blame
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        import pyarrow as pa
+
+        if error is None or isinstance(error, FileNotFoundError | ReplacedError | DamagedCheckpointError):
+            return
+        if isinstance(error, pa.ArrowException | OSError | ValueError | KeyError | CorruptLogError):
+            raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", self._blame) from error
+
+
+def _plain(value: Any, type_: "pa.DataType") -> Any:
+    """A value as JSON has it: Arrow gives a map as a list of pairs."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if pa.types.is_struct(type_):
+        return {field.name: _plain(value[field.name], field.type) for field in type_}
+    if pa.types.is_map(type_):
+        return dict(value)
+    return value
+
+
+def _action(kind: str, value: dict[str, Any]) -> Action:
+    action = parse_line(json.dumps({kind: value}))
+    assert action is not None
+    return action
