@@ -9,6 +9,7 @@ import pytest
 
 from support.log_builder import LogBuilder, SetClock, add, metadata, remove
 from tablelog.core import DeltaLog, Operation
+from tablelog.core.log import checksum
 from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
 from tablelog.errors import (
@@ -115,6 +116,33 @@ def test_what_this_process_committed_is_not_read_again() -> None:
     assert builder.log().snapshot().base_version == 10
     assert builder.log().snapshot().files.num_rows == 15  # its checksum agrees
     assert crc_name(14) in builder.names()
+
+
+def test_over_a_large_checkpoint_the_totals_go_on_from_its_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer needn't decode a million files to know how many there are after its commit."""
+    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
+    monkeypatch.setattr("tablelog.core.log.checkpoint.CheckpointState.at_hand", lambda self: False)
+    builder = table(3, checkpoint=2)
+    exact = builder.log().snapshot(1).after(2, [[add("2")]], timestamp=lambda _: 0)
+    totals = exact.totals()
+    assert totals is not None
+    builder.write(crc_name(2), checksum.serialise(checksum.of(exact, totals)))
+    counting = CountingLogStore(builder.store)
+    log = builder.log(counting)
+    transaction = log.transaction()
+    counting.reset()
+    transaction.commit([add("3", size=11)], Operation("WRITE", {}, {}))
+    assert names(counting) == [commit_name(3), crc_name(2), crc_name(3)]
+    told = checksum.parse(builder.read(crc_name(3)))
+    assert (told.totals.num_files, told.totals.size_in_bytes) == (4, 311)
+    transaction = log.transaction()
+    counting.reset()
+    transaction.commit([add("4")], Operation("WRITE", {}, {}))
+    assert names(counting) == [commit_name(4), crc_name(4)]
+    assert log.snapshot().files.num_rows == 5  # and the checksum agrees
+    builder.delete(*(crc_name(version) for version in (2, 3, 4)))
+    builder.log().transaction().commit([add("5")], Operation("WRITE", {}, {}))
+    assert crc_name(5) not in builder.names()
 
 
 def test_a_table_made_here_is_told_from_one_made_in_its_place() -> None:
