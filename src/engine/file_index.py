@@ -194,7 +194,7 @@ class FileIndex:
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
         listing = self.listing(snapshot)
-        read_errors.remember(snapshot.version, listing)
+        read_errors.remember(snapshot.table, snapshot.version, listing)
         total = len(listing)
         kept: pa.Array | None = None
         if total and not partition_filters.isEmpty():

@@ -10,9 +10,10 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
+from .. import errors
 from ..core.protocol.paths import canonical
 from ..errors import MissingDataFileError
 from .bulk_listing import Listing, uris
@@ -20,19 +21,20 @@ from .callbacks import raised_for
 
 _MISSING = "FAILED_READ_FILE.FILE_NOT_EXIST"
 _FILE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? File does not")
+_NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
 _REMEMBERED = 256
 _CAUSES = 8
 
 _lock = threading.Lock()
 # (table, version) of the scans that were planned last, with what they listed as long as somebody holds it.
-_planned: "OrderedDict[tuple[str, int], weakref.ref[Listing]]" = OrderedDict()
+_planned: "OrderedDict[tuple[str, int], weakref.ref[Listing] | None]" = OrderedDict()
 
 
-def remember(version: int, listing: Listing) -> None:
+def remember(table: str, version: int, listing: Listing | None = None) -> None:
     """Note that a scan of this version of a table was planned."""
-    key = (listing.root, version)
+    key = (table, version)
     with _lock:
-        _planned[key] = weakref.ref(listing)
+        _planned[key] = None if listing is None else weakref.ref(listing)
         _planned.move_to_end(key)
         while len(_planned) > _REMEMBERED:
             _planned.popitem(last=False)
@@ -42,7 +44,7 @@ def _owner(file: str) -> tuple[str, int] | None:
     """(table, version) of the newest plan that lists the file, else of one whose table it lies in."""
     name = canonical(file)
     with _lock:
-        plans = [(*key, listing()) for key, listing in reversed(_planned.items())]
+        plans = [(*key, found() if found is not None else None) for key, found in reversed(_planned.items())]
     for table, version, listing in plans:
         if listing is not None and any(canonical(uri) == name for uri in uris(table, listing.files)):
             return table, version
@@ -57,6 +59,11 @@ def translate(text: str) -> BaseException | None:
     found = raised_for(text)
     if found is not None:
         return found
+    named = _NAMED.search(text)
+    if named is not None:  # from Python workers of the Arrow route
+        kind = getattr(errors, named[1], None)
+        if kind is not None and kind.__init__ is Exception.__init__:
+            return cast(BaseException, kind(named[2]))
     match = _FILE.search(text) if _MISSING in text else None
     if match is None:
         return None

@@ -1,12 +1,17 @@
-"""A table, or some of its files, as a DataFrame."""
+"""A table, or some of its files, as a DataFrame.
+
+How Spark comes to the files is chosen by need: see `routes`.
+"""
 
 from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
+from . import read_errors, routes
 from .conditions import Condition, candidates, exact_partitions, split_condition
 from .file_index import FileIndex, Newest, Pinned
 from .gateway import Gateway
+from .routes import arrow, manifest
 from .types import read_schema
 
 if TYPE_CHECKING:
@@ -32,22 +37,49 @@ def frame(
 ) -> "DataFrame":
     """The rows of a table, in the order of its schema's columns.
 
-    `snapshot` pins a version; without it each execution sees the newest one (`SchemaChangedError` where the schema
-    changed under the frame). `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`.
-    `file_number` names one more column, the last, that gives the row of `files` (else of `snapshot.files`) that a
-    record comes from; it costs nothing to read. `options` are Spark's and Hadoop's for reading Parquet files.
+    `snapshot` pins a version. Without it each execution sees the newest one (`SchemaChangedError` where the schema
+    changed under the frame); on routes other than `native` the frame stays at the version at which it was made.
+    `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. `file_number` names one
+    more column, the last, that gives the row of `files` (else of `snapshot.files`) that a record comes from; it costs
+    nothing to read. `options` are Spark's and Hadoop's for reading Parquet files.
+
+    An execution is what plans anew: `count`, `show`, a write, or any action on a frame derived from this one. The
+    second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
     """
     if snapshot is None and (files is not None or file_number is not None):
         raise InvalidArgumentError("files and file_number need the snapshot that they belong to")
     analysed = snapshot if snapshot is not None else log.snapshot()
-    gateway = Gateway.of(spark)
     schema = read_schema(analysed.schema)
     if not len(schema):
         raise InvalidArgumentError(f"the table {analysed.table} has no columns yet: write to it before reading it")
     if file_number is not None and schema.get(file_number) is not None:
         raise InvalidArgumentError(f"the table {analysed.table} has a column {file_number} of its own")
+    route = routes.choose(spark, analysed.table)
+    if route == "manifest":
+        read_errors.remember(analysed.table, analysed.version)
+        return manifest.frame(
+            spark,
+            routes.scratch_of(spark) or "",
+            analysed.table,
+            analysed.files if files is None else files,
+            schema,
+            partition_columns=analysed.partition_columns,
+            file_number=file_number,
+            options=options or {},
+        )
+    if route == "arrow":
+        return arrow.frame(
+            spark,
+            analysed.table,
+            schema,
+            version=analysed.version,
+            files=files,
+            file_number=file_number,
+            conf=log.conf,
+        )
+    gateway = Gateway.of(spark)
     source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
     index = FileIndex(gateway, spark, source, files=files, file_number=file_number)
-    full = schemas.to_json(schema)
-    relation = gateway.relation(spark, index, index.partition_schema, gateway.schema(full), dict(options or {}))
+    full = gateway.schema(schemas.to_json(schema))
+    relation = gateway.relation(spark, index, index.partition_schema, full, dict(options or {}))
     return gateway.frame(spark, relation)
