@@ -85,7 +85,7 @@ class World:
         self.disk = Disk()
         self.scheduler = Scheduler(self.workers, self.rng)
         self.partitioned = self.rng.random() < 0.15
-        self.whole = self.rng.random() < 0.02  # with all that follows a commit: a checkpoint takes milliseconds
+        self.whole = self.rng.random() < 0.005  # with all that follows a commit: a checkpoint takes milliseconds
         level = "Serializable" if self.rng.random() < 0.6 else "WriteSerializable"
         self.conf = {
             "spark.databricks.delta.properties.defaults.isolationLevel": level,

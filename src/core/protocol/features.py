@@ -216,12 +216,25 @@ def _refuse(table: str, doing: str, features: Iterable[str]) -> NoReturn:
     )
 
 
+# The last pair that passed: every refresh and every commit asks of the same two objects again.
+_READABLE: Final[list[tuple[Protocol, Metadata | None]]] = []
+_WRITABLE: Final[list[tuple[Protocol, Metadata | None]]] = []
+
+
+def _passed(last: list[tuple[Protocol, Metadata | None]], protocol: Protocol, metadata: Metadata | None) -> bool:
+    for known_protocol, known_metadata in last:
+        return known_protocol is protocol and known_metadata is metadata
+    return False
+
+
 def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
     """`UnsupportedFeatureError` that names what reading the table needs and isn't built; nothing when it can be read.
 
     `metadata` shows which supported features are in use; without it every one counts. `CorruptLogError` for a
     protocol that contradicts itself.
     """
+    if _passed(_READABLE, protocol, metadata):
+        return
     if protocol.min_reader_version > MAX_READER_VERSION:
         _refuse(table, "read", [f"reader version {protocol.min_reader_version}"])
     check_valid(protocol, table)
@@ -234,6 +247,7 @@ def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) ->
     missing = [name for name in listed if not _can(name, metadata, writing=False)]
     if missing:
         _refuse(table, "read", missing)
+    _READABLE[:] = [(protocol, metadata)]
 
 
 def check_writable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
@@ -241,12 +255,15 @@ def check_writable(protocol: Protocol, metadata: Metadata | None, table: str) ->
 
     `metadata` as in `check_readable`.
     """
+    if _passed(_WRITABLE, protocol, metadata):
+        return
     if protocol.min_writer_version > MAX_WRITER_VERSION:
         _refuse(table, "written", [f"writer version {protocol.min_writer_version}"])
     check_readable(protocol, metadata, table)
     missing = [name for name in supported(protocol) if not _can(name, metadata, writing=True)]
     if missing:
         _refuse(table, "written", missing)
+    _WRITABLE[:] = [(protocol, metadata)]
 
 
 def _can(name: str, metadata: Metadata | None, *, writing: bool) -> bool:

@@ -206,6 +206,7 @@ _LOG_NAME = re.compile(
     re.VERBOSE,
 )
 _MAX_VERSION = 2**63 - 1
+_COMMIT_LENGTH = len("00000000000000000000.json")
 
 
 def commit_name(version: int) -> str:
@@ -235,6 +236,10 @@ def listing_name(version: int) -> str:
 
 def parse_log_name(name: str) -> LogFile | None:
     """What the file `name` (no directory) of the log is; `None` for anything else, which readers ignore."""
+    # Nearly every file is a commit, and every listing asks this of each.
+    if len(name) == _COMMIT_LENGTH and name.endswith(".json") and name[:20].isascii() and name[:20].isdigit():
+        version = int(name[:20])
+        return LogFile("commit", version, name) if version <= _MAX_VERSION else None
     match = _LOG_NAME.fullmatch(name)
     if match is None:
         return None

@@ -95,13 +95,12 @@ def prepare(
     if base.protocol is not None:
         if new_protocol is not None:
             _check_not_lowered(base.table, base.protocol, new_protocol)
-        assert base.metadata is not None
-        _check_writable(base.protocol, base.metadata, base.table)
+        features.check_writable(base.protocol, base.metadata, base.table)
     in_force, rules = new_metadata or base.metadata, new_protocol or base.protocol
     assert in_force is not None
     assert rules is not None
     if new_metadata is not None or new_protocol is not None:
-        _check_writable(rules, in_force, base.table)
+        features.check_writable(rules, in_force, base.table)
     _check_files(base, others, in_force)
 
     head: list[Action] = []
@@ -110,17 +109,6 @@ def prepare(
     if new_metadata is not None:
         head.append(new_metadata)
     return Prepared((*head, *others), in_force, rules)
-
-
-# The last pair that passed, by identity: one commit after the other to a table asks the same question.
-_passed: list[tuple[Protocol, Metadata]] = []
-
-
-def _check_writable(protocol: Protocol, metadata: Metadata, table: str) -> None:
-    if _passed and _passed[0][0] is protocol and _passed[0][1] is metadata:
-        return
-    features.check_writable(protocol, metadata, table)
-    _passed[:] = [(protocol, metadata)]
 
 
 def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], protocols: list[Protocol]) -> list[Action]:
