@@ -27,11 +27,12 @@ from ..core.protocol.schema import (
     StructType,
     all_fields,
     check_no_duplicates,
+    contains,
     dotted,
     to_json,
     type_text,
 )
-from ..errors import ConstraintViolationError, CorruptLogError, SchemaMismatchError
+from ..errors import ConstraintViolationError, CorruptLogError, InvalidArgumentError, SchemaMismatchError
 from . import plans
 from .types import spark_type, table_schema
 from .violations import marked, translated
@@ -48,6 +49,7 @@ def conform(df: "DataFrame", schema: StructType, *, table: str = "the table") ->
     stored in its types; ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a
     constraint fail the job that reads the result: `violations.translated` says how.
     """
+    without_void(schema)
     data = table_schema(df.schema)
     check_no_duplicates(data)
     case_sensitive = (df.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
@@ -63,13 +65,14 @@ def conform(df: "DataFrame", schema: StructType, *, table: str = "the table") ->
         return _with_invariants(df, schema)
 
 
-def checked(df: "DataFrame", condition: "SparkColumn", message: str) -> "DataFrame":
+def checked(df: "DataFrame", condition: "SparkColumn", message: str, *, on: str | None = None) -> "DataFrame":
     """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
 
-    The check rides on the first column, so that it is made for each row that is written and costs no pass of its own.
+    The check rides on the column `on` (the first, when not given), so that it is made for each row that is written
+    and costs no pass of its own.
     """
-    first = df.columns[0]
-    return df.withColumn(first, _guarded(df, first, condition, message))
+    column = df.columns[0] if on is None else on
+    return df.withColumn(column, _guarded(df, column, condition, message))
 
 
 def merge_schema(table: StructType, data: StructType) -> StructType:
@@ -90,6 +93,34 @@ def new_table_schema(df: "DataFrame") -> StructType:
     fresh = _as_nullable(schema)
     assert isinstance(fresh, StructType)
     return fresh
+
+
+def without_void(schema: StructType) -> StructType:
+    """The schema of what data files hold: without the void columns, at every level of structs.
+
+    `InvalidArgumentError` names a void inside an array or a map, or a struct of nothing else: no file can hold it.
+    """
+    return StructType(tuple(_kept(schema, "")))
+
+
+def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
+    for f in level.fields:
+        name = f"{prefix}{f.name}"
+        if f.data_type == VOID:
+            continue
+        if not isinstance(f.data_type, StructType):
+            if contains(f.data_type, lambda data_type: data_type == VOID):
+                raise InvalidArgumentError(
+                    f"the column {name} has a void inside an array or a map: no file can hold it"
+                )
+        else:
+            inner = tuple(_kept(f.data_type, f"{name}."))
+            if not inner:
+                raise InvalidArgumentError(f"the column {name} is a struct with no column that a data file can hold")
+            if inner != f.data_type.fields:
+                yield StructField(f.name, StructType(inner), f.nullable, f.metadata)
+                continue
+        yield f
 
 
 # --- finding the columns ------------------------------------------------------------------------------------------

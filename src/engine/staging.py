@@ -107,9 +107,12 @@ def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -
         for below in sorted({os.path.dirname(name) for name in names}):
             changed.update(_make_directories(root, below))
         for name in names:
-            target = os.path.join(root, name)
             moved.append(name)
-            os.rename(os.path.join(directory, name), target)
+            try:
+                os.rename(os.path.join(directory, name), os.path.join(root, name))
+            except FileNotFoundError:  # another engine's VACUUM took the empty directory away
+                changed.update(_make_directories(root, os.path.dirname(name)))
+                os.rename(os.path.join(directory, name), os.path.join(root, name))
         if durable:
             in_parallel(_sync, sorted(changed))
     except BaseException:

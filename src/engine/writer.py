@@ -17,9 +17,8 @@ from ..core.protocol.actions import AddFile, Metadata
 from ..core.protocol.properties import TableProperties
 from ..core.protocol.schema import (
     BINARY,
-    VOID,
+    STRING,
     PrimitiveType,
-    StructField,
     StructType,
     check_parquet_names,
     check_partition_columns,
@@ -27,12 +26,12 @@ from ..core.protocol.schema import (
     parse_schema,
 )
 from ..core.protocol.stats_writer import stats_json
-from ..errors import InvalidArgumentError, SchemaMismatchError
-from . import footers, interrupts, plans, small_frame, staging
+from ..errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from . import conform, footers, interrupts, plans, small_frame, staging
 from .violations import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +114,7 @@ def write_files(
         files = _write_small(df, job, directory) if options.small_frames else None
         if files is None:
             files = _write_natively(df, job, directory)
+        _check_nulls(files, job)
         staging.publish(directory, job.root, [one.name for one in files], durable=options.durable)
     adds = [job.add(one, data_change) for one in files]
     return Written(table, adds, sum(one.rows for one in files), sum(one.size for one in files))
@@ -140,7 +140,7 @@ class _Job:
     @classmethod
     def of(cls, df: "DataFrame", table: str, metadata: Metadata, options: WriteOptions) -> "_Job":
         whole = parse_schema(metadata.schema_string)
-        schema = without_void(whole)
+        schema = conform.without_void(whole)
         check_parquet_names(schema)
         check_partition_columns(schema, metadata.partition_columns)
         if not len(schema):
@@ -188,29 +188,6 @@ def _codec(name: str, what: str) -> str:
     if folded not in _CODECS:
         raise InvalidArgumentError(f"{what} is {name!r}: Spark writes Parquet with {', '.join(_CODECS)}")
     return folded
-
-
-def without_void(schema: StructType) -> StructType:
-    """The schema of what data files hold: without the void columns, at every level of structs.
-
-    `InvalidArgumentError` names a void inside an array or a map, or a struct of nothing else: no file can hold it.
-    """
-    return StructType(tuple(_kept(schema, "")))
-
-
-def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
-    for f in level.fields:
-        name = f"{prefix}{f.name}"
-        if f.data_type == VOID:
-            continue
-        if isinstance(f.data_type, StructType):
-            inner = tuple(_kept(f.data_type, f"{name}."))
-            if not inner:
-                raise InvalidArgumentError(f"the column {name} is a struct with no column that a data file can hold")
-            if inner != f.data_type.fields:
-                yield StructField(f.name, StructType(inner), f.nullable, f.metadata)
-                continue
-        yield f
 
 
 @contextmanager
@@ -265,11 +242,11 @@ def _write_natively(df: "DataFrame", job: _Job, directory: str) -> list[staging.
         options["maxRecordsPerFile"] = str(job.options.max_records_per_file)
     if job.options.parquet_version:
         options["parquet.writer.version"] = job.options.parquet_version
-    frame = df
+    frame = _without_the_name_of_null(df, job)
     for name, data_type in zip(job.partition_columns, job.partition_types, strict=True):
         if data_type == BINARY:
             # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
-            frame = frame.withColumn(name, F.hex(F.col("`" + name.replace("`", "``") + "`")))
+            frame = frame.withColumn(name, F.hex(_quoted(name)))
     frame = plans.with_settings(frame, _SETTINGS)
     writer = frame.write.format("parquet").mode("append").options(**options)
     if job.partition_columns:
@@ -286,6 +263,39 @@ def _write_natively(df: "DataFrame", job: _Job, directory: str) -> list[staging.
         for file, text, (rows, columns) in zip(found, texts, known, strict=True)
         if rows
     ]
+
+
+def _quoted(name: str) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _without_the_name_of_null(df: "DataFrame", job: _Job) -> "DataFrame":
+    """`df`, whose job fails at a partition value spelt as the directory of nulls is: Spark would make it a null.
+
+    The check rides on a data column, for by a partition column's own order Spark knows that rows are sorted already.
+    """
+    types = zip(job.partition_columns, job.partition_types, strict=True)
+    texts = [name for name, data_type in types if data_type == STRING]
+    if not texts:
+        return df
+    safe = ~_quoted(texts[0]).eqNullSafe(paths.NULL_PARTITION)
+    for name in texts[1:]:
+        safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
+    message = f"{paths.NULL_PARTITION} can't be a value of the partition column {', '.join(texts)}: it is a null's name"
+    return conform.checked(df, safe, message, on=job.schema.without(job.partition_columns).names[0])
+
+
+def _check_nulls(files: Sequence[staging.DataFile], job: _Job) -> None:
+    """ConstraintViolationError for a null, which an empty text has become, in a partition column that is NOT NULL."""
+    for i, name in enumerate(job.partition_columns):
+        declared = job.schema.get(name, case_sensitive=True)
+        if declared is not None and not declared.nullable and any(file.partition[i] is None for file in files):
+            raise ConstraintViolationError(
+                f"{job.table}: the partition column {name} is NOT NULL, and the data has a null or an empty text there "
+                "(which is a null in a partition column); nothing was written"
+            )
 
 
 def _log_texts(spellings: Sequence[tuple[str | None, ...]], job: _Job) -> list[tuple[str | None, ...]]:

@@ -216,6 +216,9 @@ def test_a_frame_of_void_only_is_refused(table: Table) -> None:
         table.write(table.spark.sql("select null as v"))
     with pytest.raises(InvalidArgumentError, match=r"s is a struct"):
         table.write(table.spark.sql("select 1 as a, named_struct('n', null) as s"))
+    for inside in ("array(null)", "map('k', null)", "array(named_struct('n', null))"):
+        with pytest.raises(InvalidArgumentError, match="column c has a void inside"):
+            table.write(table.spark.sql(f"select 1 as a, {inside} as c"))
     assert table.files() == []
 
 

@@ -1,5 +1,6 @@
 """Partition columns: every primitive type, odd values, time zones; by both routes, to the same strings of the log."""
 
+import os
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from pyspark.sql import functions as F
 from tablelog.core.protocol import paths
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine import writer
-from tablelog.errors import InvalidArgumentError
+from tablelog.errors import ConstraintViolationError, InvalidArgumentError
 
 from .conftest import NATIVE, SMALL, Table
 
@@ -85,6 +86,43 @@ def test_binary_that_is_no_text_is_refused(table: Table, options: writer.WriteOp
         table.write(df, "p", options=options)
     assert table.files() == []
     assert table.staging_left() == []
+
+
+@ROUTES
+def test_an_empty_text_is_a_null_where_none_may_be(table: Table, options: writer.WriteOptions) -> None:
+    schema = parse_schema(
+        '{"type":"struct","fields":[{"name":"i","type":"integer"},{"name":"p","type":"string","nullable":false}]}'
+    )
+    table.write(table.spark.sql("select 1 as i, 'a' as p"), "p", schema=schema, options=options)
+    for bad in ("''", "cast(null as string)"):
+        with pytest.raises(ConstraintViolationError, match="column p is NOT NULL"):
+            table.write(table.spark.sql(f"select 1 as i, {bad} as p"), "p", schema=schema, options=options)
+    assert len(table.files()) == 1
+
+
+@ROUTES
+def test_no_value_turns_into_null_by_its_spelling(table: Table, options: writer.WriteOptions) -> None:
+    df = table.spark.sql("select '__HIVE_DEFAULT_PARTITION__' as p, 1 as i")
+    if options.small_frames:
+        (add,) = table.write(df, "p", options=options)
+        assert add.partition_values == {"p": "__HIVE_DEFAULT_PARTITION__"}
+    else:
+        with pytest.raises(ConstraintViolationError, match="can't be a value of the partition column p"):
+            table.write(df, "p", options=options)
+        assert table.files() == []
+
+
+def test_a_directory_that_vanishes_is_made_again(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = os.rename
+
+    def vacuumed_once(source: str, target: str) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        os.rmdir(os.path.dirname(target))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", vacuumed_once)
+    (add,) = table.write(table.spark.sql("select 1 as i, 'a' as p"), "p")
+    assert table.files() == [add.path]
 
 
 def test_partition_columns_keep_their_place_in_the_schema(table: Table) -> None:
