@@ -1,10 +1,34 @@
 """The protocol: actions, snapshot and commit, on any store, with no Spark."""
 
 from .deltalog import DeltaLog
-from .protocol import actions
-from .table.history import HistoryEntry
+from .protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from .table.snapshot import Snapshot
 from .txn.operation import Operation
 from .txn.transaction import Committed, Transaction
 
-__all__ = ["Committed", "DeltaLog", "HistoryEntry", "Operation", "Snapshot", "Transaction", "actions"]
+__all__ = [
+    "Action",
+    "AddCDCFile",
+    "AddFile",
+    "CommitInfo",
+    "Committed",
+    "DeltaLog",
+    "DomainMetadata",
+    "Metadata",
+    "Operation",
+    "Protocol",
+    "RemoveFile",
+    "SetTransaction",
+    "Snapshot",
+    "Transaction",
+]
