@@ -19,6 +19,10 @@ STALE_AFTER_MS = 24 * 60 * 60 * 1000
 
 _SWEEP_EVERY_SECONDS = 3600.0
 
+_TOLD_AGAIN = ".crc"
+"""Version checksums aren't flushed to disk: they double the time of a commit, and one that a power failure damages is
+ignored by every reader, for it says nothing that the log doesn't."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -56,8 +60,9 @@ class LocalLogStore(LogStore):
             raise InvalidArgumentError(f"{path} can't be written: a listing would never show a file of that name")
         if not overwrite and os.path.lexists(final):
             raise posix.lost(path)  # link would say the same, after a flush that takes longer than all the rest
+        flush = not name.endswith(_TOLD_AGAIN)
         temporary = posix.temporary_beside(directory, name)
-        posix.write_whole(temporary, data)
+        posix.write_whole(temporary, data, flush=flush)
         try:
             sidecar = os.path.join(directory, f".{name}.crc")
             if overwrite:
@@ -71,7 +76,8 @@ class LocalLogStore(LogStore):
         finally:
             posix.remove_quietly(temporary)
         try:
-            posix.flush_directory(directory or ".")
+            if flush:
+                posix.flush_directory(directory or ".")
         except OSError as error:
             # Others see the file and may have built on it, so it stays; but a power failure may still take it away.
             raise WriteOutcomeUnknown(

@@ -53,8 +53,8 @@ def temporary_beside(directory: str, name: str) -> str:
     return os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
 
 
-def write_whole(path: str, data: bytes) -> None:
-    """Write the new file `path`, on disk before this returns, making parents; nothing of it stays after a failure."""
+def write_whole(path: str, data: bytes, *, flush: bool = True) -> None:
+    """Write the new file `path`, making parents; nothing of it stays after a failure. With `flush`, it is on disk."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -66,7 +66,8 @@ def write_whole(path: str, data: bytes) -> None:
             written = os.write(descriptor, data)
             while written < len(data):
                 written += os.write(descriptor, memoryview(data)[written:])
-            os.fsync(descriptor)
+            if flush:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except BaseException:
