@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
+from ..core.deltalog import DeltaLog
 from ..core.protocol import partition_values, schema
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
@@ -12,14 +13,23 @@ from ..core.table.predicates import Predicate
 from ..core.table.snapshot import Snapshot
 from ..core.txn.transaction import Transaction
 from ..engine import conform, scan
+from ..errors import InvalidArgumentError
 from .job import Work
 from .matching import Removal
+
+ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
+CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
 def condition(work: Work, text: str) -> scan.Condition:
     """A replaceWhere, resolved against the table as it is."""
     frame = scan.frame(work.spark, work.log, snapshot=work.snapshot)
-    return scan.split_condition(frame, text, work.snapshot.partition_columns)
+    found = scan.split_condition(frame, text, work.snapshot.partition_columns)
+    if found.data is not None and not _enabled(work.log, ON_DATA):
+        raise InvalidArgumentError(
+            f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false."
+        )
+    return found
 
 
 def partitions(txn: Transaction, adds: Sequence[AddFile]) -> Removal:
@@ -59,10 +69,16 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile]) -> Predicat
     )
 
 
-def checked(frame: DataFrame, condition: str) -> DataFrame:
-    """The frame, whose job fails at a row for which the condition isn't TRUE."""
+def checked(log: DeltaLog, frame: DataFrame, condition: str) -> DataFrame:
+    """The frame, whose job fails at a row for which the condition isn't TRUE, unless the session does without."""
+    if not _enabled(log, CHECK):
+        return frame
     message = (
         f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
         "written; nothing was written"
     )
     return conform.checked(frame, functions.expr(condition), message)
+
+
+def _enabled(log: DeltaLog, key: str) -> bool:
+    return log.conf.get(key, "true").lower() != "false"

@@ -110,7 +110,7 @@ def _write(
         data = conform.conform(frame, schema.parse_schema(metadata.schema_string), table=log.table)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = replacing.checked(data, request.replace_where)
+            data = replacing.checked(log, data, request.replace_where)
             if replaces:
                 condition = replacing.condition(work, request.replace_where)
                 if not request.data_change and condition.data is not None:

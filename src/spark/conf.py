@@ -8,8 +8,17 @@ from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..engine import builders
+from .log_once import log_once
 
 _PREFIXES = ("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta.")
+_DELTA = "spark.databricks.delta."
+_HONOURED = (
+    "allowArbitraryProperties.enabled commitInfo.userMetadata dynamicPartitionOverwrite.enabled maxCommitAttempts "
+    "replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled schema.autoMerge.enabled "
+    "state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled write.txnAppId write.txnVersion "
+    "write.txnVersion.autoReset.enabled writeChecksumFile.enabled"
+).split()
+_HONOURED_BELOW = ("properties.defaults.",)
 _PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")
 _KEPT = 256
 
@@ -18,8 +27,13 @@ _handles_lock = Lock()
 
 
 def session_conf(spark: SparkSession) -> dict[str, str]:
-    """All that is set in the session's configuration."""
-    return builders.session_conf(spark)
+    """All that is set in the session's configuration; what Delta has there and tablelog hasn't is logged once."""
+    conf = builders.session_conf(spark)
+    for key in conf:
+        name = key.removeprefix(_DELTA)
+        if name != key and name not in _HONOURED and not name.startswith(_HONOURED_BELOW):
+            log_once(f"conf {key}", "%s is set, and has no effect in this version of tablelog.", key)
+    return conf
 
 
 def relevant(conf: Mapping[str, str]) -> dict[str, str]:

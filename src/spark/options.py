@@ -4,17 +4,14 @@ An option that means nothing to Delta is logged once, as Delta does; one that De
 refused by name where leaving it out would change the result, and logged where only the files' layout depends on it.
 """
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 
 from ..core.protocol import properties
 from ..dml.write import WriteRequest
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
-
-logger = logging.getLogger(__name__)
+from .log_once import log_once
 
 _STREAM_ONLY = (
     "maxFilesPerTrigger maxBytesPerTrigger excludeRegex ignoreFileDeletion ignoreChanges ignoreDeletes "
@@ -38,18 +35,6 @@ _MODES = {
     "default": "ErrorIfExists",
     "ignore": "Ignore",
 }
-
-_logged: set[str] = set()
-_logged_lock = Lock()
-
-
-def log_once(key: str, message: str, *arguments: object) -> None:
-    """Warn, at most once in the process for each `key`."""
-    with _logged_lock:
-        if key in _logged:
-            return
-        _logged.add(key)
-    logger.warning(message, *arguments)
 
 
 class Options:

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
-from tablelog.spark import options
+from tablelog.spark import log_once
 from tablelog.spark.options import Options, mode_name, read_options, write_request
 
 
@@ -113,8 +113,8 @@ def test_table_properties_get_their_proper_case_and_unknown_ones_are_refused():
 
 
 def test_an_option_that_means_nothing_is_logged_once(caplog, monkeypatch):
-    monkeypatch.setattr(options, "_logged", set())
-    with caplog.at_level(logging.WARNING, logger="tablelog.spark.options"):
+    monkeypatch.setattr(log_once, "_logged", set())
+    with caplog.at_level(logging.WARNING, logger="tablelog.spark.log_once"):
         for _ in range(2):
             request({"colour": "red", "mergeSchema": "true", "delta.appendOnly": "true"})
     assert [record.getMessage() for record in caplog.records] == [
@@ -123,8 +123,8 @@ def test_an_option_that_means_nothing_is_logged_once(caplog, monkeypatch):
 
 
 def test_optimized_writes_are_told_not_to_be_built(caplog, monkeypatch):
-    monkeypatch.setattr(options, "_logged", set())
-    with caplog.at_level(logging.WARNING, logger="tablelog.spark.options"):
+    monkeypatch.setattr(log_once, "_logged", set())
+    with caplog.at_level(logging.WARNING, logger="tablelog.spark.log_once"):
         request({"optimizeWrite": "true"})
     assert "optimizeWrite comes with a later version" in caplog.text
 

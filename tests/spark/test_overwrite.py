@@ -260,6 +260,16 @@ class TestReplaceWhere:
         assert table.version == 0
         assert table.data_files() == table.logged_files()
 
+    def test_the_session_may_forbid_data_columns_and_do_without_the_check(self, table, numbers, conf):
+        table.write(numbers, by=("p",))
+        prefix = "spark.databricks.delta.replaceWhere."
+        conf(prefix + "dataColumns.enabled", "false")
+        with pytest.raises(InvalidArgumentError, match=r"dataColumns\.enabled is false"):
+            table.write(numbers.where("id = 4"), "overwrite", replaceWhere="id = 4")
+        conf(prefix + "constraintCheck.enabled", "false")
+        table.write(numbers.where("id = 3"), "overwrite", replaceWhere="p = 1")
+        assert table.rows("id") == [0, 2, 3, 3, 5, 6, 8, 9]
+
     def test_a_new_column_by_merging(self, table, numbers):
         table.write(numbers)
         table.write(

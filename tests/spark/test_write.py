@@ -205,6 +205,14 @@ def test_default_properties_of_the_session(table, numbers, conf):
     assert table.delta.detail().first().properties == {"delta.appendOnly": "true"}
 
 
+def test_settings_of_delta_with_no_effect_are_told_once(table, numbers, conf, caplog):
+    conf("spark.databricks.delta.autoCompact.enabled", "true")
+    for _ in range(2):
+        table.write(numbers)
+    told = [r.getMessage() for r in caplog.records if "autoCompact" in r.getMessage()]
+    assert told == ["spark.databricks.delta.autoCompact.enabled is set, and has no effect in this version of tablelog."]
+
+
 def test_properties_given_for_a_table_that_exists_are_told_to_change_nothing(table, numbers, caplog):
     table.write(numbers)
     table.write(numbers, **{"delta.appendOnly": "true"})

@@ -1,0 +1,18 @@
+"""Warnings that a user needs to read once, not at every operation."""
+
+import logging
+from threading import Lock
+
+logger = logging.getLogger(__name__)
+
+_logged: set[str] = set()
+_lock = Lock()
+
+
+def log_once(key: str, message: str, *arguments: object) -> None:
+    """Warn, at most once in the process for each `key`."""
+    with _lock:
+        if key in _logged:
+            return
+        _logged.add(key)
+    logger.warning(message, *arguments)
