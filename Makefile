@@ -75,6 +75,9 @@ $(PEER)/.ready:
 interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0 on Spark 4.2 reads and continues our tables, and we theirs
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
 
+simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
+	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)
+
 bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ratios
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks $(WHAT)
 

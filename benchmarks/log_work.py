@@ -23,11 +23,14 @@ def statistics_of(i: int, random: Random) -> str:
 
 
 def make_large_log(table: Path, adds: int) -> None:
-    """A table whose log is one checkpoint of `adds` files, shaped as Spark's Delta writes it, with JSON statistics."""
+    """A table whose log is one checkpoint of `adds` files, shaped as Spark's Delta writes it, with JSON statistics.
+
+    `delta.checkpointInterval` is set to its default, so that delta-rs (whose own is 100) checkpoints as often.
+    """
     from deltalake import DeltaTable, Schema
 
     log = table / "_delta_log"
-    DeltaTable.create(str(table), Schema.from_json(SCHEMA))
+    DeltaTable.create(str(table), Schema.from_json(SCHEMA), configuration={"delta.checkpointInterval": "10"})
     commit = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
     metadata = next(action["metaData"] for action in commit if "metaData" in action)
     string_map = pa.map_(pa.string(), pa.string())
@@ -65,7 +68,7 @@ def make_large_log(table: Path, adds: int) -> None:
                         "format": {"provider": "parquet", "options": []},
                         "schemaString": SCHEMA,
                         "partitionColumns": [],
-                        "configuration": [],
+                        "configuration": list(metadata["configuration"].items()),
                         "createdTime": 0,
                     },
                 ],
@@ -128,14 +131,15 @@ def commits_tablelog(table: str, count: int) -> None:
 
 
 def commits_deltalake(table: str, count: int) -> None:
-    from deltalake import DeltaTable, Schema
+    from deltalake import CommitProperties, DeltaTable, Schema
     from deltalake.transaction import AddAction
 
+    patient = CommitProperties(max_commit_retries=10_000)  # with its default of 15, processes fail
     schema = Schema.from_json(SCHEMA)
     opened = DeltaTable(table)
     for _ in range(count):
         add = AddAction(f"{uuid.uuid4()}.parquet", 1000, {}, 1_700_000_000_000, True, '{"numRecords":10}')
-        opened.create_write_transaction([add], "append", schema, [])
+        opened.create_write_transaction([add], "append", schema, [], commit_properties=patient)
         opened.update_incremental()
 
 
