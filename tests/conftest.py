@@ -1,6 +1,8 @@
 """What every test may use: one Spark session for the whole run, and the corpora where they are present."""
 
+import os
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
     from tablelog.spark import enable
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else Spark's Python workers are whatever `python3` is on the PATH
     scratch = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")

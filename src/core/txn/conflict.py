@@ -278,7 +278,7 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
         return
     partitioned = staged.read_metadata is not None and bool(staged.read_metadata.partition_columns)
     hit: AddFile | None
-    if reads.whole_table or not partitioned:
+    if reads.whole_table or (reads.predicates and not partitioned):
         hit = winner.adds[0]
     else:
         hit = _first_match(winner.adds, reads.predicates, staged.read_metadata)
