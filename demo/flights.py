@@ -5,7 +5,6 @@ Run it with `make demo`, or `python demo/flights.py [directory]` where tablelog[
 
 import csv
 import io
-import re
 import shutil
 import sys
 import textwrap
@@ -172,7 +171,11 @@ def main(root: Path) -> None:
     answer("Delays of the summer, by airport:", delays.orderBy("origin"))
     with redirect_stdout(io.StringIO()) as plan:
         now.where("month = 7").explain()
-    print(f"   What Spark was told to read for July:\n     {re.findall('Location: [^]]*]', plan.getvalue())[0]}")
+    told = next(line for line in plan.getvalue().splitlines() if line.startswith("tablelog["))
+    print(
+        "   What explain() says that Spark was told to read for July:\n"
+        + textwrap.indent(textwrap.fill(told, 105), "     ")
+    )
 
     tour.chapter("History", "Who did what, newest first.")
     columns = ["version", "timestamp", "operation", "readVersion", "isBlindAppend", "userMetadata"]

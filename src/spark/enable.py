@@ -147,9 +147,8 @@ def _refused(what: str, instead: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             format = kwargs.get("format")  # noqa: A001
-            if format is None and original.__name__ in ("saveAsTable", "load", "start", "toTable"):
-                position = {"saveAsTable": 1, "load": 1, "start": 1, "toTable": 1}[original.__name__]
-                format = args[position] if len(args) > position else None  # noqa: A001
+            if format is None and original.__name__ != "insertInto":  # the others take it after the path or name
+                format = args[1] if len(args) > 1 else None  # noqa: A001
             if _is_delta(self, format):
                 raise _later(what, instead)
             return original(self, *args, **kwargs)
