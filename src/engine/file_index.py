@@ -324,15 +324,26 @@ def index_of(location: str) -> FileIndex | None:
 
 _indexes: "weakref.WeakValueDictionary[str, FileIndex]" = weakref.WeakValueDictionary()
 _listings_lock = threading.Lock()
-_listings: "weakref.WeakKeyDictionary[Snapshot, dict[Any, Listing]]" = weakref.WeakKeyDictionary()
+_listings: "OrderedDict[weakref.ref[Snapshot], dict[Any, Listing]]" = OrderedDict()
+_MOST_FILES = 400_000  # in the listings that are kept for snapshots which nobody may ask for again
 
 
 def _shared(snapshot: "Snapshot", key: Any, make: Callable[[], Listing]) -> Listing:
-    """The one listing of a snapshot for a key. It lives as long as the snapshot."""
+    """The one listing of a snapshot for a key. It lives as long as the snapshot, if there is room."""
+    of = weakref.ref(snapshot)
     with _listings_lock:
-        found = _listings.setdefault(snapshot, {}).get(key)
+        for gone in [one for one in _listings if one() is None]:
+            del _listings[gone]
+        own = _listings.setdefault(of, {})
+        _listings.move_to_end(of)
+        found = own.get(key)
     if found is not None:
         return found
     made = make()
     with _listings_lock:
-        return _listings[snapshot].setdefault(key, made)
+        found = own.setdefault(key, made)
+        while (
+            len(_listings) > 1 and sum(len(one) for kept in _listings.values() for one in kept.values()) > _MOST_FILES
+        ):
+            _listings.popitem(last=False)
+        return found

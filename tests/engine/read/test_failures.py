@@ -17,7 +17,7 @@ def test_a_file_that_is_gone_is_named(spark: SparkSession, clustered: HandMade) 
     (clustered.root / "part-00006.parquet").unlink()
     actions = (
         lambda: frame.selectExpr("sum(id)").collect(),
-        frame.toPandas,
+        frame.toArrow,
         lambda: list(frame.toLocalIterator()),
         lambda: frame.write.mode("overwrite").parquet(str(clustered.root.parent / "copy")),
     )

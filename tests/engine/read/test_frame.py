@@ -199,6 +199,18 @@ def test_caching_hits_for_the_same_version_and_misses_for_another(spark: SparkSe
         cached.unpersist()
 
 
+def test_a_cached_frame_is_renewed_by_path(spark: SparkSession, clustered: HandMade) -> None:
+    frame = scan.frame(spark, clustered.log).cache()
+    try:
+        assert frame.count() == 200
+        clustered.append(pa.table({"id": pa.array([1000], pa.int64()), "s": ["new"]}), {"p": "0"})
+        assert frame.count() == 200
+        spark.catalog.refreshByPath(str(clustered.root))
+        assert frame.count() == 201
+    finally:
+        frame.unpersist()
+
+
 def test_a_broadcast_is_chosen_by_the_size_in_the_log(spark: SparkSession, clustered: HandMade) -> None:
     frame = scan.frame(spark, clustered.log)
     size = sum(clustered.log.snapshot().files.column("size").to_pylist())
