@@ -2,10 +2,11 @@
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.core.protocol import schema as schemas
@@ -101,6 +102,26 @@ def test_scans_of_one_query_see_one_version(spark: SparkSession, make: Make) -> 
     difference = frame.alias("a").join(frame.alias("b"), "id", "full_outer").where("a.id is null or b.id is null")
     assert difference.count() == 0
     assert len(calls) == 1
+
+
+def test_a_query_inside_foreach_batch_sees_what_the_batch_wrote(
+    spark: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    table = make({"id": "long"})
+    table.append(ids(1))
+    frame = scan.frame(spark, table.log)
+    spark.range(3).write.parquet(str(tmp_path / "source"))
+    seen: list[int] = []
+
+    def batch(rows: DataFrame, _: int) -> None:
+        seen.append(frame.count())
+        table.append(ids(2, 3))
+        seen.append(frame.join(rows, "id").count())
+
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "source")).writeStream.foreachBatch(batch)
+    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert seen == [1, 2]
 
 
 def test_a_column_more_is_no_change_but_another_type_is(spark: SparkSession, make: Make) -> None:
