@@ -4,6 +4,7 @@ import json
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -121,30 +122,58 @@ def snapshot_deltalake(table: str) -> int:
     return len(DeltaTable(table).file_uris())
 
 
-def commits_tablelog(table: str, count: int) -> None:
+WARM_UP = 10
+
+
+def together(table: str, processes: int) -> None:
+    """Wait until all processes have come here: what is timed after it is commits, not start-up."""
+    Path(f"{table}.ready-{uuid.uuid4()}").touch()
+    patience = time.monotonic() + 120
+    while len(list(Path(table).parent.glob(f"{Path(table).name}.ready-*"))) < processes:
+        if time.monotonic() > patience:
+            raise TimeoutError(f"not all of the {processes} processes came to the start")
+        time.sleep(0.002)
+
+
+def commits_tablelog(table: str, count: int, processes: int) -> tuple[float, float]:
     from tablelog.core import AddFile, DeltaLog, Operation
 
     log = DeltaLog.for_path(table)
-    for _ in range(count):
+
+    def commit() -> None:
         add = AddFile(f"{uuid.uuid4()}.parquet", {}, 1000, 1_700_000_000_000, True, '{"numRecords":10}')
         log.transaction().commit([add], Operation("WRITE", {"mode": "Append", "partitionBy": []}))
 
+    return _timed(commit, table, count, processes)
 
-def commits_deltalake(table: str, count: int) -> None:
+
+def commits_deltalake(table: str, count: int, processes: int) -> tuple[float, float]:
     from deltalake import CommitProperties, DeltaTable, Schema
     from deltalake.transaction import AddAction
 
     patient = CommitProperties(max_commit_retries=10_000)  # with its default of 15, processes fail
     schema = Schema.from_json(SCHEMA)
     opened = DeltaTable(table)
-    for _ in range(count):
+
+    def commit() -> None:
         add = AddAction(f"{uuid.uuid4()}.parquet", 1000, {}, 1_700_000_000_000, True, '{"numRecords":10}')
         opened.create_write_transaction([add], "append", schema, [], commit_properties=patient)
         opened.update_incremental()
 
+    return _timed(commit, table, count, processes)
+
+
+def _timed(commit: Callable[[], None], table: str, count: int, processes: int) -> tuple[float, float]:
+    """When the first of `count` commits began and the last ended, in seconds since the epoch."""
+    for _ in range(WARM_UP):
+        commit()
+    together(table, processes)
+    start = time.time()
+    for _ in range(count):
+        commit()
+    return start, time.time()
+
 
 if __name__ == "__main__":
     work, table, *rest = sys.argv[1:]
-    start = time.perf_counter()
-    globals()[work](table, *map(int, rest))
-    print(time.perf_counter() - start)
+    print(json.dumps(globals()[work](table, *map(int, rest))))
