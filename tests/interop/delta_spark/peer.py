@@ -23,6 +23,7 @@ def session() -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.jars.packages", "io.delta:delta-spark_4.2_2.13:4.4.0")
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
@@ -62,7 +63,8 @@ class Peer:
     def checkpoint(self, path: str) -> None:
         """Let delta-spark write a checkpoint of the newest version."""
         log = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, path)
-        log.checkpoint(log.update(False, self.spark._jvm.scala.Option.empty(), self.spark._jvm.scala.Option.empty()))
+        none = self.spark._jvm.scala.Option.empty()
+        log.checkpoint(log.update(False, none, none), none)
 
     def run(self, code: str, path: str) -> Any:
         """Run a few lines of PySpark that the test wrote; `result` is answered."""

@@ -118,7 +118,8 @@ def test_we_read_and_continue_what_it_wrote(spark: SparkSession, peer: Worker, t
         assert_both_read_the_same(spark, peer, path, at, tmp_path / "rows")
     again = spark.read.format("delta").load(path).where("id >= 4").toArrow()
     append(spark.createDataFrame(again, spark.read.format("delta").load(path).schema), path)
-    DeltaTable.forPath(spark, path).delete("id = 2")
+    DeltaTable.forPath(spark, path).delete("id in (2, 26)")
+    assert DeltaLog.for_path(path).snapshot().version == newest + 2
     for at in range(newest + 1, newest + 3):
         assert_both_read_the_same(spark, peer, path, at, tmp_path / "rows")
 
