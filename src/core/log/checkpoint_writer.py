@@ -16,7 +16,7 @@ from ..protocol.actions import Action, Protocol
 from ..protocol.codec import to_json
 from ..protocol.paths import LAST_CHECKPOINT, checkpoint_name
 from ..table.snapshot import Snapshot
-from .columns import DELETION_VECTOR, FILE_SCHEMA, STRING_MAP
+from .columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
 from .last_checkpoint import LastCheckpoint, serialise
 
 _log = logging.getLogger(__name__)
@@ -46,19 +46,7 @@ _PROTOCOL = pa.struct(
     ]
 )
 # Neither stats nor tags: a tombstone is for VACUUM alone.
-_REMOVE = pa.struct(
-    [
-        ("path", pa.string()),
-        ("deletionTimestamp", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("extendedFileMetadata", pa.bool_()),
-        ("partitionValues", STRING_MAP),
-        ("size", pa.int64()),
-        ("deletionVector", DELETION_VECTOR),
-        ("baseRowId", pa.int64()),
-        ("defaultRowCommitVersion", pa.int64()),
-    ]
-)
+_REMOVE = pa.struct([field for field in REMOVE_SCHEMA if field.name not in ("tags", "stats")])
 
 
 @dataclass(frozen=True, slots=True)
