@@ -16,3 +16,7 @@ def require(kept: object, message: str) -> None:
     """Raise unless `kept`."""
     if not kept:
         broken(message)
+
+
+class NotEstablishedError(Exception):
+    """The check can't tell here; the message says what was missing."""

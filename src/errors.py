@@ -31,7 +31,13 @@
     │   └── UnsupportedFeatureError
     ├── the configuration is wrong: change it
     │   ├── LogStoreConfigurationError
-    │   └── UnsupportedEnvironmentError
+    │   ├── UnsupportedEnvironmentError
+    │   └── UnsafeStoreError               (this store would lose commits)
+    ├── the storage doesn't serve: mend the access, or wait; nothing was written
+    │   └── StorageError
+    │       ├── StorageAccessError         (credentials, permissions, a clock that is off)
+    │       ├── StorageMissingError        (no such bucket, container or file system)
+    │       └── StorageUnavailableError    (out of reach, overloaded, failing)
     └── the table is damaged: restore what the message names
         ├── CorruptLogError
         │   ├── MissingCommitError         (a hole in the log)
@@ -243,6 +249,36 @@ class UnsupportedEnvironmentError(TablelogError):
     """This file system, Spark or session can't do safely what was asked; the message says what would."""
 
     condition = "TABLELOG_UNSUPPORTED_ENVIRONMENT"
+
+
+class UnsafeStoreError(TablelogError):
+    """The store doesn't keep two writers apart, here and now; nothing was written, and the message says what to do."""
+
+    condition = "TABLELOG_UNSAFE_STORE"
+
+
+class StorageError(TablelogError, OSError):
+    """The storage refused or failed a request; a conditional write that it was surely did not happen."""
+
+    condition = "TABLELOG_STORAGE_ERROR"
+
+
+class StorageAccessError(StorageError):
+    """Credentials are missing, wrong or expired, a permission is missing, or this machine's clock is off."""
+
+    condition = "TABLELOG_STORAGE_ACCESS"
+
+
+class StorageMissingError(StorageError):
+    """There is no such bucket, container or file system."""
+
+    condition = "TABLELOG_STORAGE_MISSING"
+
+
+class StorageUnavailableError(StorageError):
+    """The storage is out of reach, overloaded or failing, and stayed so; the request can be made again later."""
+
+    condition = "TABLELOG_STORAGE_UNAVAILABLE"
 
 
 class CorruptLogError(TablelogError):
