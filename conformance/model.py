@@ -34,9 +34,9 @@ class Target:
     """A store under test.
 
     `factory` makes clients, `root` is the URI below which everything happens (and nothing is left). `endpoint` is the
-    `http://host:port` (or `host:port`) of the service where there is one and it can be stood in front of; `through` then
-    makes the factory of clients that talk to another address in its place: a proxy's. `what` says in words what is
-    tested (store and version), with no secret.
+    `http://host:port` (or `host:port`) of the service where there is one and it can be stood in front of; `through`
+    then makes the factory of clients that talk to another address in its place: a proxy's. `what` says in words what
+    is tested (store and version), with no secret.
     """
 
     factory: Factory

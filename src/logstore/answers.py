@@ -1,8 +1,8 @@
 """What a service's reply to a request means, and what may be done about it: guarantee 4 in one place.
 
-A backend has one pure function from a reply (status, code, exception) to an `Answer`. `settle` makes a conditional write
-of it: it is sent once, and again only after an answer that the service defines as "not applied". `persist` repeats what
-may be repeated: reads, listings, deletes, overwrites.
+A backend has one pure function from a reply (status, code, exception) to an `Answer`. `settle` makes a conditional
+write of it: it is sent once, and again only after an answer that the service defines as "not applied". `persist`
+repeats what may be repeated: reads, listings, deletes, overwrites.
 """
 
 import random
