@@ -58,7 +58,9 @@ class Context:
     evidence: dict[str, Any] = field(default_factory=dict)
     """What was done and seen, for the report: rounds, writers, overlap, ..."""
     timeline: list[str] = field(default_factory=list)
-    """The interleaving behind a failure, a line for each step."""
+    """The interleaving behind a failure, a line for each step: "actor: what it did", "+12.3 ms actor: ..." if timed."""
+    directories: set[str] = field(default_factory=set)
+    """The URIs of the directories other than `root/_delta_log` that it writes to, for the clean-up."""
 
     def make(self) -> LogStore:
         """Another client in this process."""
