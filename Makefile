@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types layers wheel bench interop simulate clean
+.PHONY: help install demo test check lint types layers wheel bench interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,21 @@ $(PEER)/.ready:
 interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0 on Spark 4.2 reads and continues our tables, and we theirs
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
 
+# The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
+SPARKS := 4.1 4.2
+.PRECIOUS: .venv-spark-%/.ready
+
+.venv-spark-%/.ready:
+	$(PYTHON) -m venv .venv-spark-$*
+	.venv-spark-$*/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-spark-$*/bin/pip install --quiet --editable ".[spark]" "pyspark==$*.*" pytest pytest-timeout
+	@touch $@
+
+test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
+	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine tests/dml
+
+test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
+
 simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
 	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)
 
@@ -82,5 +97,5 @@ bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ra
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks $(WHAT)
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(PEER) build dist *.egg-info src/*.egg-info demo-table
+	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
