@@ -1,10 +1,28 @@
 """Checks that a store keeps the guarantees of `tablelog.logstore.LogStore`, run against any store.
 
-A check is a plain function of a factory of stores and a root below which it may write; it returns nothing, or raises
-`GuaranteeBrokenError`. `CHECKS` has them all with the number of the guarantee that each one tests.
+A check is a function of a `Context`: a target (a factory of clients and a root below which it may write), a level and
+a deadline. It returns, with its evidence in the context, or raises `GuaranteeBrokenError`, or `NotEstablishedError`
+where it can't tell. `CHECKS` has them all. In a test of one's own, `try_out(check, factory, root)` runs one::
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+    def test_guarantee(check, tmp_path):
+        try_out(check, MyStore, f"myscheme://host{tmp_path}")
 """
 
-from .contract import CHECKS, Check, Factory
-from .failures import GuaranteeBrokenError
+from .checks import CHECKS, try_out
+from .failures import GuaranteeBrokenError, NotEstablishedError
+from .model import Check, Context, Factory, Finding, Level, Target, Verdict
 
-__all__ = ["CHECKS", "Check", "Factory", "GuaranteeBrokenError"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Context",
+    "Factory",
+    "Finding",
+    "GuaranteeBrokenError",
+    "Level",
+    "NotEstablishedError",
+    "Target",
+    "Verdict",
+    "try_out",
+]

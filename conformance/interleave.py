@@ -13,18 +13,17 @@ while, so a correct store passes whatever the timing.
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
 from typing import Any
 
-MAX_CASES = 600
-"""A call with more steps is stopped at this many of them, evenly spread."""
-
 _LEAST_PATIENCE_SECONDS = 0.02
 _PATIENCE_FACTOR = 20
 _GIVE_UP_SECONDS = 30.0
+_STEPS_TOLD = 6
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,12 @@ class _Steps:
         self.go_on = threading.Event()
         self._hold_at = hold_at
         self._busy = False
+        self._last: deque[str] = deque(maxlen=_STEPS_TOLD)
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The steps up to the one that it was held before."""
+        return tuple(self._last)
 
     def install(self) -> None:
         sys.settrace(self._trace)
@@ -75,9 +80,11 @@ class _Steps:
     def _step(self, frame: FrameType, event: str) -> None:
         if self._busy or frame.f_code.co_filename == __file__:
             return
+        if self._hold_at is not None and self._hold_at - _STEPS_TOLD < self.count <= self._hold_at:
+            self._last.append(f"{frame.f_code.co_filename}:{frame.f_lineno} ({event})")
         if self.count == self._hold_at:
             self._busy = True
-            self.where = f"{frame.f_code.co_filename}:{frame.f_lineno} ({event})"
+            self.where = self._last[-1]
             self.held.set()
             self.go_on.wait(_GIVE_UP_SECONDS)
             self._busy = False
@@ -113,6 +120,25 @@ class Interleaving:
     between: Outcome
     between_waited: bool
     """Whether `between` could end only after `held` had gone on, as behind a lock."""
+    passed: tuple[str, ...] = ()
+    """The last steps of `held` before it was stopped."""
+    steps: int = 0
+    """How many steps the call had when they were counted."""
+
+    @property
+    def told(self) -> list[str]:
+        """What happened, a line for each event."""
+        waited = " (after the first had gone on: it waited for it)" if self.between_waited else ""
+        return [
+            *(f"first: {step}" for step in self.passed[:-1]),
+            f"first: is held before {self.where}",
+            f"second: runs and {_how(self.between)}{waited}",
+            f"first: goes on and {_how(self.held)}",
+        ]
+
+
+def _how(end: Outcome) -> str:
+    return "returns" if end.error is None else f"raises {end.error!r}"
 
 
 def interleave(
@@ -137,17 +163,24 @@ def interleave(
     other.join(_GIVE_UP_SECONDS)
     if not first or not second:
         raise TimeoutError(f"a call is stuck after it was held at {steps.where}")
-    return Interleaving(step, steps.where, first[0], second[0], waited)
+    return Interleaving(step, steps.where, first[0], second[0], waited, steps.last)
 
 
 def all_interleavings(
-    held: Callable[[int], Any], between: Callable[[int], Any], prepare: Callable[[int], Any] = lambda _case: None
+    held: Callable[[int], Any],
+    between: Callable[[int], Any],
+    prepare: Callable[[int], Any] = lambda _case: None,
+    *,
+    max_cases: int = 600,
+    seconds: float = 60.0,
 ) -> Iterator[Interleaving]:
-    """`interleave` for each step of `held` (at most about `MAX_CASES` of them), each with a new case number.
+    """`interleave` for each step of `held`, each with a new case number.
 
     `held` and `between` take the case number, so that no case meets the files of another; `Interleaving.step` is it.
-    `prepare` is called with it before both.
+    `prepare` is called with it before both. A call of more steps than `max_cases`, or than fit into `seconds`, is held
+    at that many, evenly spread.
     """
+    began = time.monotonic()
     uncounted = 10**9
     prepare(uncounted)
     steps = count_steps(lambda: held(uncounted))
@@ -155,10 +188,13 @@ def all_interleavings(
     started = time.monotonic()
     outcome(partial(between, uncounted + 1))  # not behind anything: so long it takes
     patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_FACTOR * (time.monotonic() - started))
+    affordable = min(max_cases, int(seconds / (time.monotonic() - began)) + 1)
     # A call may have more steps later than when they were counted, even more each time (a listing of ever more files).
-    for step in range(0, 2 * steps + 1, 1 + steps // MAX_CASES):
+    for step in range(0, 2 * steps + 1, 1 + steps // affordable):
+        if time.monotonic() > began + seconds:
+            return
         prepare(step)
         case = interleave(partial(held, step), partial(between, step), step, patience)
         if not case.where:  # it ended before that step
             return
-        yield case
+        yield replace(case, steps=steps)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from logstore.broken_stores import BROKEN
-from tablelog.conformance import CHECKS, Check, GuaranteeBrokenError
+from tablelog.conformance import CHECKS, Check, GuaranteeBrokenError, try_out
 from tablelog.conformance.interleave import all_interleavings, count_steps, interleave
 from tablelog.logstore import CountingLogStore, LocalLogStore, LogStore, MemoryLogStore
 
@@ -38,20 +38,20 @@ def factory(kind: type[LogStore]) -> Callable[[], LogStore]:
 @pytest.mark.parametrize("kind", [LocalLogStore, MemoryLogStore])
 def test_store_keeps_the_contract(kind: type[LogStore], check: Check, directory: Path) -> None:
     root = "memory:///table" if kind is MemoryLogStore else f"file://{directory}/table"
-    check.run(factory(kind), root)
+    try_out(check, factory(kind), root)
 
 
 def test_a_wrapped_store_keeps_it_too(directory: Path) -> None:
     for number, check in enumerate(CHECKS):
         if check.guarantee == 0:
-            check.run(lambda: CountingLogStore(LocalLogStore()), f"file://{directory}/{number}")
+            try_out(check, lambda: CountingLogStore(LocalLogStore()), f"file://{directory}/{number}")
 
 
 @pytest.mark.parametrize(("kind", "check"), [(kind, name) for kind, names in BROKEN.items() for name in sorted(names)])
 def test_check_finds_the_broken_store(kind: type[LogStore], check: str, directory: Path) -> None:
     root = "memory:///table" if issubclass(kind, MemoryLogStore) else f"file://{directory}/table"
     with pytest.raises(GuaranteeBrokenError):
-        BY_NAME[check].run(factory(kind), root)
+        try_out(BY_NAME[check], factory(kind), root)
 
 
 def test_every_check_but_the_plainest_is_proven() -> None:

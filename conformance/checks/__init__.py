@@ -1,0 +1,48 @@
+"""All checks, in the order of their numbers; importing a module of this package registers its checks.
+
+`CHECKS` has them all. `try_out(check, factory, root)` runs one of them by itself, as a test of a store does.
+"""
+
+import time
+from collections.abc import Callable
+
+from ..model import Check, Context, Factory, Level, Target
+from . import clients, crashes, declarations, listings, overwrites, paths, races, visibility
+from .suite import registered
+
+__all__ = [
+    "CHECKS",
+    "clients",
+    "crashes",
+    "declarations",
+    "listings",
+    "overwrites",
+    "paths",
+    "races",
+    "try_out",
+    "visibility",
+]
+
+CHECKS: tuple[Check, ...] = tuple(sorted(registered, key=lambda check: check.number))
+
+
+def try_out(
+    check: Check,
+    factory: Factory,
+    root: str,
+    *,
+    level: Level = Level.QUICK,
+    seed: int = 0,
+    seconds: float = 60.0,
+    endpoint: str | None = None,
+    through: Callable[[str], Factory] | None = None,
+) -> Context:
+    """Run one check below `root`, which nothing else uses; returns the context with the evidence.
+
+    Raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`. `endpoint` and `through` are those of `Target`.
+    Nothing is cleaned up.
+    """
+    target = Target(factory, root, "the store that is tried out", endpoint, through)
+    context = Context(target, root, level, seed, time.monotonic() + seconds)
+    check.run(context)
+    return context

@@ -1,0 +1,131 @@
+"""Check 11: what was written is listed, in order, by everyone."""
+
+from ..failures import require
+from ..interleave import outcome
+from ..model import Context
+from .suite import at, below, check, commit, commit_names, interleavings, is_commit_name, names, value_of
+
+
+@check(11, guarantee=3)
+def lists_from_the_name_on(context: Context) -> None:
+    """A listing starts at the name itself, leaves out what is before, and is empty past the end."""
+    make, root = context.make, context.root
+    store = make()
+    for version in (3, 0, 2, 1):
+        store.write(commit(root, version), bytes(version))
+    for start in range(5):
+        listed = list(make().list_from(commit(root, start)))
+        require(names(iter(listed)) == commit_names(start, 4), f"from {start} on were listed {names(iter(listed))}")
+        require([status.size for status in listed] == list(range(start, 4)), "the sizes listed are wrong")
+    require(
+        names(make().list_from(below(root, "00000000000000000001.j"))) == commit_names(1, 4),
+        "a listing from an absent name is wrong",
+    )
+    require(names(make().list_from(f"{root}/_delta_log/")) == commit_names(0, 4), "a directory's whole listing")
+
+
+@check(11, guarantee=3)
+def lists_in_byte_order(context: Context) -> None:
+    """The order is that of the UTF-8 bytes: not the locale's, and not that of UTF-16."""
+    make, root = context.make, context.root
+    store = make()
+    written = [
+        "B",
+        "a",
+        "Z",
+        "b",
+        "10",
+        "9",
+        "_x",
+        "a.b",
+        "a-b",
+        "é",
+        "z",
+        "\uff5e",
+        "\U0001f600",
+        "a b",
+        "a%20b",
+        "a+b",
+    ]
+    for name in written:
+        store.write(below(root, name), name.encode())
+    expected = sorted(written, key=str.encode)
+    require(names(make().list_from(f"{root}/_delta_log/")) == expected, "the listing isn't in the order of bytes")
+    for number, name in enumerate(expected):
+        listed = names(make().list_from(below(root, name)))
+        require(listed == expected[number:], f"from {name!r} on were listed {listed}")
+        require(make().read(below(root, name)) == name.encode(), f"{name!r} is another file")
+
+
+@check(11, guarantee=3)
+def lists_whole_directories(context: Context) -> None:
+    """A listing doesn't end at the 1,000 that a service gives for one request."""
+    make, root = context.make, context.root
+    store = make()
+    for version in range(1001):
+        store.write(commit(root, version), b"x")
+    require(len(names(make().list_from(commit(root, 0)))) == 1001, "a listing of 1,001 files isn't whole")
+    require(names(make().list_from(commit(root, 1000))) == [f"{1000:020}.json"], "the end of a long listing is wrong")
+
+
+@check(11, guarantee=3)
+def lists_no_directories_below(context: Context) -> None:
+    """Files in directories below, and the directories themselves, are left out."""
+    make, root = context.make, context.root
+    store = make()
+    store.write(commit(root, 0), b"x")
+    store.write(f"{root}/_delta_log/_sidecars/{'a' * 8}.parquet", b"x")
+    store.write(f"{root}/_delta_log/00000000000000000000.d/inside", b"x")
+    require(names(make().list_from(f"{root}/_delta_log/")) == [f"{0:020}.json"], "a listing shows what is below")
+
+
+@check(11, guarantee=3)
+def lists_no_temporary_names(context: Context) -> None:
+    """While a writer is stopped at any of its steps, a listing shows nothing but the names that were asked for."""
+    make, root = context.make, context.root
+    writer = make()
+    path = below(root, "_last_checkpoint")
+    writer.write(path, b"0")
+    for overwrite in (True, False):
+        for case in interleavings(
+            context,
+            lambda n, o=overwrite: writer.write(path if o else commit(root, n), b"data", overwrite=o),  # type: ignore[misc]
+            lambda _n: names(make().list_from(f"{root}/_delta_log/")),
+        ):
+            listed = value_of(case.between, "listing during a write", case)
+            strange = [name for name in listed if name != "_last_checkpoint" and not is_commit_name(name)]
+            require(not strange, f"a listing shows {strange} {at(case)}")
+
+
+@check(11, guarantee=3)
+def lists_no_later_file_without_the_earlier(context: Context) -> None:
+    """While a listing is stopped at any of its steps two commits are made: it shows both, none, or only the first."""
+    make, root = context.make, context.root
+    reader, writer = make(), make()
+
+    def two_commits(case: int) -> None:
+        for version in range(2):
+            writer.write(commit(f"{root}/{case}", version), b"x")
+
+    for case in interleavings(
+        context,
+        lambda n: names(reader.list_from(commit(f"{root}/{n}", 0))),
+        two_commits,
+        prepare=lambda n: writer.write(below(f"{root}/{n}", "_first"), b""),
+    ):
+        listed = value_of(case.held, "listing during two writes", case)
+        value_of(case.between, "writing during a listing", case)
+        require(listed[:-1] in ([], commit_names(0, 1), commit_names(0, 2)), f"{listed} was listed {at(case)}")
+
+
+@check(11, guarantee=3)
+def missing_directory_is_not_found(context: Context) -> None:
+    """A directory that isn't there is `FileNotFoundError` at the call, or, on an object store, an empty listing."""
+    make, root = context.make, context.root
+    try:
+        listing = make().list_from(commit(f"{root}/never-made", 0))
+    except FileNotFoundError:
+        return
+    end = outcome(lambda: list(listing))
+    require(end.error is None, f"the error for a missing directory comes late: {end.error!r}")
+    require(end.value == [], "a directory that isn't there has files")

@@ -1,0 +1,111 @@
+"""How a check is registered, and the words that the checks are written in."""
+
+import re
+import urllib.parse
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from tablelog.errors import StorageError, UnsafeStoreError
+from tablelog.logstore import FileStatus
+
+from ..failures import GuaranteeBrokenError, NotEstablishedError, broken, require
+from ..interleave import Interleaving, Outcome, all_interleavings
+from ..model import Check, Context, Level
+
+is_commit_name = re.compile(r"[0-9]{20}\.json").fullmatch
+
+registered: list[Check] = []
+_Run = Callable[[Context], None]
+
+
+def check(number: int, guarantee: int, level: Level = Level.QUICK) -> Callable[[_Run], _Run]:
+    """Register a function as check `number` of the 18; its name and the first line of its docstring describe it.
+
+    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract.
+    """
+
+    def register(function: _Run) -> _Run:
+        @wraps(function)
+        def run(context: Context) -> None:
+            try:
+                function(context)
+            except (GuaranteeBrokenError, NotEstablishedError):
+                raise
+            except (StorageError, UnsafeStoreError) as error:
+                # The store was honest: it says that it can't serve here and that nothing was written.
+                raise NotEstablishedError(f"the storage didn't serve: {error}") from error
+            except Exception as error:
+                raise GuaranteeBrokenError(f"an error that the contract doesn't know: {error!r}") from error
+
+        summary = (function.__doc__ or "").partition("\n")[0]
+        registered.append(Check(number, function.__name__, guarantee, summary, run, level))
+        return run
+
+    return register
+
+
+def commit(root: str, version: int) -> str:
+    """The path of a commit below `root`, named as Delta names it."""
+    return f"{root}/_delta_log/{version:020}.json"
+
+
+def below(root: str, name: str) -> str:
+    """The path of a log file of any name."""
+    return f"{root}/_delta_log/{urllib.parse.quote(name, safe='')}"
+
+
+def names(listing: Iterator[FileStatus]) -> list[str]:
+    """The last parts of the paths of a listing, decoded."""
+    return [urllib.parse.unquote(status.path.rpartition("/")[2]) for status in listing]
+
+
+def commit_names(start: int, end: int) -> list[str]:
+    """The names of the commits from `start` to before `end`."""
+    return [f"{version:020}.json" for version in range(start, end)]
+
+
+def mark(number: int) -> bytes:
+    """What writer `number` writes: no two of them write the same, nor as much."""
+    return f"writer {number}\n".encode() * (number + 1)
+
+
+def interleavings(
+    context: Context,
+    held: Callable[[int], Any],
+    between: Callable[[int], Any],
+    prepare: Callable[[int], Any] = lambda _case: None,
+) -> Iterator[Interleaving]:
+    """`all_interleavings`, as many as the level and the time allow; the evidence says how many of how many steps."""
+    tally = context.evidence
+    until = context.time_left / 2
+    for case in all_interleavings(
+        held, between, prepare, max_cases=context.choose(150, 600, 5000), seconds=max(1.0, until)
+    ):
+        tally["steps held at"] = tally.get("steps held at", 0) + 1
+        tally["steps in the call"] = max(tally.get("steps in the call", 0), case.steps)
+        tally["calls that waited for the held one"] = tally.get("calls that waited for the held one", 0) + (
+            case.between_waited
+        )
+        context.timeline[:] = case.told
+        yield case
+    context.timeline.clear()
+
+
+def at(case: Interleaving) -> str:
+    """Where the first call of an interleaving was held, for a message."""
+    return f"when the first was held before step {case.step}, {case.where}"
+
+
+def expect(kind: type[BaseException], end: Outcome, doing: str) -> None:
+    """The call must have ended with an error of this kind."""
+    if end.error is None:
+        broken(f"{doing} succeeded, and must be {kind.__name__}")
+    if not isinstance(end.error, kind):
+        broken(f"{doing} gave {end.error!r}, and must be {kind.__name__}")
+
+
+def value_of(end: Outcome, doing: str, case: Interleaving) -> Any:
+    """What a call that mustn't fail returned."""
+    require(end.error is None, f"{doing} gave {end.error!r} {at(case)}")
+    return end.value
