@@ -1,28 +1,40 @@
-"""`python -m servers`: install the servers, list them, or run one by hand until Ctrl-C."""
+"""Install the servers that tests run against, or run one by hand until Ctrl-C."""
 
 import argparse
 import shlex
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from . import SERVERS, StorageServer, install
+from .spark_jars import spark_jars
+
+_INSTALLERS: dict[str, Callable[[], Path | list[Path]]] = {
+    **{name: server.install for name, server in SERVERS.items()},
+    "spark_jars": spark_jars,
+}
 
 
 def main() -> int:
-    """Do what the command line says; 1 if something can't be installed."""
+    """Do what the command line says; 1 if something could not be installed."""
     parser = argparse.ArgumentParser(prog="python -m servers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    installing = commands.add_parser("install", help="install all, or those that are named")
-    installing.add_argument("names", nargs="*", choices=[[], *SERVERS], metavar="NAME")
-    commands.add_parser("list", help="their names, and what this machine lacks for them")
-    running = commands.add_parser("run", help="start one with empty data, say how it is reached, wait for Ctrl-C")
+    installing = commands.add_parser("install", help="install those that are named, or all")
+    installing.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_INSTALLERS))
+    commands.add_parser("list", help="what each one is")
+    running = commands.add_parser("run", help="start one with no data in it, say how to reach it, wait for Ctrl-C")
     running.add_argument("name", choices=SERVERS)
     arguments = parser.parse_args()
     match arguments.command:
         case "install":
-            return _install(arguments.names or list(SERVERS))
+            unknown = set(arguments.names) - set(_INSTALLERS)
+            if unknown:
+                parser.error(f"nothing here is named {', '.join(sorted(unknown))}; there are {', '.join(_INSTALLERS)}")
+            return _install(arguments.names or list(_INSTALLERS))
         case "list":
-            print("\n".join(SERVERS))
+            for name, server in SERVERS.items():
+                print(f"{name:12} {sys.modules[server.__module__].__doc__}")
             return 0
         case _:
             return _run(arguments.name)
@@ -32,7 +44,8 @@ def _install(names: list[str]) -> int:
     failed = 0
     for name in names:
         try:
-            print(f"{name}: {SERVERS[name].install()}", flush=True)
+            where = _INSTALLERS[name]()
+            print(f"{name}: {where if isinstance(where, Path) else ','.join(map(str, where))}", flush=True)
         except (install.CannotInstallError, install.InstallationError) as error:
             failed = 1
             print(f"{name}: {error}", file=sys.stderr, flush=True)
@@ -40,20 +53,22 @@ def _install(names: list[str]) -> int:
 
 
 def _run(name: str) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = SERVERS[name].start()
     try:
         print(f"{name} answers at {server.endpoint}\n\nHadoop keys:")
         for key, value in server.conf.items():
             print(f"  {key}={value}")
-        print(
-            f"\nfsspec storage options:\n  {server.storage_options}\n\nenvironment, for SDKs and for other processes:"
-        )
+        print(f"\nfsspec storage options:\n  {server.storage_options}")
+        print("\nenvironment, for SDKs and for other processes:")
         for key, value in {**server.environment, **server.published()}.items():
             print(f"  export {key}={shlex.quote(value)}")
         if isinstance(server, StorageServer):
             print(f"\nan empty place: {server.url()}")
         print("\nCtrl-C stops it and removes its data.", flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.pause()
+    except KeyboardInterrupt:
+        pass
     finally:
         server.stop()
     return 0

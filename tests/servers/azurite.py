@@ -14,7 +14,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 class Azurite(StorageServer):
     """One Azurite with its blobs in memory.
 
-    `fs.azure.abfs.endpoint` is Hadoop's own key for an endpoint by address and port; the account then goes into the path.
+    `fs.azure.abfs.endpoint` is Hadoop's own key for an endpoint by address and port; the account is then in the path.
     """
 
     name: ClassVar[str] = "azurite"

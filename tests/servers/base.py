@@ -71,7 +71,7 @@ class Server(ABC):
         """The environment that the program itself needs."""
         return {}
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most need something, and none must
         """Make what tests expect to be there, if it isn't."""
 
     def answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""HDFS 3.5: Hadoop's own mini cluster, a NameNode and a DataNode in one JVM, built through Py4J: no compiler is needed."""
+"""HDFS 3.5: Hadoop's own mini cluster, one JVM for NameNode and DataNode. Built through Py4J, it needs no compiler."""
 
 import os
 import re

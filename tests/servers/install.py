@@ -108,7 +108,7 @@ def python_packages(name: str, version: str, extra: str = "") -> Path:
 
 
 def maven_jar(group: str, artifact: str, version: str) -> Path:
-    """One jar of Maven's, without what it depends on, brought by the Ivy that comes with PySpark: it needs only Java."""
+    """One jar of Maven's, without what it depends on. PySpark's own Ivy brings it: only Java is needed."""
 
     def make(directory: Path) -> None:
         command = [java(), "-cp", str(spark_jars_directory() / "*"), "org.apache.ivy.Main"]

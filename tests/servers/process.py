@@ -66,7 +66,7 @@ def launch(
 
 
 def kill(home: Path) -> None:
-    """End the process of the server in `home` with SIGKILL, and its group; nothing if there is none. Any process may."""
+    """End the server in `home` with SIGKILL, and its watcher; nothing if there is none. Any process may."""
     try:
         group = int((home / "pid").read_text())
     except FileNotFoundError:
