@@ -1,0 +1,136 @@
+"""Whether the suite can see, here and now: every broken store must be caught, and a correct one must not be."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .model import Check, Finding, Level, Target, Verdict
+from .runner import Progress, run
+
+CAUGHT, MISSED, NOT_RUN = "caught", "missed", "not run"
+
+
+class Mutant(Protocol):
+    """A store that breaks one guarantee; `available` says what is missing to run it here, or None."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def caught_by(self) -> Sequence[str]: ...
+    @property
+    def make_target(self) -> Callable[[str], Target]: ...
+    @property
+    def available(self) -> Callable[[], str | None]: ...
+
+
+@dataclass(frozen=True)
+class MutantResult:
+    """One broken store: `outcome` is caught (every check meant for it failed), missed, or not run for `reason`."""
+
+    name: str
+    what: str
+    caught_by: tuple[str, ...]
+    outcome: str
+    missed_by: tuple[str, ...]
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The broken stores, and what was found on the positive control: a correct store that no check may fail."""
+
+    mutants: tuple[MutantResult, ...]
+    control: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def ran(self) -> int:
+        """How many broken stores could be run here."""
+        return sum(mutant.outcome != NOT_RUN for mutant in self.mutants)
+
+    @property
+    def caught(self) -> int:
+        """How many of them were caught."""
+        return sum(mutant.outcome == CAUGHT for mutant in self.mutants)
+
+    @property
+    def control_failed(self) -> tuple[str, ...]:
+        """The checks that failed the correct store."""
+        return tuple(finding.check.name for finding in self.control if finding.verdict is Verdict.FAIL)
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that ran was caught, and the correct store was not."""
+        return 0 < self.ran == self.caught and not self.control_failed
+
+
+def calibrate(
+    checks: Sequence[Check],
+    mutants: Iterable[Mutant],
+    control: Callable[[str], Target],
+    *,
+    level: Level,
+    seed: int,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Run each of `mutants` against the checks meant for it, and all of `checks` against the positive control."""
+    started = time.monotonic()
+    by_name = {check.name: check for check in checks}
+    results = []
+    for mutant in mutants:
+        meant = [by_name[name] for name in mutant.caught_by if name in by_name]
+        results.append(_tried(mutant, meant, level, seed, progress))
+    with tempfile.TemporaryDirectory(prefix="tablelog-conformance-") as directory:
+        asked = [check for check in checks if check.level.value <= level.value]
+        found = run(control(directory), asked, level=level, seed=seed, progress=progress).findings
+    return Calibration(tuple(results), found, time.monotonic() - started)
+
+
+def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, progress: Progress | None) -> MutantResult:
+    result = MutantResult(mutant.name, mutant.what, tuple(mutant.caught_by), NOT_RUN, (), "", 0.0)
+    missing = mutant.available() if meant else "the check meant for it wasn't asked for"
+    if missing is not None:
+        return replace(result, reason=missing)
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="tablelog-conformance-") as directory:
+            findings = run(mutant.make_target(directory), meant, level=level, seed=seed, progress=progress).findings
+    except Exception as error:  # a server that doesn't start, say: it is this mutant that can't be run
+        return replace(result, reason=f"{type(error).__name__}: {error}", seconds=time.monotonic() - started)
+    missed = tuple(finding.check.name for finding in findings if finding.verdict is not Verdict.FAIL)
+    said = "; ".join(f"{f.check.name}: {f.verdict} {f.message}".rstrip() for f in findings if f.check.name in missed)
+    return replace(
+        result,
+        outcome=MISSED if missed else CAUGHT,
+        missed_by=missed,
+        reason=said,
+        seconds=time.monotonic() - started,
+    )
+
+
+def weighed(findings: Iterable[Finding], calibration: Calibration) -> tuple[Finding, ...]:
+    """`findings` as far as they can be trusted.
+
+    The PASS of a check that overlooked a broken store says nothing, and neither does the FAIL of a check that fails a
+    correct one: both are NOT ESTABLISHED.
+    """
+    blind: Mapping[str, str] = {
+        name: mutant.name for mutant in calibration.mutants if mutant.outcome == MISSED for name in mutant.missed_by
+    }
+    return tuple(_weighed(finding, blind, calibration.control_failed) for finding in findings)
+
+
+def _weighed(finding: Finding, blind: Mapping[str, str], alarmed: Sequence[str]) -> Finding:
+    name = finding.check.name
+    if finding.verdict is Verdict.PASS and name in blind:
+        said = f"it passed, but in this environment it didn't catch the broken store {blind[name]}"
+    elif finding.verdict is Verdict.FAIL and name in alarmed:
+        said = f"it failed, but in this environment it fails a correct store too: {finding.message}"
+    else:
+        return finding
+    return replace(finding, verdict=Verdict.NOT_ESTABLISHED, message=said)

@@ -1,0 +1,199 @@
+"""The report of a run: what was tested, what was found, and how to do it again; as JSON and back."""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+from tablelog.logstore import LogStore
+
+from .calibration import Calibration, MutantResult
+from .model import Check, Context, Finding, Level, Verdict
+
+FORMAT = "tablelog-conformance/1"
+
+GUARANTEES = {
+    1: ("Atomic visibility", "a reader sees the whole file or none"),
+    2: ("Mutual exclusion", "of all writers of one absent name exactly one wins, and the others are told"),
+    3: ("Consistent listing", "what was written is listed, in byte order, by everyone, at once"),
+    4: ("An honest answer", "won, lost or unknown; and a write that may have landed is never made twice"),
+    0: ("The rest of the contract", "overwriting, deleting, names, pickling and forking, and what is declared"),
+}
+"""The guarantees of `LogStore` in the order of a report, in words for who doesn't know the code."""
+
+EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.NOT_ESTABLISHED: 3}
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. `root` and `replay` hold no secret; `started` is ISO 8601 in UTC, `seconds` is the whole time.
+
+    `not_asked` names the checks that this level hasn't, `leftovers` the paths that couldn't be cleaned up.
+    """
+
+    what: str
+    root: str
+    declared: Mapping[str, Any]
+    versions: Mapping[str, str]
+    level: Level
+    seed: int
+    started: str
+    seconds: float
+    findings: tuple[Finding, ...]
+    not_asked: tuple[str, ...]
+    leftovers: tuple[str, ...]
+    calibration: Calibration | None
+    replay: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAIL if anything failed, else NOT ESTABLISHED if anything wasn't (the power of the suite too), else PASS."""
+        worst = worst_of(finding.verdict for finding in self.findings) if self.findings else Verdict.PASS
+        if worst is Verdict.PASS and self.calibration is not None and not self.calibration.holds:
+            return Verdict.NOT_ESTABLISHED
+        return worst
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with."""
+        return EXIT_CODES[self.verdict]
+
+    def of(self, guarantee: int) -> tuple[Finding, ...]:
+        """The findings about one guarantee."""
+        return tuple(finding for finding in self.findings if finding.check.guarantee == guarantee)
+
+    def count(self, verdict: Verdict) -> int:
+        """How many findings have that verdict."""
+        return sum(finding.verdict is verdict for finding in self.findings)
+
+    def slim(self) -> "Report":
+        """What the matrix of the documentation needs: no evidence, no timelines, no words on what passed."""
+        findings = tuple(
+            replace(finding, evidence={}, timeline=(), seconds=0.0, message=finding.message)
+            for finding in self.findings
+        )
+        return replace(self, findings=findings, leftovers=(), replay="")
+
+
+def worst_of(verdicts: Any) -> Verdict:
+    """FAIL before NOT ESTABLISHED before PASS; NOT ESTABLISHED of none."""
+    found = set(verdicts)
+    for verdict in (Verdict.FAIL, Verdict.NOT_ESTABLISHED):
+        if verdict in found:
+            return verdict
+    return Verdict.PASS if found else Verdict.NOT_ESTABLISHED
+
+
+def declared_by(store: LogStore) -> dict[str, Any]:
+    """What a store says of itself."""
+    kind = type(store)
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        **{name: getattr(store, name, None) for name in ("exclusion", "partial_writes_visible", "atomic_overwrite")},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of tablelog, Python and the machine."""
+    return {"tablelog": version("tablelog"), "python": platform.python_version(), "system": platform.platform()}
+
+
+def to_json(report: Report) -> str:
+    """`report` as JSON, which `from_json` reads."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "what": report.what,
+            "root": report.root,
+            "verdict": str(report.verdict),
+            "level": report.level.name.lower(),
+            "seed": report.seed,
+            "started": report.started,
+            "seconds": round(report.seconds, 3),
+            "declared": report.declared,
+            "versions": report.versions,
+            "findings": [_finding_to_json(finding) for finding in report.findings],
+            "not_asked": report.not_asked,
+            "leftovers": report.leftovers,
+            "calibration": None if report.calibration is None else _calibration_to_json(report.calibration),
+            "replay": report.replay,
+        },
+        indent=1,
+        ensure_ascii=False,
+        default=str,
+    )
+
+
+def from_json(text: str) -> Report:
+    """The report that `to_json` wrote; raises `ValueError` where it is none, or one of another format."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"not a report of the format {FORMAT}")
+    calibration = found["calibration"]
+    return Report(
+        what=found["what"],
+        root=found["root"],
+        declared=found["declared"],
+        versions=found["versions"],
+        level=Level[found["level"].upper()],
+        seed=found["seed"],
+        started=found["started"],
+        seconds=found["seconds"],
+        findings=tuple(_finding_from_json(finding) for finding in found["findings"]),
+        not_asked=tuple(found["not_asked"]),
+        leftovers=tuple(found["leftovers"]),
+        calibration=None if calibration is None else _calibration_from_json(calibration),
+        replay=found["replay"],
+    )
+
+
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    check = finding.check
+    return {
+        "number": check.number,
+        "name": check.name,
+        "guarantee": check.guarantee,
+        "summary": check.summary,
+        "verdict": str(finding.verdict),
+        "message": finding.message,
+        "seconds": round(finding.seconds, 3),
+        "evidence": finding.evidence,
+        "timeline": finding.timeline,
+    }
+
+
+def _finding_from_json(found: dict[str, Any]) -> Finding:
+    check = Check(found["number"], found["name"], found["guarantee"], found["summary"], _not_to_be_run)
+    return Finding(
+        check,
+        Verdict(found["verdict"]),
+        found["message"],
+        found["seconds"],
+        found["evidence"],
+        tuple(found["timeline"]),
+    )
+
+
+def _not_to_be_run(_context: Context) -> None:
+    raise NotImplementedError("a check of a report that was read can't be run")
+
+
+def _calibration_to_json(calibration: Calibration) -> dict[str, Any]:
+    return {
+        "mutants": [vars(mutant) for mutant in calibration.mutants],
+        "control": [_finding_to_json(finding) for finding in calibration.control],
+        "seconds": round(calibration.seconds, 3),
+    }
+
+
+def _calibration_from_json(found: dict[str, Any]) -> Calibration:
+    return Calibration(
+        mutants=tuple(
+            MutantResult(**{key: tuple(value) if isinstance(value, list) else value for key, value in mutant.items()})
+            for mutant in found["mutants"]
+        ),
+        control=tuple(_finding_from_json(finding) for finding in found["control"]),
+        seconds=found["seconds"],
+    )

@@ -1,0 +1,40 @@
+"""From what came out of a check to a verdict: who is at fault, the store, the place, or the suite itself."""
+
+import traceback
+from types import TracebackType
+
+from tablelog.errors import TablelogError, UnsafeStoreError
+from tablelog.logstore import LogStore
+
+from .failures import GuaranteeBrokenError, NotEstablishedError
+from .model import Verdict
+
+
+def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
+    """The verdict on a check that ended with `error` (None: it returned), and the words for it.
+
+    A broken guarantee fails, and so does an error that no caller of the contract knows, out of the store's own code.
+    A storage that can't be reached or refuses says nothing about its guarantees, and neither does an error of the suite.
+    """
+    if error is None:
+        return Verdict.PASS, ""
+    if isinstance(error, GuaranteeBrokenError):
+        return Verdict.FAIL, str(error)
+    if isinstance(error, NotEstablishedError):
+        return Verdict.NOT_ESTABLISHED, str(error)
+    said = "".join(traceback.format_exception_only(error)).strip().rpartition("\n")[2]
+    if isinstance(error, UnsafeStoreError):
+        return Verdict.FAIL, f"the store refuses to be used here: {error}"
+    if isinstance(error, FileNotFoundError):
+        return Verdict.FAIL, f"a file that was written isn't there: {said}"
+    if isinstance(error, FileExistsError):
+        return Verdict.FAIL, f"a file that nobody had written is there: {said}"
+    if isinstance(error, OSError | TablelogError):
+        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {said}"
+    if _out_of_a_store(error.__traceback__):
+        return Verdict.FAIL, f"an error that the contract doesn't know: {said}"
+    return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {said}"
+
+
+def _out_of_a_store(trace: TracebackType | None) -> bool:
+    return any(isinstance(frame.f_locals.get("self"), LogStore) for frame, _ in traceback.walk_tb(trace))

@@ -1,0 +1,68 @@
+"""What a report says, in words: the same in the terminal, in JUnit and on the page."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .model import Finding, Verdict
+
+_STEP = re.compile(r"(?:(?P<at>\+?[\d.]+ ?(?:us|ms|s)) +)?(?P<actor>[^:|]{1,40}): (?P<what>.*)", re.S)
+
+
+def evidence(found: Mapping[str, Any]) -> str:
+    """What was done and seen: `40 rounds x 8 writers, overlap 7.3; sizes: 0, 1`."""
+    rest = {key.replace("_", " "): value for key, value in found.items()}
+    counted = [f"{_value(rest.pop(key))} {key}" for key in ("rounds", "writers") if key in rest]
+    said = [" x ".join(counted)] if counted else []
+    if "overlap" in rest:
+        said.append(f"overlap {_value(rest.pop('overlap'))}")
+    said += [f"{_value(value)} {key}" if _is_count(value) else f"{key}: {_value(value)}" for key, value in rest.items()]
+    return ", ".join(said)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(item)}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_value(item) for item in value)
+    return str(value)
+
+
+def said_of(finding: Finding) -> str:
+    """The message of a finding and its evidence: what a row of the report says beside the verdict."""
+    parts = [finding.message, evidence(finding.evidence)]
+    return " — ".join(part for part in parts if part) or finding.check.summary
+
+
+def title(check_name: str) -> str:
+    """The name of a check as words."""
+    words = check_name.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def step(line: str) -> tuple[str, str, str]:
+    """(when, who, what) of one line of a timeline; when and who may be empty."""
+    match = _STEP.fullmatch(line)
+    return (match["at"] or "", match["actor"].strip(), match["what"]) if match else ("", "", line)
+
+
+def sentence(counts: Mapping[Verdict, int], asked: int) -> str:
+    """How a run ended, in one line."""
+    if not asked:
+        return "no check was run"
+    parts = [f"{counts[Verdict.PASS]} of {asked} checks passed"]
+    if counts[Verdict.FAIL]:
+        parts.append(f"{counts[Verdict.FAIL]} failed")
+    if counts[Verdict.NOT_ESTABLISHED]:
+        parts.append(f"{counts[Verdict.NOT_ESTABLISHED]} not established")
+    return ", ".join(parts)
