@@ -4,7 +4,7 @@ from .base import Exclusion, FileStatus, LogStore
 from .counting import CountingLogStore
 from .local import LocalLogStore, remove_stale_temporaries
 from .memory import MemoryLogStore
-from .registry import store_for
+from .registry import new_store_for, store_for
 from .wrapper import LogStoreWrapper
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LogStore",
     "LogStoreWrapper",
     "MemoryLogStore",
+    "new_store_for",
     "remove_stale_temporaries",
     "store_for",
 ]

@@ -63,7 +63,7 @@ def store_for(
     conf, storage_options = conf or {}, storage_options or {}
     scheme = scheme_of(path)
     found, source = _store_class(path, scheme, conf)
-    relevant = {key: conf[key] for key in conf if key.startswith(found.configuration_prefixes)}
+    relevant = _relevant(found, conf)
     try:
         key: Hashable = (found, scheme, _frozen(relevant), _frozen(storage_options))
         hash(key)
@@ -73,6 +73,19 @@ def store_for(
     if store is None:
         store = _instances.setdefault(key, _made(found, source, scheme, relevant, storage_options))
     return store
+
+
+def new_store_for(
+    path: str, *, conf: Mapping[str, str] | None = None, storage_options: Mapping[str, Any] | None = None
+) -> LogStore:
+    """Another instance of the store that serves `path`, which nobody else has; raises as `store_for` does."""
+    scheme = scheme_of(path)
+    found, source = _store_class(path, scheme, conf or {})
+    return _made(found, source, scheme, _relevant(found, conf or {}), storage_options or {})
+
+
+def _relevant(found: type[LogStore], conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: conf[key] for key in conf if key.startswith(found.configuration_prefixes)}
 
 
 def _store_class(path: str, scheme: str, conf: Mapping[str, str]) -> tuple[type[LogStore], str]:
