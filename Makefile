@@ -17,10 +17,10 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lint types layers wheel bench interop test-sparks simulate clean
+.PHONY: help install demo test servers test-servers check lint types layers wheel bench interop test-sparks simulate clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/.ready: pyproject.toml setup.py
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tablelog needs Python 3.11 or newer; set PYTHON=")'
@@ -40,7 +40,13 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
-	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark
+	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers
+
+servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $$TABLELOG_SERVERS (1.5 GB, some minutes)
+	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install
+
+test-servers: $(BIN)/.ready  ## The stores on real servers; what isn't installed yet is, where Go, Node and Java are
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/servers
 
 check: lint types layers  ## ruff on the source; mypy --strict and import-linter on the installed wheel
 

@@ -17,10 +17,10 @@ _INSTALLERS: dict[str, Callable[[], Path | list[Path]]] = {
 
 
 def main() -> int:
-    """Do what the command line says; 1 if something could not be installed."""
+    """Do what the command line says; 1 if an installation failed, or one that was asked for isn't possible here."""
     parser = argparse.ArgumentParser(prog="python -m servers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    installing = commands.add_parser("install", help="install those that are named, or all")
+    installing = commands.add_parser("install", help="install those that are named, or all that can be")
     installing.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_INSTALLERS))
     commands.add_parser("list", help="what each one is")
     running = commands.add_parser("run", help="start one with no data in it, say how to reach it, wait for Ctrl-C")
@@ -31,7 +31,7 @@ def main() -> int:
             unknown = set(arguments.names) - set(_INSTALLERS)
             if unknown:
                 parser.error(f"nothing here is named {', '.join(sorted(unknown))}; there are {', '.join(_INSTALLERS)}")
-            return _install(arguments.names or list(_INSTALLERS))
+            return _install(arguments.names or list(_INSTALLERS), required=bool(arguments.names))
         case "list":
             for name, server in SERVERS.items():
                 print(f"{name:12} {sys.modules[server.__module__].__doc__}")
@@ -40,14 +40,17 @@ def main() -> int:
             return _run(arguments.name)
 
 
-def _install(names: list[str]) -> int:
-    failed = 0
+def _install(names: list[str], *, required: bool) -> int:
+    failed = False
     for name in names:
         try:
             where = _INSTALLERS[name]()
             print(f"{name}: {where if isinstance(where, Path) else ','.join(map(str, where))}", flush=True)
-        except (install.CannotInstallError, install.InstallationError) as error:
-            failed = 1
+        except install.CannotInstallError as error:
+            failed |= required or install.all_required()
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+        except install.InstallationError as error:
+            failed = True
             print(f"{name}: {error}", file=sys.stderr, flush=True)
     return failed
 

@@ -5,13 +5,12 @@ used as it is. Where one can't be installed, its tests are skipped with the reas
 as in CI, they fail.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
 
-from . import HDFS, Azurite, CannotInstallError, Dynalite, FakeGCS, MinIO, Moto, Server
+from . import HDFS, Azurite, CannotInstallError, Dynalite, FakeGCS, MinIO, Moto, Server, install
 
 _AnyServer = TypeVar("_AnyServer", bound=Server)
 _LOGS = pytest.StashKey[list[str]]()
@@ -26,7 +25,7 @@ def _fixture(kind: type[_AnyServer]) -> Callable[[pytest.FixtureRequest], Iterat
         try:
             server = kind.start()
         except CannotInstallError as error:
-            if os.environ.get("TABLELOG_REQUIRE_SERVERS") == "1":
+            if install.all_required():
                 pytest.fail(f"{kind.name}: {error}")
             pytest.skip(f"{kind.name}: {error}")
         failed_before = request.session.testsfailed

@@ -48,6 +48,11 @@ def installed(name: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
+def all_required() -> bool:
+    """Whether a server that can't be installed is a failure, as in CI, and not a reason to skip."""
+    return os.environ.get("TABLELOG_REQUIRE_SERVERS") == "1"
+
+
 def tool(name: str) -> str:
     """Where the program `name` is; CannotInstallError where it isn't."""
     found = shutil.which(name)

@@ -1,0 +1,272 @@
+"""Each server starts, decides a race of conditional writes as its documentation promises, and leaves nothing behind."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Barrier, local
+from typing import Any
+
+import pytest
+
+from . import HDFS, SERVERS, Azurite, CannotInstallError, Dynalite, FakeGCS, MinIO, Moto, Server, install
+
+_WRITERS, _KEYS = 16, 10
+
+
+def winners(attempt: Callable[[str, int], bool]) -> list[int]:
+    """How many of the writers `attempt(key, writer)` says have won, for each key; they set out at the same moment."""
+    barrier = Barrier(_WRITERS)
+
+    def write(key: str, writer: int) -> bool:
+        barrier.wait()
+        return attempt(key, writer)
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        return [
+            sum(pool.map(write, [f"race/{number}"] * _WRITERS, range(_WRITERS)))  # one key after the other
+            for number in range(_KEYS)
+        ]
+
+
+ONE_EACH = [1] * _KEYS
+
+
+def _put_to_s3(server: MinIO | Moto) -> Callable[[str, int], bool]:
+    from botocore.exceptions import ClientError
+
+    client = server.client()
+
+    def put(key: str, writer: int) -> bool:
+        try:
+            client.put_object(Bucket=server.bucket, Key=key, Body=b"%d" % writer, IfNoneMatch="*")
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] == 412:
+                return False
+            raise
+        return True
+
+    return put
+
+
+def test_minio_lets_one_writer_win(minio: MinIO) -> None:
+    assert winners(_put_to_s3(minio)) == ONE_EACH
+
+
+def test_moto_knows_the_condition(moto_server: Moto) -> None:
+    put = _put_to_s3(moto_server)  # in a race it lets two win now and then
+    assert [put("key", writer) for writer in range(3)] == [True, False, False]
+
+
+def test_azurite_lets_one_writer_win(azurite: Azurite) -> None:
+    from azure.core.exceptions import ResourceExistsError
+
+    def upload(key: str, writer: int) -> bool:
+        try:
+            container.upload_blob(key, b"%d" % writer, overwrite=False)
+        except ResourceExistsError:
+            return False
+        return True
+
+    with azurite.client() as container:
+        assert winners(upload) == ONE_EACH
+
+
+def test_fake_gcs_server_lets_one_writer_win(gcs_server: FakeGCS) -> None:
+    from google.api_core.exceptions import PreconditionFailed
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.storage import Client
+
+    mine = local()  # the client's connections aren't safe in threads
+
+    def upload(key: str, writer: int) -> bool:
+        if not hasattr(mine, "bucket"):
+            client = Client("tablelog", AnonymousCredentials(), client_options={"api_endpoint": gcs_server.endpoint})
+            mine.bucket = client.bucket("tablelog")
+        try:
+            mine.bucket.blob(key).upload_from_string(b"%d" % writer, if_generation_match=0, retry=None)
+        except PreconditionFailed:
+            return False
+        return True
+
+    assert winners(upload) == ONE_EACH
+
+
+def test_hdfs_lets_one_rename_win(hdfs: HDFS) -> None:
+    from hdfs_native import Client
+
+    client = Client(hdfs.endpoint)
+    client.mkdirs("/race", create_parent=True)
+
+    def rename(key: str, writer: int) -> bool:
+        hidden = f"/{key}.{writer}"
+        with client.create(hidden) as file:
+            file.write(b"%d" % writer)
+        try:
+            client.rename(hidden, f"/{key}", overwrite=False)
+        except FileExistsError:
+            return False
+        return True
+
+    assert winners(rename) == ONE_EACH
+
+
+def test_dynalite_lets_one_writer_win(dynalite: Dynalite) -> None:
+    client = dynalite.client()
+    client.create_table(
+        TableName="race",
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
+    )
+    client.get_waiter("table_exists").wait(TableName="race", WaiterConfig={"Delay": 1, "MaxAttempts": 10})
+
+    def put(key: str, writer: int) -> bool:
+        item: dict[str, Any] = {"key": {"S": key}, "writer": {"N": str(writer)}}
+        try:
+            client.put_item(TableName="race", Item=item, ConditionExpression="attribute_not_exists(writer)")
+        except client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    assert winners(put) == ONE_EACH
+
+
+@contextmanager
+def _own(kind: type[Server]) -> Iterator[Any]:
+    """A server for one test alone, which may kill it."""
+    try:
+        server = kind.start()
+    except CannotInstallError as error:
+        if install.all_required():
+            raise
+        pytest.skip(f"{kind.name}: {error}")
+    try:
+        yield server
+    finally:
+        if Path(server.home).exists():
+            server.stop()
+
+
+def _group_of(server: Server) -> int:
+    return int((Path(server.home) / "pid").read_text())
+
+
+def _is_gone(group: int) -> bool:
+    """Whether no process of the group is left, within a deadline."""
+    deadline = time.monotonic() + 10
+    while any(_living(group)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _living(group: int) -> Iterator[int]:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state != "Z":
+            yield int(stat.parent.name)
+
+
+@pytest.mark.parametrize("kind", SERVERS.values(), ids=SERVERS)
+def test_stop_leaves_no_process_and_no_file(kind: type[Server]) -> None:
+    with _own(kind) as server:
+        group = _group_of(server)
+        assert list(_living(group))
+        server.stop()
+    assert _is_gone(group)
+    assert not Path(server.home).exists()
+
+
+def test_a_killed_minio_has_its_data_when_it_is_restarted() -> None:
+    with _own(MinIO) as server:
+        server.client().put_object(Bucket=server.bucket, Key="kept", Body=b"bytes")
+        server.kill()
+        with pytest.raises(ConnectionRefusedError):
+            _connect(server)
+        server.restart()
+        assert server.client().get_object(Bucket=server.bucket, Key="kept")["Body"].read() == b"bytes"
+
+
+def test_a_killed_hdfs_has_its_data_when_it_is_restarted() -> None:
+    from hdfs_native import Client
+
+    with _own(HDFS) as server:
+        with Client(server.endpoint).create("/kept") as file:
+            file.write(b"bytes")
+        server.kill()
+        with pytest.raises(ConnectionRefusedError):
+            _connect(server)
+        server.restart()
+        assert Client(server.endpoint).read("/kept").read() == b"bytes"
+
+
+def test_a_server_without_files_refuses_to_be_restarted() -> None:
+    with _own(FakeGCS) as server:
+        server.kill()
+        with pytest.raises(TypeError, match="loses its data"):
+            server.restart()
+
+
+def _connect(server: Server) -> None:
+    import socket
+
+    socket.create_connection(("127.0.0.1", server.port), timeout=5).close()
+
+
+def _in_another_process(program: str, *arguments: str, **environment: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    ).stdout
+
+
+def test_another_process_kills_it_by_its_pickle() -> None:
+    with _own(FakeGCS) as server:
+        _in_another_process("import pickle, sys; pickle.loads(bytes.fromhex(sys.argv[1])).kill()", _pickled(server))
+        with pytest.raises(ConnectionRefusedError):
+            _connect(server)
+
+
+def _pickled(server: Server) -> str:
+    copy = pickle.dumps(server)
+    assert pickle.loads(copy) == server
+    return copy.hex()
+
+
+def test_another_process_finds_it_in_its_environment() -> None:
+    with _own(FakeGCS) as server:
+        program = "from servers import FakeGCS, MinIO; print(FakeGCS.of_environment().endpoint, MinIO.of_environment())"
+        assert _in_another_process(program, **server.published()).split() == [server.endpoint, "None"]
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    with _own(FakeGCS):  # it can be installed here
+        program = "import os; from servers import FakeGCS; server = FakeGCS.start(); print(server.home, flush=True); "
+        home = Path(_in_another_process(program + f"os.kill(os.getpid(), {int(signal.SIGKILL)})").strip())
+    assert _is_gone(int((home / "pid").read_text()))
+    for file in home.glob("*"):
+        file.rmdir() if file.is_dir() else file.unlink()
+    home.rmdir()
+
+
+def test_the_log_stays_when_it_is_asked_for() -> None:
+    with _own(FakeGCS) as server:
+        server.stop(keep_log=True)
+        assert server.log.exists()
+        assert not server.data.exists()
