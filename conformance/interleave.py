@@ -43,14 +43,13 @@ def outcome(call: Callable[[], Any]) -> Outcome:
 
 
 class _Steps:
-    """Counts the steps of the thread that it is installed in, and holds that thread before step `hold_at`."""
+    """Counts the steps of the thread that it is installed in, and calls `act` in it before step `hold_at`."""
 
-    def __init__(self, hold_at: int | None) -> None:
+    def __init__(self, hold_at: int | None, act: Callable[[str], None] = lambda _where: None) -> None:
         self.count = 0
         self.where = ""
-        self.held = threading.Event()
-        self.go_on = threading.Event()
         self._hold_at = hold_at
+        self._act = act
         self._busy = False
         self._last: deque[str] = deque(maxlen=_STEPS_TOLD)
 
@@ -85,26 +84,28 @@ class _Steps:
         if self.count == self._hold_at:
             self._busy = True
             self.where = self._last[-1]
-            self.held.set()
-            self.go_on.wait(_GIVE_UP_SECONDS)
+            self._act(self.where)
             self._busy = False
         self.count += 1
 
 
-def _run(call: Callable[[], Any], steps: _Steps, ended: list[Outcome]) -> None:
+def _run(call: Callable[[], Any], steps: _Steps) -> Outcome:
     steps.install()
     try:
-        ended.append(outcome(call))
+        return outcome(call)
     finally:
         steps.remove()
-        steps.held.set()
+
+
+def run_with(call: Callable[[], Any], step: int, act: Callable[[str], None]) -> Outcome:
+    """Run `call` in this thread, and `act(where)` before its step number `step`, if it has so many."""
+    return _run(call, _Steps(step, act))
 
 
 def count_steps(call: Callable[[], Any]) -> int:
-    """How many steps `call` has; it is run once."""
+    """How many steps `call` has; it is run once, in a thread of its own."""
     steps = _Steps(None)
-    ended: list[Outcome] = []
-    thread = threading.Thread(target=_run, args=(call, steps, ended))
+    thread = threading.Thread(target=_run, args=(call, steps))
     thread.start()
     thread.join()
     return steps.count
@@ -148,17 +149,27 @@ def interleave(
 
     Or after `patience` seconds, for `between` may wait for a lock of `held`.
     """
-    steps = _Steps(step)
+    is_held, go_on = threading.Event(), threading.Event()
+
+    def hold(_where: str) -> None:
+        is_held.set()
+        go_on.wait(_GIVE_UP_SECONDS)
+
+    def run() -> None:
+        first.append(_run(held, steps))
+        is_held.set()
+
+    steps = _Steps(step, hold)
     first: list[Outcome] = []
     second: list[Outcome] = []
-    holder = threading.Thread(target=_run, args=(held, steps, first))
+    holder = threading.Thread(target=run)
     other = threading.Thread(target=lambda: second.append(outcome(between)))
     holder.start()
-    steps.held.wait(_GIVE_UP_SECONDS)
+    is_held.wait(_GIVE_UP_SECONDS)
     other.start()
     other.join(patience)
     waited = other.is_alive()
-    steps.go_on.set()
+    go_on.set()
     holder.join(_GIVE_UP_SECONDS)
     other.join(_GIVE_UP_SECONDS)
     if not first or not second:

@@ -6,8 +6,10 @@
 import time
 from collections.abc import Callable
 
-from ..model import Check, Context, Factory, Level, Target
-from . import clients, crashes, declarations, listings, overwrites, paths, races, visibility
+from ..failures import GuaranteeBrokenError, NotEstablishedError
+from ..model import Check, Context, Factory, Level, Target, Verdict
+from ..verdicts import verdict_of
+from . import clients, crashes, declarations, forced, listings, overwrites, paths, races, visibility
 from .suite import registered
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "clients",
     "crashes",
     "declarations",
+    "forced",
     "listings",
     "overwrites",
     "paths",
@@ -44,5 +47,12 @@ def try_out(
     """
     target = Target(factory, root, "the store that is tried out", endpoint, through)
     context = Context(target, root, level, seed, time.monotonic() + seconds)
-    check.run(context)
+    try:
+        check.run(context)
+    except (GuaranteeBrokenError, NotEstablishedError):
+        raise
+    except Exception as error:
+        verdict, said = verdict_of(error)
+        kind = GuaranteeBrokenError if verdict is Verdict.FAIL else NotEstablishedError
+        raise kind(said) from error
     return context

@@ -1,13 +1,25 @@
-"""Checks 1 and 3: writers of one file that meet, by threads and with the interleaving forced."""
+"""Checks 1, 2, 4 and 18: writers of one file that meet, by threads and by processes, and the log that they make."""
 
+import contextlib
+import random
+import sys
 import threading
+import time
+from collections.abc import Iterator
+from functools import partial
 
-from tablelog.errors import WriteOutcomeUnknown
+from tablelog.logstore import LogStore
 
-from ..failures import require
-from ..interleave import Outcome, outcome
+from ..failures import NotEstablishedError, broken, require
+from ..interleave import outcome
 from ..model import Context
-from .suite import at, below, check, commit, expect, interleavings, mark
+from ..processes import Station, crew, needs_processes, together
+from .suite import check, commit, commit_names, expect, mark, names
+from .trial import LOST, UNKNOWN, WON, Overlap, Try, judge, tried
+
+_BATCH = 10
+_SWITCH_SECONDS = 1e-5
+_LATE_SECONDS = 0.002
 
 
 @check(1, guarantee=2)
@@ -24,64 +36,158 @@ def second_writer_loses(context: Context) -> None:
 
 @check(1, guarantee=2)
 def one_winner_among_threads(context: Context) -> None:
-    """Many threads write the same file at once, again and again, with late ones among them."""
-    make, root = context.make, context.root
-    writers, rounds = 8, 20
-    stores = [make() for _ in range(writers)]
-    barrier = threading.Barrier(writers)
-    ends: list[list[Outcome]] = [[] for _ in range(writers)]
+    """Of threads that write one file at once exactly one wins, and the late ones lose."""
+    writers = context.choose(8, 8, 16)
+    overlap = Overlap()
+    stores = [context.make() for _ in range(writers)]
+    with _frequent_switches():
+        for number in range(context.choose(40, 200, 1000)):
+            if number and context.time_left < context.choose(1, 5, 10):
+                break
+            path = commit(context.root, number)
+            tries = _round_of_threads(path, stores, random.Random(f"{context.seed} {number}"))
+            overlap.add(tries)
+            judge(context, path, tries, mark)
+    overlap.record(context, writers)
+
+
+def _round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> list[Try]:
+    """All at once, but for one that begins when another has ended, and some that begin a little later."""
+    barrier = threading.Barrier(len(stores))
+    one_ended = threading.Event()
+    last = dice.randrange(len(stores))
+    delays = [dice.choice((0.0, 0.0, dice.uniform(0, _LATE_SECONDS))) for _ in stores]
+    tries: list[Try] = []
 
     def write(number: int) -> None:
-        for version in range(rounds):
-            barrier.wait()
-            ends[number].append(outcome(lambda v=version: stores[number].write(commit(root, v), mark(number))))  # type: ignore[misc]
+        barrier.wait()
+        if number == last:
+            one_ended.wait()
+        else:
+            _spin(delays[number])
+        tries.append(tried(number, partial(stores[number].write, path, mark(number))))
+        one_ended.set()
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(stores))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for version in range(rounds):
-        won = [number for number in range(writers) if ends[number][version].error is None]
-        require(len(won) == 1, f"{len(won)} of {writers} writers of one file were told that they won")
-        require(make().read(commit(root, version)) == mark(won[0]), "the file isn't the winner's")
-        for number in set(range(writers)) - set(won):
-            expect(FileExistsError, ends[number][version], "losing a race")
+    return tries
 
 
-@check(3, guarantee=2)
-def one_winner_in_every_interleaving(context: Context) -> None:
-    """One writer is stopped at each of its steps in turn while another writes the same file from start to end."""
-    make, root = context.make, context.root
-    first, second = make(), make()
-    first.write(below(root, "_first"), b"")
-    for case in interleavings(
-        context,
-        lambda n: first.write(commit(root, n), b"first" * 100),
-        lambda n: second.write(commit(root, n), b"second"),
-    ):
-        won = [data for data, end in ((b"first" * 100, case.held), (b"second", case.between)) if end.error is None]
-        for end in (case.held, case.between):
-            if end.error is not None:
-                expect(FileExistsError, end, f"losing a race {at(case)}")
-        require(len(won) == 1, f"{len(won)} of 2 writers of one file were told that they won {at(case)}")
-        require(make().read(commit(root, case.step)) == won[0], f"the file isn't the winner's {at(case)}")
+@contextlib.contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Let the threads of Python take turns often: at the usual 5 ms a short race is over before another begins."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
-@check(3, guarantee=4)
-def no_error_after_a_write(context: Context) -> None:
-    """Whatever step another writer was stopped at, each gets won, lost or unknown, and never any other error."""
-    make, root = context.make, context.root
-    first, second = make(), make()
-    for case in interleavings(
-        context,
-        lambda n: first.write(commit(f"{root}/new-{n}", 0), b"first"),
-        lambda n: second.write(commit(f"{root}/new-{n}", 0), b"second"),
-    ):
-        for end in (case.held, case.between):
-            require(
-                end.error is None or isinstance(end.error, FileExistsError | WriteOutcomeUnknown),
-                f"a race in a new directory ended with {end.error!r} {at(case)}",
-            )
-        ends = [case.held.error, case.between.error]
-        require(ends.count(None) <= 1, f"two writers were told that they won {at(case)}")
+def _spin(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+@check(2, guarantee=2)
+def one_winner_among_processes(context: Context) -> None:
+    """Of processes with clients of their own that write one file at once exactly one wins, and the late ones lose."""
+    needs_processes(context)
+    writers = context.choose(4, 6, 8)
+    overlap = Overlap()
+    with crew(context, writers) as workers:
+        for batch in range(context.choose(6, 30, 100)):
+            if batch and context.time_left < context.choose(1, 5, 10):
+                break
+            first = batch * _BATCH
+            found = together(workers, race, context.root, first, _BATCH, context.seed)
+            for number in range(_BATCH):
+                tries = [tries[number] for tries in found]
+                overlap.add(tries)
+                judge(context, commit(context.root, first + number), tries, mark)
+    overlap.record(context, writers)
+
+
+def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[Try]:
+    """Write `rounds` files, each at the moment at which the others do, or sometimes a little later."""
+    tries = []
+    for number in range(first, first + rounds):
+        dice = random.Random(f"{seed} {number} {here.number}")
+        delay = dice.choice((0.0, 0.0, 0.0, dice.uniform(0, _LATE_SECONDS)))
+        here.meet(number + 1)
+        _spin(delay)
+        tries.append(tried(here.number, partial(here.store.write, commit(root, number), mark(here.number))))
+    return tries
+
+
+@check(4, guarantee=2)
+def processes_make_one_contiguous_log(context: Context) -> None:
+    """Processes that each take the next free version leave no hole, lose no commit and make none twice."""
+    needs_processes(context)
+    writers, commits = context.choose(4, 6, 8), context.choose(15, 50, 200)
+    until = time.monotonic() + context.time_left / 2
+    with crew(context, writers) as workers:
+        made = together(workers, append, context.root, commits, until)
+    reader = context.make()
+    versions: dict[int, str] = {}
+    for mine in made:
+        for version, token in mine:
+            require(version not in versions, f"two writers were told that they made version {version}")
+            versions[version] = token
+    require(sorted(versions) == list(range(len(versions))), "the versions that the writers were told of have a hole")
+    listed = names(reader.list_from(commit(context.root, 0)))
+    require(
+        listed == commit_names(0, len(versions)), f"{len(listed)} commits are listed, and {len(versions)} were made"
+    )
+    for version, token in versions.items():
+        require(reader.read(commit(context.root, version)) == token.encode(), f"version {version} isn't its writer's")
+    context.evidence |= {"writers": writers, "commits": len(versions), "commits of each": [len(mine) for mine in made]}
+
+
+def append(here: Station, root: str, commits: int, until: float) -> list[tuple[int, str]]:
+    """Make commits one after the other, each at the first version that can be won; (version, token) of each."""
+    made: list[tuple[int, str]] = []
+    version = 0
+    here.meet(1)
+    for number in range(commits):
+        if number and time.monotonic() > until:
+            break
+        token = f"{here.number}-{number}"
+        while not _is_made(here.store, commit(root, version), token):
+            version += 1
+        made.append((version, token))
+        version += 1
+    return made
+
+
+def _is_made(store: LogStore, path: str, token: str) -> bool:
+    """Whether this commit is at the version now; False: another's is. After "unknown" the bytes there tell."""
+    while True:
+        end = tried(0, partial(store.write, path, token.encode()))
+        if end.answer == WON:
+            return True
+        if end.answer == LOST:
+            return False
+        if end.answer != UNKNOWN:
+            broken(f"a commit among many gave {end.said}")
+        with contextlib.suppress(FileNotFoundError):
+            return store.read(path) == token.encode()
+
+
+@check(18, guarantee=0)
+def the_races_overlap(context: Context) -> None:
+    """Writers of this store really are within their calls at one time here, so that the races say something."""
+    writers = 4
+    overlap = Overlap()
+    stores = [context.make() for _ in range(writers)]
+    with _frequent_switches():
+        for number in range(20):
+            tries = _round_of_threads(commit(context.root, number), stores, random.Random(number))
+            overlap.add(tries)
+    overlap.record(context, writers)
+    if not any(depth > 1 for depth in overlap.depths):
+        raise NotEstablishedError("no two writers were ever within their calls at one time: races prove nothing here")

@@ -3,13 +3,11 @@
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator
-from functools import wraps
 from typing import Any
 
-from tablelog.errors import StorageError, UnsafeStoreError
 from tablelog.logstore import FileStatus
 
-from ..failures import GuaranteeBrokenError, NotEstablishedError, broken, require
+from ..failures import broken, require
 from ..interleave import Interleaving, Outcome, all_interleavings
 from ..model import Check, Context, Level
 
@@ -25,21 +23,9 @@ def check(number: int, guarantee: int, level: Level = Level.QUICK) -> Callable[[
     `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract.
     """
 
-    def register(function: _Run) -> _Run:
-        @wraps(function)
-        def run(context: Context) -> None:
-            try:
-                function(context)
-            except (GuaranteeBrokenError, NotEstablishedError):
-                raise
-            except (StorageError, UnsafeStoreError) as error:
-                # The store was honest: it says that it can't serve here and that nothing was written.
-                raise NotEstablishedError(f"the storage didn't serve: {error}") from error
-            except Exception as error:
-                raise GuaranteeBrokenError(f"an error that the contract doesn't know: {error!r}") from error
-
-        summary = (function.__doc__ or "").partition("\n")[0]
-        registered.append(Check(number, function.__name__, guarantee, summary, run, level))
+    def register(run: _Run) -> _Run:
+        summary = (run.__doc__ or "").partition("\n")[0]
+        registered.append(Check(number, run.__name__, guarantee, summary, run, level))
         return run
 
     return register
@@ -80,7 +66,7 @@ def interleavings(
     tally = context.evidence
     until = context.time_left / 2
     for case in all_interleavings(
-        held, between, prepare, max_cases=context.choose(150, 600, 5000), seconds=max(1.0, until)
+        held, between, prepare, max_cases=context.choose(300, 600, 5000), seconds=max(1.0, until)
     ):
         tally["steps held at"] = tally.get("steps held at", 0) + 1
         tally["steps in the call"] = max(tally.get("steps in the call", 0), case.steps)

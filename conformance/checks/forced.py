@@ -1,0 +1,221 @@
+"""Check 3: writers of one file that meet for certain, each held between its look and its act."""
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from tablelog.errors import WriteOutcomeUnknown
+
+from ..failures import NotEstablishedError, require
+from ..model import Context
+from ..processes import Station, crew, needs_processes, together
+from ..proxy import Exchange, Proxy, Reply
+from .suite import at, below, check, commit, expect, interleavings, mark
+from .trial import Try, judge, tried
+
+
+@check(3, guarantee=2)
+def one_winner_in_every_interleaving(context: Context) -> None:
+    """One writer is stopped at each of its steps in turn while another writes the same file from start to end."""
+    make, root = context.make, context.root
+    first, second = make(), make()
+    first.write(below(root, "_first"), b"")
+    for case in interleavings(
+        context,
+        lambda n: first.write(commit(root, n), b"first" * 100),
+        lambda n: second.write(commit(root, n), b"second"),
+    ):
+        won = [data for data, end in ((b"first" * 100, case.held), (b"second", case.between)) if end.error is None]
+        for end in (case.held, case.between):
+            if end.error is not None:
+                expect(FileExistsError, end, f"losing a race {at(case)}")
+        require(len(won) == 1, f"{len(won)} of 2 writers of one file were told that they won {at(case)}")
+        require(make().read(commit(root, case.step)) == won[0], f"the file isn't the winner's {at(case)}")
+
+
+@check(3, guarantee=4)
+def no_error_after_a_write(context: Context) -> None:
+    """Whatever step another writer was stopped at, each gets won, lost or unknown, and never any other error."""
+    make, root = context.make, context.root
+    first, second = make(), make()
+    for case in interleavings(
+        context,
+        lambda n: first.write(commit(f"{root}/new-{n}", 0), b"first"),
+        lambda n: second.write(commit(f"{root}/new-{n}", 0), b"second"),
+    ):
+        for end in (case.held, case.between):
+            require(
+                end.error is None or isinstance(end.error, FileExistsError | WriteOutcomeUnknown),
+                f"a race in a new directory ended with {end.error!r} {at(case)}",
+            )
+        ends = [case.held.error, case.between.error]
+        require(ends.count(None) <= 1, f"two writers were told that they won {at(case)}")
+
+
+_PATIENCE_SECONDS = 0.25
+"""So long is a writer held for the others to come; one that waits for a lock of another's never does."""
+
+
+@check(3, guarantee=2)
+def one_winner_when_all_stand_before_the_act(context: Context) -> None:
+    """Writers are held together before each file operation or request of their write, and then let go at once."""
+    if context.target.endpoint is not None and context.target.through is not None:
+        _held_at_requests(context, context.target.endpoint, context.target.through)
+    else:
+        _held_at_operations(context)
+
+
+# ---- file operations: an audit hook in each of several processes ----
+
+_OPERATIONS = ("open", "os.", "shutil.", "fcntl.", "ctypes.", "socket.", "sqlite3.")
+
+
+def _held_at_operations(context: Context) -> None:
+    needs_processes(context)
+    writers = 3
+    seen: list[str] = []
+    with crew(context, writers) as workers:
+        point = 0
+        while not point or context.time_left > 1:
+            path = commit(context.root, point)
+            found = together(workers, held_at_operation, path, point)
+            here = [name for _, name in found if name]
+            judge(context, path, [one for one, _ in found], mark, f" when all were held before {here[:1]}")
+            if not here:
+                break
+            seen.append(here[0])
+            point += 1
+    if not seen:
+        raise NotEstablishedError(
+            "the store does no file operation that Python can see, and it has no endpoint that a proxy could stand "
+            "before, so its writers can't be held between their look and their act"
+        )
+    context.evidence |= {"writers": writers, "rounds": len(seen), "held before": seen}
+
+
+class _Hook:
+    """An audit hook stays for good, so there is one in a process; `act` is what it does about each operation."""
+
+    act: Callable[[str], None] | None = None
+    installed = False
+
+    @classmethod
+    def install(cls) -> None:
+        if not cls.installed:
+            cls.installed = True
+            sys.addaudithook(cls._audit)
+
+    @classmethod
+    def _audit(cls, event: str, _arguments: tuple[Any, ...]) -> None:
+        act = cls.act
+        if act is not None and event.startswith(_OPERATIONS):
+            act(event)
+
+
+def held_at_operation(here: Station, path: str, number: int) -> tuple[Try, str]:
+    """Write, and wait before operation `number` for the others, which do the same; its name ("": there was none)."""
+    count, name = 0, ""
+
+    def act(event: str) -> None:
+        nonlocal count, name
+        count += 1
+        if count == number + 1:
+            name = event
+            _Hook.act = None
+            here.meet(2 * number + 2, patience=_PATIENCE_SECONDS)
+
+    _Hook.install()
+    here.meet(2 * number + 1)
+    _Hook.act = act
+    try:
+        one = tried(here.number, partial(here.store.write, path, mark(here.number)))
+    finally:
+        _Hook.act = None
+    here.arrive(2 * number + 2)
+    return one, name
+
+
+# ---- requests: a proxy for each of several clients ----
+
+
+class _Meeting:
+    """Where the writers' requests wait for one another: each before its request number `at`."""
+
+    def __init__(self, writers: int, at: int) -> None:
+        self.at = at
+        self.held: list[str] = []
+        self._missing = writers
+        self._all_there = threading.Event()
+        self._lock = threading.Lock()
+
+    def arrive(self) -> None:
+        with self._lock:
+            self._missing -= 1
+            if self._missing == 0:
+                self._all_there.set()
+
+    def wait(self, what: str) -> None:
+        self.held.append(what)
+        self.arrive()
+        self._all_there.wait(_PATIENCE_SECONDS)
+
+
+class _Door:
+    """One writer's proxy's decisions: count its requests and hold the one of the meeting."""
+
+    meeting: _Meeting | None = None
+    count = 0
+
+    def decide(self, exchange: Exchange) -> Reply | None:
+        meeting = self.meeting
+        self.count += 1
+        if meeting is not None and self.count == meeting.at:
+            meeting.wait(str(exchange.request))
+        return exchange.forward()
+
+
+def _held_at_requests(context: Context, endpoint: str, through: Callable[[str], Callable[[], Any]]) -> None:
+    writers = context.choose(3, 4, 6)
+    doors = [_Door() for _ in range(writers)]
+    proxies = [Proxy(endpoint, door.decide) for door in doors]
+    seen: list[str] = []
+    try:
+        stores = [through(proxy.url)() for proxy in proxies]
+        for number, store in enumerate(stores):  # whatever a client does once, it has done then
+            store.write(below(context.root, f"warm-{number}"), b"")
+        number = 0
+        while not number or context.time_left > 1:
+            path, meeting = commit(context.root, number), _Meeting(writers, number + 1)
+            tries = _all_at(meeting, doors, stores, path)
+            judge(context, path, tries, mark, f" when their requests met: {', '.join(meeting.held)}")
+            if not meeting.held:
+                break
+            seen.append(meeting.held[0])
+            number += 1
+    finally:
+        for proxy in proxies:
+            proxy.close()
+    if not seen:
+        raise NotEstablishedError("no request came through the proxy: the store doesn't use the address that it gets")
+    context.evidence |= {"writers": writers, "rounds": len(seen), "held before": seen}
+
+
+def _all_at(meeting: _Meeting, doors: Sequence[_Door], stores: Sequence[Any], path: str) -> list[Try]:
+    tries: list[Try] = []
+
+    def write(number: int) -> None:
+        door = doors[number]
+        door.count, door.meeting = 0, meeting
+        tries.append(tried(number, partial(stores[number].write, path, mark(number))))
+        if door.count < meeting.at:
+            meeting.arrive()
+        door.meeting = None
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(stores))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return tries

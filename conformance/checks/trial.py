@@ -1,0 +1,101 @@
+"""A conditional write, tried and timed; what several of them on one path mean; how far they really overlapped."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tablelog.errors import StorageError, UnsafeStoreError, WriteOutcomeUnknown
+
+from ..failures import broken, require
+from ..model import Context
+
+WON, LOST, UNKNOWN, REFUSED = "won", "lost", "unknown", "refused"
+
+
+class Try(NamedTuple):
+    """One conditional write of `writer` (its `mark` is what it wrote), and when, by the machine's monotonic clock."""
+
+    writer: int
+    answer: str
+    began_ns: int
+    ended_ns: int
+    said: str = ""
+
+
+def tried(writer: int, write: Callable[[], Any]) -> Try:
+    """Do a conditional write. Another error than the contract's is an answer of its own: its text."""
+    began, said = time.monotonic_ns(), ""
+    try:
+        write()
+        answer = WON
+    except FileExistsError:
+        answer = LOST
+    except WriteOutcomeUnknown as error:
+        answer, said = UNKNOWN, str(error)
+    except (StorageError, UnsafeStoreError) as error:
+        answer, said = REFUSED, str(error)
+    except Exception as error:
+        answer = said = repr(error)
+    return Try(writer, answer, began, time.monotonic_ns(), said)
+
+
+def judge(context: Context, path: str, tries: Sequence[Try], marks: Callable[[int], bytes], where: str = "") -> None:
+    """Of these writers of one absent path one has won, every other was told, and the file is the winner's.
+
+    A writer that was told "unknown" may have won instead. One that was refused has not.
+    """
+    context.timeline[:] = told(tries)
+    for one in tries:
+        if one.answer not in {WON, LOST, UNKNOWN, REFUSED}:
+            broken(f"losing a race gave {one.said}, and must be FileExistsError{where}")
+    won = [one.writer for one in tries if one.answer == WON]
+    require(len(won) <= 1, f"{len(won)} of {len(tries)} writers of one file were told that they won{where}")
+    unknown = [one.writer for one in tries if one.answer == UNKNOWN]
+    if not won and not unknown and all(one.answer == REFUSED for one in tries):
+        return
+    require(won or unknown, f"none of {len(tries)} writers of one file was told that it won{where}")
+    try:
+        found = context.make().read(path)
+    except FileNotFoundError:
+        require(not won, f"the file of a writer that was told that it won isn't there{where}")
+        lost = [one.writer for one in tries if one.answer == LOST]
+        require(not lost, f"writers were told that the file exists, and there is none{where}")
+    else:
+        require(found in [marks(writer) for writer in won or unknown], f"the file isn't the winner's{where}")
+    context.timeline.clear()
+
+
+def told(tries: Sequence[Try]) -> list[str]:
+    """Beginnings and ends in the order of time, in microseconds since the first."""
+    first = min((one.began_ns for one in tries), default=0)
+    events = [(one.began_ns, f"writer {one.writer} begins") for one in tries]
+    events += [(one.ended_ns, f"writer {one.writer} ends: {one.answer}") for one in tries]
+    return [f"{(at - first) / 1000:10.0f} µs  {what}" for at, what in sorted(events)]
+
+
+class Overlap:
+    """How many writers were within their calls at the same moment, round for round."""
+
+    def __init__(self) -> None:
+        self.depths: list[int] = []
+
+    def add(self, tries: Sequence[Try]) -> None:
+        """Count a round."""
+        events = sorted([(one.began_ns, 1) for one in tries] + [(one.ended_ns, -1) for one in tries])
+        depth = deepest = 0
+        for _, change in events:
+            depth += change
+            deepest = max(deepest, depth)
+        self.depths.append(deepest)
+
+    def record(self, context: Context, writers: int) -> None:
+        """Put it into the evidence."""
+        rounds = len(self.depths)
+        context.evidence |= {
+            "rounds": rounds,
+            "writers": writers,
+            "seed": context.seed,
+            "rounds that overlapped": sum(depth > 1 for depth in self.depths),
+            "writers at once, on average": round(sum(self.depths) / rounds, 2) if rounds else 0,
+            "writers at once, at most": max(self.depths, default=0),
+        }
