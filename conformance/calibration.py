@@ -10,6 +10,7 @@ from .model import Check, Finding, Level, Target, Verdict
 from .runner import Progress, run
 
 CAUGHT, MISSED, NOT_RUN = "caught", "missed", "not run"
+CONTROL = "positive control"
 
 
 class Mutant(Protocol):
@@ -71,7 +72,7 @@ class Calibration:
 
 def calibrate(
     checks: Sequence[Check],
-    mutants: Iterable[Mutant],
+    mutants: Sequence[Mutant],
     control: Callable[[str], Target],
     *,
     level: Level,
@@ -82,16 +83,27 @@ def calibrate(
     started = time.monotonic()
     by_name = {check.name: check for check in checks}
     results = []
-    for mutant in mutants:
+    for number, mutant in enumerate(mutants, 1):
+        if progress:
+            progress.starts(mutant.name, number, len(mutants) + 1)
         meant = [by_name[name] for name in mutant.caught_by if name in by_name]
-        results.append(_tried(mutant, meant, level, seed, progress))
+        result = _tried(mutant, meant, level, seed)
+        results.append(result)
+        if progress:
+            progress.ended(mutant.name, result.outcome, result.seconds)
+    if progress:
+        progress.starts(CONTROL, len(mutants) + 1, len(mutants) + 1)
     with tempfile.TemporaryDirectory(prefix="tablelog-conformance-") as directory:
         asked = [check for check in checks if check.level.value <= level.value]
-        found = run(control(directory), asked, level=level, seed=seed, progress=progress).findings
-    return Calibration(tuple(results), found, time.monotonic() - started)
+        found = run(control(directory), asked, level=level, seed=seed).findings
+    calibration = Calibration(tuple(results), found, time.monotonic() - started)
+    if progress:
+        failed = calibration.control_failed
+        progress.ended(CONTROL, f"failed {', '.join(failed)}" if failed else "not failed by any check", 0.0)
+    return calibration
 
 
-def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, progress: Progress | None) -> MutantResult:
+def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int) -> MutantResult:
     result = MutantResult(mutant.name, mutant.what, tuple(mutant.caught_by), NOT_RUN, (), "", 0.0)
     missing = mutant.available() if meant else "the check meant for it wasn't asked for"
     if missing is not None:
@@ -99,7 +111,7 @@ def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, prog
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="tablelog-conformance-") as directory:
-            findings = run(mutant.make_target(directory), meant, level=level, seed=seed, progress=progress).findings
+            findings = run(mutant.make_target(directory), meant, level=level, seed=seed).findings
     except Exception as error:  # a server that doesn't start, say: it is this mutant that can't be run
         return replace(result, reason=f"{type(error).__name__}: {error}", seconds=time.monotonic() - started)
     missed = tuple(finding.check.name for finding in findings if finding.verdict is not Verdict.FAIL)

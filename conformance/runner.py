@@ -31,10 +31,10 @@ _MUTUAL_EXCLUSION = 2
 class Progress(Protocol):
     """What follows a run while it goes on."""
 
-    def starts(self, check: Check, number: int, total: int) -> None:
-        """The check with this number, from 1, of so many begins."""
+    def starts(self, name: str, number: int, total: int) -> None:
+        """The check, or the broken store, with this number, from 1, of so many begins."""
 
-    def ended(self, finding: Finding) -> None:
+    def ended(self, name: str, result: str, seconds: float) -> None:
         """It ended so."""
 
 
@@ -89,7 +89,7 @@ def run(
         useless = _first_touch(target, f"{root}/first-touch", leftovers)
         for number, check in enumerate(checks, 1):
             if progress:
-                progress.starts(check, number, len(checks))
+                progress.starts(check.name, number, len(checks))
             seconds = min(share, end - time.monotonic())
             if useless is not None:
                 finding = useless(check)
@@ -101,7 +101,7 @@ def run(
                 stuck += [check.name] * hangs
             findings.append(finding)
             if progress:
-                progress.ended(finding)
+                progress.ended(check.name, finding.verdict, finding.seconds)
     return Run(tuple(findings), tuple(leftovers), tuple(stuck))
 
 
@@ -111,7 +111,11 @@ def run_check(
     """One check below `root`: its finding, what couldn't be cleaned up, and whether it still hangs."""
     started = time.monotonic()
     context = Context(target, root, level, seed, started + seconds)
-    end = bounded(lambda: check.run(context), seconds + _GRACE_SECONDS)
+    try:
+        end = bounded(lambda: check.run(context), seconds + _GRACE_SECONDS)
+    except KeyboardInterrupt:
+        _cleaned(target, root, set(context.directories))
+        raise
     took = time.monotonic() - started
     if isinstance(end, Stuck):
         verdict = Verdict.NOT_ESTABLISHED

@@ -14,7 +14,7 @@ def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
     """The verdict on a check that ended with `error` (None: it returned), and the words for it.
 
     A broken guarantee fails, and so does an error that no caller of the contract knows, out of the store's own code.
-    A storage that can't be reached or refuses says nothing about its guarantees, and neither does an error of the suite.
+    A storage that can't be reached or refuses says nothing of its guarantees, and neither does an error of the suite.
     """
     if error is None:
         return Verdict.PASS, ""

@@ -1,0 +1,221 @@
+"""A report as one page that needs nothing else: to be read by a person, and sent to the vendor of a store."""
+
+from collections.abc import Iterable
+from html import escape as _escape
+
+from . import words
+from .calibration import CAUGHT, MISSED, Calibration
+from .model import Finding, Verdict
+from .page_style import STYLE
+from .report import GUARANTEES, Report, worst_of
+
+_CLASSES = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.NOT_ESTABLISHED: "open"}
+_MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.NOT_ESTABLISHED: "?"}
+_HEADLINES = {
+    Verdict.PASS: "Every guarantee that was asked about held.",
+    Verdict.FAIL: "A transaction log can lose data on this store.",
+    Verdict.NOT_ESTABLISHED: "Nothing broke, but not everything could be established here.",
+}
+_MEANINGS = {
+    Verdict.PASS: "The check ran and the store kept the guarantee each time. It is evidence, of the size given, and no "
+    "proof.",
+    Verdict.FAIL: "The store broke the guarantee at least once; the message and the timeline say how.",
+    Verdict.NOT_ESTABLISHED: "The check could not tell here, for the reason given. Read it as “unknown”, and not as "
+    "“fine”.",
+}
+_MOST_ACTORS = 4
+
+
+def to_html(report: Report) -> str:
+    """The page."""
+    title = f"{report.verdict}: {report.what} - tablelog conformance"
+    body = [_header(report), _guarantees(report), _details(report), _calibration(report.calibration), _footer(report)]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{_text(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "".join(part for part in body if part)
+        + "</main>\n</body>\n</html>\n"
+    )
+
+
+def _text(text: object) -> str:
+    return _escape(str(text), quote=True)
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="badge {_CLASSES[verdict]}"><span aria-hidden="true">{_MARKS[verdict]}</span> {verdict}</span>'
+
+
+def _header(report: Report) -> str:
+    counts = {verdict: report.count(verdict) for verdict in Verdict}
+    headline = _HEADLINES[report.verdict] if report.findings else "The suite was tried out on stores made for it."
+    facts = {
+        "Store": report.declared.get("class"),
+        "Place": report.root or None,
+        "Declares": _declared(report),
+        "Level": report.level.name.lower(),
+        "Seed": report.seed,
+        "Run": f"{report.started.replace('T', ' ').replace('+00:00', ' UTC')}, {report.seconds:.0f} s",
+        "Versions": ", ".join(f"{name} {value}" for name, value in report.versions.items()),
+    }
+    rows = "".join(
+        f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>\n" for name, value in facts.items() if value is not None
+    )
+    return (
+        f'<header class="{_CLASSES[report.verdict]}">\n<p class="kind">Conformance of a store with the guarantees of a '
+        f"transaction log</p>\n<h1>{_text(report.what)}</h1>\n"
+        f'<p class="verdict">{_badge(report.verdict)} <strong>{headline}</strong> '
+        f"{_text(words.sentence(counts, len(report.findings)).capitalize())}.</p>\n"
+        f'<dl class="facts">\n{rows}</dl>\n</header>\n'
+    )
+
+
+def _declared(report: Report) -> str | None:
+    if "exclusion" not in report.declared:
+        return None
+    atomic = "atomic overwrite" if report.declared.get("atomic_overwrite") else "no atomic overwrite"
+    return f"one winner within: {report.declared['exclusion']}; {atomic}"
+
+
+def _guarantees(report: Report) -> str:
+    rows = []
+    for guarantee, (title, meaning) in GUARANTEES.items():
+        findings = report.of(guarantee)
+        if not findings:
+            continue
+        verdict = worst_of(finding.verdict for finding in findings)
+        rows.append(
+            f'<tr><th scope="row"><a href="#g{guarantee}">{_numbered(guarantee, title)}</a>'
+            f"<span>{_text(meaning)}</span></th>"
+            f"<td>{_badge(verdict)}</td><td>{_why(findings, verdict)}</td></tr>\n"
+        )
+    if not rows:
+        return ""
+    return (
+        '<section aria-labelledby="guarantees">\n<h2 id="guarantees">The guarantees</h2>\n<table class="guarantees">\n'
+        '<thead><tr><th scope="col">Guarantee</th><th scope="col">Verdict</th><th scope="col">Evidence</th></tr>'
+        "</thead>\n"
+        f"<tbody>\n{''.join(rows)}</tbody>\n</table>\n</section>\n"
+    )
+
+
+def _numbered(guarantee: int, title: str) -> str:
+    return f"{guarantee}. {_text(title)}" if guarantee else _text(title)
+
+
+def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
+    """What decides the row: the failures, or what wasn't established, or how much passed."""
+    findings = tuple(findings)
+    passed = sum(finding.verdict is Verdict.PASS for finding in findings)
+    said = f"{passed} of {len(findings)} checks passed"
+    deciding = [finding for finding in findings if finding.verdict is verdict and verdict is not Verdict.PASS]
+    items = "".join(
+        f'<li><a href="#{_text(finding.check.name)}">{_text(words.title(finding.check.name))}</a>: '
+        f"{_text(finding.message)}</li>"
+        for finding in deciding
+    )
+    return f"{said}{f'<ul>{items}</ul>' if items else ''}"
+
+
+def _details(report: Report) -> str:
+    sections = []
+    for guarantee, (title, _) in GUARANTEES.items():
+        findings = report.of(guarantee)
+        if findings:
+            sections.append(
+                f'<section aria-labelledby="g{guarantee}">\n<h3 id="g{guarantee}">{_numbered(guarantee, title)}</h3>\n'
+                f"{''.join(_finding(finding) for finding in findings)}</section>\n"
+            )
+    return f"<h2>The checks</h2>\n{''.join(sections)}" if sections else ""
+
+
+def _finding(finding: Finding) -> str:
+    check = finding.check
+    parts = [f'<p class="asks">{_text(check.summary)}</p>']
+    if finding.message:
+        parts.append(f'<p class="message">{_text(finding.message)}</p>')
+    if finding.evidence:
+        parts.append(f'<p class="evidence">{_text(words.evidence(finding.evidence))}</p>')
+    if finding.timeline and finding.verdict is Verdict.FAIL:
+        parts.append(_timeline(finding))
+    return (
+        f'<details id="{_text(check.name)}" class="{_CLASSES[finding.verdict]}"'
+        f"{' open' if finding.verdict is not Verdict.PASS else ''}>\n"
+        f'<summary>{_badge(finding.verdict)} <span class="name">{_text(words.title(check.name))}</span> '
+        f'<span class="number">check {check.number}, {finding.seconds:.1f} s</span></summary>\n'
+        f"{''.join(parts)}\n</details>\n"
+    )
+
+
+def _timeline(finding: Finding) -> str:
+    """One interleaving: a column for each actor, where there are few enough, and time runs down."""
+    steps = [words.step(line) for line in finding.timeline]
+    actors = list(dict.fromkeys(actor for _, actor, _ in steps if actor))
+    columns = actors if 1 < len(actors) <= _MOST_ACTORS else []
+    timed = any(when for when, _, _ in steps)
+    head = ('<th scope="col">When</th>' if timed else "") + (
+        "".join(f'<th scope="col">{_text(actor)}</th>' for actor in columns) or '<th scope="col">What happened</th>'
+    )
+    rows = []
+    for when, actor, what in steps:
+        cells = f"<td>{_text(when)}</td>" if timed else ""
+        if columns and actor:
+            cells += "".join(
+                f'<td data-who="{_text(column)}">{_text(what)}</td>' if column == actor else '<td class="idle"></td>'
+                for column in columns
+            )
+        else:
+            said = f"{actor}: {what}" if actor else what
+            cells += f'<td colspan="{max(1, len(columns))}">{_text(said)}</td>'
+        rows.append(f"<tr>{cells}</tr>\n")
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Timeline of the failure">'
+        f'<table class="timeline"><caption>One interleaving that shows it; time runs down</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _calibration(calibration: Calibration | None) -> str:
+    if calibration is None:
+        return (
+            '<section aria-labelledby="power">\n<h2 id="power">Can the suite see?</h2>\n<p>This run was not '
+            "calibrated. With <code>--calibrate</code> it also runs stores that are known to be broken, in the same "
+            "environment, and says which of them its checks caught.</p>\n</section>\n"
+        )
+    classes = {CAUGHT: "pass", MISSED: "fail"}
+    rows = "".join(
+        f'<tr><th scope="row">{_text(mutant.name)}<span>{_text(mutant.what)}</span></th>'
+        f'<td><span class="badge {classes.get(mutant.outcome, "open")}">{_text(mutant.outcome)}</span></td>'
+        f"<td>{_text(', '.join(words.title(name) for name in mutant.caught_by))}"
+        f"{f'<p>{_text(mutant.reason)}</p>' if mutant.reason else ''}</td></tr>\n"
+        for mutant in calibration.mutants
+    )
+    failed = calibration.control_failed
+    control = f"was failed by {', '.join(map(words.title, failed))}" if failed else "was failed by no check"
+    rate = f"{calibration.caught} of {calibration.ran}"
+    percent = f" ({100 * calibration.caught / calibration.ran:.0f} %)" if calibration.ran else ""
+    left_out = len(calibration.mutants) - calibration.ran
+    return (
+        '<section aria-labelledby="power">\n<h2 id="power">Can the suite see?</h2>\n'
+        f"<p>In this environment the checks caught <strong>{rate}</strong> broken stores{percent}, each by the check "
+        f"that is meant for it{f'; {left_out} could not be run here' if left_out else ''}. A correct store {control}. "
+        f"It took {calibration.seconds:.0f} s.</p>\n"
+        '<table class="calibration"><thead><tr><th scope="col">Broken store</th><th scope="col">Result</th>'
+        f'<th scope="col">Check meant for it</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n</section>\n'
+    )
+
+
+def _footer(report: Report) -> str:
+    meanings = "".join(f"<div><dt>{_badge(verdict)}</dt><dd>{said}</dd></div>\n" for verdict, said in _MEANINGS.items())
+    notes = []
+    if report.not_asked:
+        names = ", ".join(words.title(name) for name in report.not_asked)
+        notes.append(f"<p>Not asked at this level: {_text(names)}.</p>")
+    if report.leftovers:
+        items = "".join(f"<li>{_text(path)}</li>" for path in report.leftovers)
+        notes.append(f'<p>Left behind, because it could not be deleted:</p><ul class="paths">{items}</ul>')
+    again = f"<h2>Run it again</h2>\n<pre><code>{_text(report.replay)}</code></pre>\n" if report.replay else ""
+    hint = "<p>Fill in what stands as “…”: values of settings are never in a report.</p>\n" if "…" in again else ""
+    return f'{again}{hint}<h2>How to read it</h2>\n<dl class="meanings">\n{meanings}</dl>\n{"".join(notes)}\n'

@@ -1,0 +1,62 @@
+"""What of a command line may be shown: the names of settings, and the values of few."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tablelog.logstore.uri import shown
+
+ELIDED = "…"
+
+# Every other value is elided: a name that nobody thought of is no reason to show a key.
+_HARMLESS = re.compile(
+    r"(^|[._])(endpoint|endpoint_url|endpoint\.region|region|region_name|path\.style\.access|anon|use_ssl|ssl\.enabled"
+    r"|account_name|project|impl|class|addressing_style|version_aware|table|tableName|provider|requester_pays)$"
+)
+_USER_INFORMATION = re.compile(r"(?<=://)[^/@\s]+:[^@\s]+@")
+_LEAST_LENGTH = 5
+_PLAIN_WORDS = frozenset({"false", "true", "none", "null", "default"})
+
+
+def shown_setting(name: str, value: Any) -> str:
+    """`name=value`, or with the value left out where it may be a secret."""
+    return f"{name}={shown(str(value))}" if _HARMLESS.search(name) else f"{name}={ELIDED}"
+
+
+def replay_command(words: Sequence[str]) -> str:
+    """Command-line words as one line for a shell."""
+    return " ".join(word if ELIDED in word and " " not in word else shlex.quote(word) for word in words)
+
+
+def secrets_among(settings: Mapping[str, Any]) -> frozenset[str]:
+    """The values that must not be seen in anything that is said about a run."""
+    found: set[str] = set()
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= secrets_among(value)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                found |= secrets_among({name: item})
+        elif not _HARMLESS.search(name):
+            found.add(str(value))
+    return frozenset(word for word in found if len(word) >= _LEAST_LENGTH and word.lower() not in _PLAIN_WORDS)
+
+
+class Scrubber:
+    """Takes secrets out of texts, wherever they have got to; also user information out of URIs."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        longest_first = sorted(secrets, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __call__(self, value: Any) -> Any:
+        """`value`, a text or a container of texts, without them."""
+        if isinstance(value, str):
+            value = _USER_INFORMATION.sub(f"{ELIDED}@", value)
+            return self._pattern.sub(ELIDED, value) if self._pattern else value
+        if isinstance(value, Mapping):
+            return {self(key): self(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return tuple(self(item) for item in value)
+        return value

@@ -1,0 +1,182 @@
+"""From the words of a command line to a target: a URL with its settings, a class, or a factory."""
+
+import inspect
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+from tablelog.logstore import LogStore, new_store_for, store_for
+from tablelog.logstore.uri import local_uri, scheme_of, shown
+
+from .model import Factory, Target
+from .secrecy import secrets_among, shown_setting
+
+_ENDPOINT_NAME = re.compile(r"(^|[._])(endpoint|endpoint_url|root\.url|account_host|connection_string)$", re.I)
+_ADDRESS = re.compile(r"(?:https?://)?[\w.\-\[\]]+:\d+|https?://[\w.\-\[\]]+")
+
+
+class WrongTargetError(ValueError):
+    """The words name no store that can be tested; the message says why."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A target, the command-line words for it that may be shown, and what mustn't be seen anywhere."""
+
+    target: Target
+    words: tuple[str, ...]
+    secrets: frozenset[str]
+
+
+def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], store: str | None = None) -> Asked:
+    """The store that serves `url`, as the registry chooses it, or the class `store` (`package:Class`).
+
+    `options` are storage options in fsspec's names, `conf` Hadoop's keys. Raises `WrongTargetError`, and
+    `LogStoreConfigurationError` where the registry knows no store.
+    """
+    words = [shown(url)]
+    if store is not None:
+        importable(store)
+        conf = {**conf, f"spark.delta.logStore.{scheme_of(url)}.impl": store}
+        words = ["--store", store, "--root", shown(url)]
+    url = _absolute(url)
+    words += [word for name, value in options.items() for word in ("--option", shown_setting(name, value))]
+    words += [
+        word
+        for name, value in conf.items()
+        if store is None or not name.endswith(".impl")
+        for word in ("--conf", shown_setting(name, value))
+    ]
+    make: Factory = partial(_configured, url, dict(conf), dict(options))
+    found = make()
+    endpoint = _endpoint_of(url, {**options, **conf})
+    through = None if endpoint is None else partial(_through, url, dict(conf), dict(options), endpoint)
+    what = type(found).__name__ + (f" on {urlsplit(endpoint).netloc or endpoint}" if endpoint else "")
+    target = Target(make, url.rstrip("/"), what, endpoint, through)
+    return Asked(target, tuple(words), secrets_among({**options, **conf}))
+
+
+def from_factory(name: str, root: str | None) -> Asked:
+    """What the callable `name` (`package:factory`) makes; it takes no argument, or `endpoint`.
+
+    The default of the parameter `endpoint` is the address of the service, and the suite puts a proxy in front of it.
+    Without a `root`, the factory's attribute `root` is meant, or a new local directory where the store can serve one.
+    Raises `WrongTargetError`.
+    """
+    factory = importable(name)
+    if not callable(factory):
+        raise WrongTargetError(f"{name} can't be called; a factory takes no argument and returns a LogStore")
+    store = _made_by(name)
+    if not isinstance(store, LogStore):
+        raise WrongTargetError(f"{name} gave a {type(store).__name__}, and not a tablelog.logstore.LogStore")
+    root = root or getattr(factory, "root", None)
+    words = ["--factory", name, *(["--root", shown(root)] if root else [])]
+    if root is None:
+        if store.schemes is not None and "file" not in store.schemes:
+            raise WrongTargetError(f"{type(store).__name__} serves no local path, so name a place with --root URL")
+        root = tempfile.mkdtemp(prefix="tablelog-conformance-")
+        os.rmdir(root)  # the run makes it, and so takes it away again
+    endpoint = _default_endpoint(factory)
+    through = None if endpoint is None else partial(_factory_through, name)
+    what = type(store).__name__ + (f" on {urlsplit(endpoint).netloc}" if endpoint else "")
+    return Asked(
+        Target(partial(_made_by, name), _absolute(root).rstrip("/"), what, endpoint, through), tuple(words), frozenset()
+    )
+
+
+def named(asked: Asked, what: str | None) -> Asked:
+    """The same under the name `what`, if there is one: `MinIO RELEASE.2025-10-15`, say."""
+    return replace(asked, target=replace(asked.target, what=what)) if what else asked
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """`name=value`; `true`, `false` and JSON objects are what they look like. Raises `ValueError`."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise ValueError("expected name=value")  # the text may be a secret
+    if value in {"true", "false"} or value.startswith("{"):
+        try:
+            return name, json.loads(value)
+        except ValueError:
+            raise ValueError(f"the value of {name} isn't JSON") from None
+    return name, value
+
+
+def importable(name: str) -> Any:
+    """What `package.module:attribute` names; the working directory is looked in too. Raises `WrongTargetError`."""
+    module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    if not module or not attribute:
+        raise WrongTargetError(f"{name!r} is not of the form package.module:name")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as error:
+        raise WrongTargetError(f"{name} can't be loaded: {type(error).__name__}: {error}") from error
+
+
+def _absolute(url: str) -> str:
+    return local_uri(os.path.abspath(url)) if scheme_of(url) == "file" and not url.startswith("file:") else url
+
+
+def _configured(url: str, conf: Mapping[str, str], options: Mapping[str, Any]) -> LogStore:
+    shared = store_for(url, conf=conf, storage_options=options)
+    # Whose exclusion is that of one process has what excludes in the one instance that the registry gives out.
+    if shared.exclusion == "process":
+        return shared
+    return new_store_for(url, conf=conf, storage_options=options)
+
+
+def _made_by(name: str, **arguments: Any) -> Any:
+    return importable(name)(**arguments)
+
+
+def _default_endpoint(factory: Callable[..., Any]) -> str | None:
+    try:
+        parameter = inspect.signature(factory).parameters.get("endpoint")
+    except ValueError:  # a class in C, say
+        return None
+    return parameter.default if parameter is not None and isinstance(parameter.default, str) else None
+
+
+def _factory_through(name: str, address: str) -> Factory:
+    return partial(_made_by, name, endpoint=address)
+
+
+def _endpoint_of(url: str, settings: Mapping[str, Any]) -> str | None:
+    """The address of the service, where a setting names it."""
+    for name, value in _flat(settings):
+        match = _ADDRESS.search(value) if _ENDPOINT_NAME.search(name) else None
+        if match is not None:
+            return match[0]
+    return None
+
+
+def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    for name, value in settings.items():
+        found += _flat(value) if isinstance(value, Mapping) else [(name, str(value))]
+    return found
+
+
+def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], endpoint: str, address: str) -> Factory:
+    """The factory of clients that talk to `address` where the settings say `endpoint`."""
+    if "://" not in endpoint:
+        address = urlsplit(address).netloc or address
+    elif "://" not in address:
+        address = f"{urlsplit(endpoint).scheme}://{address}"
+    return partial(_configured, url, _replaced(conf, endpoint, address), _replaced(options, endpoint, address))
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    return value.replace(old, new) if isinstance(value, str) else value

@@ -1,0 +1,18 @@
+"""The `tablelog` command."""
+
+import argparse
+from collections.abc import Sequence
+
+from . import conformance
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with `arguments` (the process's own by default); returns what to exit with."""
+    parser = argparse.ArgumentParser(prog="tablelog", description="Delta tables on any storage: tools.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    conformance.add_to(commands)
+    parsed = parser.parse_args(arguments)
+    code: int = parsed.run(parsed)
+    return code
