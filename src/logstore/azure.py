@@ -1,0 +1,215 @@
+"""The store on Azure's blob storage: one Put Blob with `If-None-Match: *`, which lets one of all writers in.
+
+What the service answers is read from its status and code alone (`answer_of`, `refusal`), for the SDK's exceptions
+say less: a taken name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 ServerBusy is not defined as "not applied",
+so it is ambiguous as every other 5xx.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, Self, TypeVar
+
+from ..errors import (
+    StorageAccessError,
+    StorageError,
+    StorageMissingError,
+    StorageUnavailableError,
+)
+from . import object_uri
+from .answers import Answer, Verdict, persist, settle
+from .azure_settings import CONFIGURATION_PREFIXES, AzureSettings, place
+from .base import Exclusion, FileStatus, LogStore
+from .clients import Clients, never_sent, skew_note
+from .listing import without_false_gaps
+from .uri import shown
+
+_Result = TypeVar("_Result")
+
+SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
+
+# Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
+_EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
+_MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled", "FilesystemNotFound"})
+_REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
+
+
+class AzureLogStore(LogStore):
+    """Blobs below a container, of as many accounts as the paths name.
+
+    A path is `abfss://container@account.dfs.core.windows.net/path` or `az://container/path`; it is always the blob
+    endpoint that is spoken to. The service can't be asked to begin a listing at a name, so one that starts late in a
+    long log still pages through what is before, 5,000 names a request.
+    """
+
+    exclusion: Exclusion = "global"
+    partial_writes_visible = False
+    atomic_overwrite = True
+
+    schemes: ClassVar[frozenset[str] | None] = SCHEMES
+    configuration_prefixes: ClassVar[tuple[str, ...]] = CONFIGURATION_PREFIXES
+
+    def __init__(self, settings: AzureSettings) -> None:
+        self.settings = settings
+        self._clients: Clients[str, Any] = Clients(settings.client)
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        return cls(AzureSettings.of(scheme, conf, storage_options))
+
+    def read(self, path: str) -> bytes:
+        blob = self._blob(path)
+        try:
+            return _asked("reading", path, lambda: bytes(blob.download_blob().readall()))
+        except _NotThereError:
+            raise FileNotFoundError(os.strerror(2), shown(path)) from None
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        blob = self._blob(path)
+        if overwrite:
+            _asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
+        else:
+            settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)))
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        scheme, authority, key = object_uri.split(path)
+        directory = object_uri.parent(key)
+        start = key[len(directory) :].encode()
+        container = self._clients[authority].get_container_client(place(authority).container)
+        found: dict[bytes, FileStatus] = {}
+
+        def scan() -> list[bytes]:
+            names = []
+            for blob in container.walk_blobs(name_starts_with=directory, delimiter="/"):
+                name = blob.name[len(directory) :].encode()
+                if name >= start and name and not name.endswith(b"/"):
+                    modified = round(blob.last_modified.timestamp() * 1000)
+                    found[name] = FileStatus(object_uri.join(scheme, authority, blob.name), blob.size, modified)
+                    names.append(name)
+            return names
+
+        try:
+            return iter([found[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
+        except _NotThereError as error:
+            raise StorageMissingError(str(error)) from None
+
+    def delete(self, path: str) -> None:
+        blob = self._blob(path)
+        with suppress(_NotThereError):
+            _asked("deleting", path, lambda: blob.delete_blob(delete_snapshots="include"))
+
+    def resolve(self, path: str) -> str:
+        """`scheme://authority/key`; see `object_uri.resolve`."""
+        return object_uri.resolve(path)
+
+    def _blob(self, path: str) -> Any:
+        _, authority, key = object_uri.split(path)
+        return self._clients[authority].get_blob_client(place(authority).container, key)
+
+
+class _NotThereError(StorageMissingError):
+    """404 that doesn't say that it is the container that is missing."""
+
+
+def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
+    """What the reply to a conditional Put Blob means, by its status and its `x-ms-error-code`."""
+    if status == 201:
+        return Answer(Verdict.APPLIED)
+    if status == 412 or code in _EXISTS:
+        return Answer(Verdict.EXISTS)
+    if status == 429:
+        return Answer(Verdict.NOT_APPLIED, _said(status, code))
+    if status in _REFUSED or code in _MISSING:
+        return Answer.failed(refusal("writing", path, status, code, note))
+    return Answer(Verdict.AMBIGUOUS, f"the service answered {_said(status, code)}")
+
+
+def refusal(operation: str, path: str, status: int, code: str, note: str = "") -> StorageError:
+    """The error for a reply that isn't a success; `note` says more on why."""
+    what = f"{operation} {shown(path)}: Azure answered {_said(status, code)}{note}"
+    if code in _MISSING:
+        return StorageMissingError(f"{what}; there is no such container, or it is being removed: create it first")
+    if status in (401, 403):
+        return StorageAccessError(
+            f"{what}; check the account key, the SAS token (its permissions and its end) or the role of the identity, "
+            "and this machine's clock"
+        )
+    if status == 404:
+        return _NotThereError(f"{what}; check the container and the account")
+    if status in (408, 429) or status >= 500:
+        return StorageUnavailableError(f"{what}; try again later")
+    return StorageError(f"{what}; the service refuses this request however often it is made")
+
+
+def _said(status: int, code: str) -> str:
+    return f"{status} {code}".rstrip()
+
+
+def _created(path: str, send: Callable[[], Any]) -> Answer:
+    """Send a conditional write once and say what became of it."""
+    try:
+        send()
+    except (ValueError, TypeError):  # from the SDK, before it sends
+        raise
+    except Exception as error:
+        reply = _reply_in(error)
+        if reply is not None:
+            return answer_of(path, *reply)
+        refused = _without_reply("writing", path, error)
+        if refused is not None:
+            return Answer.failed(refused)
+        return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
+    return Answer(Verdict.APPLIED)
+
+
+def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result:
+    """The result of a request that may be repeated, or a typed error."""
+
+    def attempt() -> _Result:
+        try:
+            return request()
+        except (StorageError, ValueError, TypeError):
+            raise
+        except Exception as error:
+            reply = _reply_in(error)
+            if reply is not None:
+                raise refusal(operation, path, *reply) from error
+            raise (
+                _without_reply(operation, path, error)
+                or StorageUnavailableError(
+                    f"{operation} {shown(path)}: no whole reply came ({type(error).__name__}); try again later"
+                )
+            ) from error
+
+    return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
+
+
+def _reply_in(error: Exception) -> tuple[int, str, str] | None:
+    """(status, code, note on the clock) of the service's reply, where the error stands for one."""
+    from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
+
+    response = getattr(error, "response", None)
+    if not isinstance(error, HttpResponseError) or response is None:
+        return None
+    if isinstance(error, ClientAuthenticationError) and "x-ms-request-id" not in response.headers:
+        return None  # the reply of a token service, or of a proxy
+    code = response.headers.get("x-ms-error-code") or getattr(error, "error_code", None) or ""
+    note = skew_note(response.headers.get("Date")) if response.status_code == 403 else ""
+    return response.status_code, str(getattr(code, "value", code)), note
+
+
+def _without_reply(operation: str, path: str, error: Exception) -> StorageError | None:
+    """The error for a request that has surely not been served; None: nobody knows."""
+    from azure.core.exceptions import ClientAuthenticationError
+
+    if isinstance(error, ClientAuthenticationError):
+        return StorageAccessError(
+            f"{operation} {shown(path)}: there are no credentials that Azure takes ({type(error).__name__}); set an "
+            "account key, a SAS token or a service principal"
+        )
+    if never_sent(error):
+        return StorageUnavailableError(
+            f"{operation} {shown(path)}: the storage account can't be reached; check the account's name, the endpoint "
+            "and the network"
+        )
+    return None
