@@ -13,7 +13,7 @@ _CLASSES = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.NOT_ESTABLISHED:
 _MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.NOT_ESTABLISHED: "?"}
 _HEADLINES = {
     Verdict.PASS: "Every guarantee that was asked about held.",
-    Verdict.FAIL: "A transaction log can lose data on this store.",
+    Verdict.FAIL: "This store breaks the contract that a transaction log relies on.",
     Verdict.NOT_ESTABLISHED: "Nothing broke, but not everything could be established here.",
 }
 _MEANINGS = {
@@ -50,7 +50,11 @@ def _badge(verdict: Verdict) -> str:
 
 def _header(report: Report) -> str:
     counts = {verdict: report.count(verdict) for verdict in Verdict}
-    headline = _HEADLINES[report.verdict] if report.findings else "The suite was tried out on stores made for it."
+    headline = _HEADLINES[report.verdict]
+    if not report.findings:
+        headline = "The suite was tried out on stores made for it."
+    elif any(finding.verdict is Verdict.FAIL and finding.check.guarantee for finding in report.findings):
+        headline = "A transaction log can lose data on this store."
     facts = {
         "Store": report.declared.get("class"),
         "Place": report.root or None,
@@ -116,6 +120,11 @@ def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
         f"{_text(finding.message)}</li>"
         for finding in deciding
     )
+    telling = [finding for finding in findings if finding.verdict is Verdict.PASS and "rounds" in finding.evidence]
+    items += "".join(
+        f"<li>{_text(words.title(finding.check.name))}: {_text(words.evidence(finding.evidence))}</li>"
+        for finding in telling
+    )
     return f"{said}{f'<ul>{items}</ul>' if items else ''}"
 
 
@@ -160,7 +169,7 @@ def _timeline(finding: Finding) -> str:
     )
     rows = []
     for when, actor, what in steps:
-        cells = f"<td>{_text(when)}</td>" if timed else ""
+        cells = f'<td class="when">{_text(when)}</td>' if timed else ""
         if columns and actor:
             cells += "".join(
                 f'<td data-who="{_text(column)}">{_text(what)}</td>' if column == actor else '<td class="idle"></td>'

@@ -33,7 +33,8 @@ header.open { border-color: var(--open); }
 .badge.fail { color: var(--fail); background: var(--fail-soft); }
 .badge.open { color: var(--open); background: var(--open-soft); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .7rem 2rem;
-  margin: 1.4rem 0 0; padding: 1rem 1.2rem; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; }
+  margin: 1.4rem 0 0; padding: 1rem 1.2rem; background: var(--panel); border: 1px solid var(--line);
+  border-radius: .5rem; }
 .facts dt { color: var(--soft); font-size: .8rem; }
 .facts dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
@@ -63,6 +64,7 @@ details.open .message { color: var(--open); }
 .timeline { font: .82rem/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 .timeline caption { font-family: system-ui, sans-serif; }
 .timeline td, .timeline th { border: 1px solid var(--line); padding: .3rem .6rem; background: var(--paper); }
+.timeline td.when { white-space: nowrap; }
 .timeline td.idle { background: none; border-top: 0; border-bottom: 0; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: .35rem; padding: .8rem 1rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -71,6 +73,7 @@ code { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospac
 .meanings dd { margin: 0; }
 .paths { font-size: .9rem; overflow-wrap: anywhere; }
 @media (max-width: 42rem) {
+  .timeline { min-width: 36rem; }
   body { font-size: 15px; }
   h1 { font-size: 1.5rem; }
   .guarantees thead, .calibration thead { position: absolute; clip-path: inset(50%); }

@@ -85,7 +85,7 @@ def run(
     findings: list[Finding] = []
     leftovers: list[str] = []
     stuck: list[str] = []
-    with _place_of_its_own(target.root) as root:
+    with place_of_its_own(target.root) as root:
         useless = _first_touch(target, f"{root}/first-touch", leftovers)
         for number, check in enumerate(checks, 1):
             if progress:
@@ -137,7 +137,7 @@ def _cleaned(target: Target, root: str, directories: set[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _place_of_its_own(root: str) -> Iterator[str]:
+def place_of_its_own(root: str) -> Iterator[str]:
     """A name below `root` that no other run has; local directories that this makes are gone at the end."""
     place = f"{root.rstrip('/')}/tablelog-conformance-{secrets.token_hex(6)}"
     if scheme_of(root) != "file":

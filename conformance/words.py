@@ -4,20 +4,26 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .model import Finding, Verdict
+from .model import Verdict
 
-_STEP = re.compile(r"(?:(?P<at>\+?[\d.]+ ?(?:us|ms|s)) +)?(?P<actor>[^:|]{1,40}): (?P<what>.*)", re.S)
+_COUNTED = frozenset({"cases", "commits", "files", "processes", "readers", "threads", "writes"})
+_STEP = re.compile(
+    r"\s*(?:(?P<at>\+?[\d.,]+ ?(?:µs|us|ms|s)) +)?(?:(?P<actor>[^:|/]{1,40}): |(?P<numbered>(?:writer|reader) \d+) )"
+    r"(?P<what>.*)",
+    re.S,
+)
 
 
 def evidence(found: Mapping[str, Any]) -> str:
-    """What was done and seen: `40 rounds x 8 writers, overlap 7.3; sizes: 0, 1`."""
-    rest = {key.replace("_", " "): value for key, value in found.items()}
+    """What was done and seen: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is said once for all."""
+    rest = {key.replace("_", " "): value for key, value in found.items() if key != "seed"}
     counted = [f"{_value(rest.pop(key))} {key}" for key in ("rounds", "writers") if key in rest]
     said = [" x ".join(counted)] if counted else []
-    if "overlap" in rest:
-        said.append(f"overlap {_value(rest.pop('overlap'))}")
-    said += [f"{_value(value)} {key}" if _is_count(value) else f"{key}: {_value(value)}" for key, value in rest.items()]
-    return ", ".join(said)
+    said += [
+        f"{_value(value)} {key}" if key in _COUNTED and _is_count(value) else f"{key}: {_value(value)}"
+        for key, value in rest.items()
+    ]
+    return "; ".join(said)
 
 
 def _is_count(value: Any) -> bool:
@@ -38,12 +44,6 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def said_of(finding: Finding) -> str:
-    """The message of a finding and its evidence: what a row of the report says beside the verdict."""
-    parts = [finding.message, evidence(finding.evidence)]
-    return " — ".join(part for part in parts if part) or finding.check.summary
-
-
 def title(check_name: str) -> str:
     """The name of a check as words."""
     words = check_name.replace("_", " ")
@@ -53,7 +53,9 @@ def title(check_name: str) -> str:
 def step(line: str) -> tuple[str, str, str]:
     """(when, who, what) of one line of a timeline; when and who may be empty."""
     match = _STEP.fullmatch(line)
-    return (match["at"] or "", match["actor"].strip(), match["what"]) if match else ("", "", line)
+    if match is None:
+        return "", "", line
+    return match["at"] or "", (match["actor"] or match["numbered"]).strip(), match["what"]
 
 
 def sentence(counts: Mapping[Verdict, int], asked: int) -> str:

@@ -1,0 +1,124 @@
+"""The suite as pytest items::
+
+    pytest -p tablelog.conformance.plugin --pyargs tablelog.conformance --logstore mypackage:factory
+
+Each check is an item that this plugin makes: there is no class to derive from, so no check can be left out or replaced
+by the tests of a store. What wasn't established is an outcome of its own, shown with its reason at the end.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .checks import CHECKS
+from .model import Check, Finding, Level, Target, Verdict
+from .runner import SHARE_SECONDS, chosen, place_of_its_own, run_check
+from .targets import WrongTargetError, from_factory
+
+_HERE = Path(__file__).parent
+_NAME = "tablelog.conformance"
+_SEEDS = 1_000_000
+_target = pytest.StashKey[Target]()
+_place = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tablelog", "conformance of a store with tablelog's LogStore")
+    group.addoption("--logstore", metavar="PACKAGE:FACTORY", help="what makes the store to test: a class or a function")
+    group.addoption("--root", metavar="URL", help="where it may write (default: the factory's attribute `root`)")
+    group.addoption("--conformance-level", choices=[level.name.lower() for level in Level], default="standard")
+    group.addoption("--conformance-seed", type=int, metavar="N", help="repeat a run's random choices")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    return _Suite.from_parent(parent, path=path, nodeid=_NAME) if path == _HERE else None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    name = config.getoption("--logstore")
+    return f"conformance of {name}, seed {_seed(config)}" if name else None
+
+
+def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    if getattr(report, "wasxfail", "").startswith(str(Verdict.NOT_ESTABLISHED)) and report.skipped:
+        return "not established", "?", ("NOT ESTABLISHED", {"yellow": True})
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    found = terminalreporter.stats.get("not established", [])
+    if found:
+        terminalreporter.section("not established")
+        for report in found:
+            terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {report.wasxfail}")
+
+
+class _Suite(pytest.Directory):
+    """Stands in the place of this package's directory, and has the checks for its tests."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        name = self.config.getoption("--logstore")
+        if name is None:
+            raise pytest.UsageError("name the store to test: --logstore mypackage:factory")
+        try:
+            self.stash[_target] = from_factory(name, self.config.getoption("--root")).target
+        except WrongTargetError as error:
+            raise pytest.UsageError(str(error)) from None
+        for check in chosen(CHECKS, _level(self.config)):
+            yield _Item.from_parent(self, name=check.name, check=check)
+
+    def setup(self) -> None:
+        place = place_of_its_own(self.stash[_target].root)
+        self.stash[_place] = place.__enter__()
+        self.addfinalizer(lambda: place.__exit__(None, None, None))
+
+
+class _Item(pytest.Item):
+    """One check."""
+
+    def __init__(self, *, check: Check, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._check = check
+
+    def runtest(self) -> None:
+        suite, level = self.parent, _level(self.config)
+        assert suite is not None
+        place = f"{suite.stash[_place]}/{self.name}"
+        finding, leftovers, _ = run_check(
+            self._check, suite.stash[_target], place, level, _seed(self.config), SHARE_SECONDS[level]
+        )
+        self.user_properties += [("evidence", dict(finding.evidence)), ("leftovers", leftovers)]
+        if finding.verdict is Verdict.NOT_ESTABLISHED:
+            pytest.xfail(f"{Verdict.NOT_ESTABLISHED}: {finding.message}")
+        if finding.verdict is Verdict.FAIL:
+            raise _CheckFailed(finding)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, _CheckFailed):
+            finding = excinfo.value.finding
+            return "\n".join([self._check.summary, finding.message, *(f"  | {line}" for line in finding.timeline)])
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return _HERE, None, self.name
+
+
+class _CheckFailed(Exception):
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def _level(config: pytest.Config) -> Level:
+    return Level[config.getoption("--conformance-level").upper()]
+
+
+def _seed(config: pytest.Config) -> int:
+    if config.option.conformance_seed is None:
+        config.option.conformance_seed = random.randrange(_SEEDS)
+    seed: int = config.option.conformance_seed
+    return seed
