@@ -5,6 +5,7 @@ say less: a taken name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 Serv
 so it is ambiguous as every other 5xx.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -31,6 +32,7 @@ SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 # Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
 _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled", "FilesystemNotFound"})
+_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
 
@@ -59,10 +61,7 @@ class AzureLogStore(LogStore):
 
     def read(self, path: str) -> bytes:
         blob = self._blob(path)
-        try:
-            return _asked("reading", path, lambda: bytes(blob.download_blob().readall()))
-        except _NotThereError:
-            raise FileNotFoundError(os.strerror(2), shown(path)) from None
+        return _asked("reading", path, lambda: bytes(blob.download_blob().readall()))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         blob = self._blob(path)
@@ -88,14 +87,11 @@ class AzureLogStore(LogStore):
                     names.append(name)
             return names
 
-        try:
-            return iter([found[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
-        except _NotThereError as error:
-            raise StorageMissingError(str(error)) from None
+        return iter([found[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
 
     def delete(self, path: str) -> None:
         blob = self._blob(path)
-        with suppress(_NotThereError):
+        with suppress(FileNotFoundError):
             _asked("deleting", path, lambda: blob.delete_blob(delete_snapshots="include"))
 
     def resolve(self, path: str) -> str:
@@ -105,10 +101,6 @@ class AzureLogStore(LogStore):
     def _blob(self, path: str) -> Any:
         _, authority, key = object_uri.split(path)
         return self._clients[authority].get_blob_client(place(authority).container, key)
-
-
-class _NotThereError(StorageMissingError):
-    """404 that doesn't say that it is the container that is missing."""
 
 
 def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
@@ -127,15 +119,13 @@ def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
 def refusal(operation: str, path: str, status: int, code: str, note: str = "") -> StorageError:
     """The error for a reply that isn't a success; `note` says more on why."""
     what = f"{operation} {shown(path)}: Azure answered {_said(status, code)}{note}"
-    if code in _MISSING:
+    if status == 404 or code in _MISSING:
         return StorageMissingError(f"{what}; there is no such container, or it is being removed: create it first")
     if status in (401, 403):
         return StorageAccessError(
             f"{what}; check the account key, the SAS token (its permissions and its end) or the role of the identity, "
             "and this machine's clock"
         )
-    if status == 404:
-        return _NotThereError(f"{what}; check the container and the account")
     if status in (408, 429) or status >= 500:
         return StorageUnavailableError(f"{what}; try again later")
     return StorageError(f"{what}; the service refuses this request however often it is made")
@@ -173,6 +163,9 @@ def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result
         except Exception as error:
             reply = _reply_in(error)
             if reply is not None:
+                status, code, _ = reply
+                if operation in _OF_ONE_FILE and status == 404 and code not in _MISSING:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
                 raise refusal(operation, path, *reply) from error
             raise (
                 _without_reply(operation, path, error)

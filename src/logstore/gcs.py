@@ -1,0 +1,287 @@
+"""The store on Google Cloud Storage: an upload in one request with `ifGenerationMatch=0`, over the JSON API.
+
+The requests are made here and not by Google's client, whose uploads repeat themselves: so each is sent once, and what
+its reply means is decided by `answer_of` alone.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
+
+from ..errors import (
+    StorageAccessError,
+    StorageError,
+    StorageMissingError,
+    StorageUnavailableError,
+    TablelogError,
+)
+from . import object_uri
+from .answers import Answer, Verdict, persist, settle
+from .base import Exclusion, FileStatus, LogStore
+from .clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
+from .gcs_settings import CONFIGURATION_PREFIXES, GCSSettings
+from .listing import without_false_gaps
+from .uri import shown
+
+_Result = TypeVar("_Result")
+
+SCHEMES = frozenset({"gs", "gcs"})
+
+_LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
+_REFUSED = frozenset({400, 401, 403, 404, 405, 410, 411, 413, 414, 416})
+_REDIRECTED = frozenset({301, 302, 307, 308})
+_MOST_REDIRECTIONS = 3
+_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
+
+
+class GCSLogStore(LogStore):
+    """Objects of any bucket: `gs://bucket/path`."""
+
+    exclusion: Exclusion = "global"
+    partial_writes_visible = False
+    atomic_overwrite = True
+
+    schemes: ClassVar[frozenset[str] | None] = SCHEMES
+    configuration_prefixes: ClassVar[tuple[str, ...]] = CONFIGURATION_PREFIXES
+
+    def __init__(self, settings: GCSSettings) -> None:
+        self.settings = settings
+        self._sessions: Clients[str, Any] = Clients(settings.session)
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        return cls(GCSSettings.of(scheme, conf, storage_options))
+
+    def read(self, path: str) -> bytes:
+        _, bucket, key = object_uri.split(path)
+        return self._asked("reading", path, "GET", _object(bucket, key), {"alt": "media"}).body
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        _, bucket, key = object_uri.split(path)
+        uploads = f"/upload{_objects(bucket)}"
+        asked = {"uploadType": "media", "name": key}
+        if overwrite:
+            self._asked("overwriting", path, "POST", uploads, asked, data)
+        else:
+            settle(path, lambda: self._created(path, uploads, {**asked, "ifGenerationMatch": "0"}, data))
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        scheme, bucket, key = object_uri.split(path)
+        directory = object_uri.parent(key)
+        start = key[len(directory) :].encode()
+        found: dict[bytes, FileStatus] = {}
+
+        def scan() -> list[bytes]:
+            asked = {
+                "prefix": directory,
+                "delimiter": "/",
+                "startOffset": key,
+                "fields": "nextPageToken,items(name,size,updated)",
+            }
+            names = []
+            while True:
+                page = self._asked("listing", path, "GET", _objects(bucket), asked).json()
+                for item in page.get("items", ()):
+                    name = item["name"][len(directory) :].encode()
+                    if name >= start and name and not name.endswith(b"/"):
+                        modified = round(datetime.fromisoformat(item["updated"]).timestamp() * 1000)
+                        uri = object_uri.join(scheme, bucket, item["name"])
+                        found[name] = FileStatus(uri, int(item["size"]), modified)
+                        names.append(name)
+                if not page.get("nextPageToken"):
+                    return names
+                asked["pageToken"] = page["nextPageToken"]
+
+        return iter([found[name] for name in without_false_gaps(scan, start)])
+
+    def delete(self, path: str) -> None:
+        _, bucket, key = object_uri.split(path)
+        with suppress(FileNotFoundError):
+            self._asked("deleting", path, "DELETE", _object(bucket, key), {})
+
+    def resolve(self, path: str) -> str:
+        """`scheme://bucket/key`; see `object_uri.resolve`."""
+        return object_uri.resolve(path)
+
+    def _asked(
+        self, operation: str, path: str, method: str, at: str, asked: Mapping[str, str], data: bytes | None = None
+    ) -> "Reply":
+        """The reply to a request that may be repeated, or a typed error."""
+
+        def attempt() -> Reply:
+            try:
+                reply = self._sent(path, method, at, asked, data)
+            except TablelogError:
+                raise
+            except Exception as error:
+                raise _without_reply(operation, path, error) from error
+            if reply.status in (200, 204):
+                return reply
+            if operation in _OF_ONE_FILE and reply.status == 404 and not _no_bucket(reply):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path))
+            raise refusal(operation, path, reply)
+
+        return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
+
+    def _created(self, path: str, at: str, asked: Mapping[str, str], data: bytes) -> Answer:
+        """Send a conditional write once and say what became of it."""
+        try:
+            return answer_of(path, self._sent(path, "POST", at, asked, data))
+        except TablelogError:  # of the settings, or of a redirection: nothing was written
+            raise
+        except Exception as error:
+            failed = _without_reply("writing", path, error)
+            if isinstance(failed, _NoReplyError):
+                return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
+            return Answer.failed(failed)
+
+    def _sent(self, path: str, method: str, at: str, asked: Mapping[str, str], data: bytes | None) -> "Reply":
+        """Send a request once and, where the service says so, to another place: with the same method and condition."""
+        endpoint = self.settings.endpoint
+        session = self._sessions[endpoint]
+        payer = self.settings.pays(object_uri.split(path)[1])
+        parameters = {**asked, "userProject": payer} if payer else dict(asked)
+        headers = {"Accept-Encoding": "identity"}
+        if data is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        url = endpoint + at
+        for _ in range(_MOST_REDIRECTIONS + 1):
+            response = session.request(
+                method,
+                url,
+                params=parameters,
+                data=data,
+                headers=headers,
+                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                allow_redirects=False,
+            )
+            target = response.headers.get("Location")
+            if response.status_code not in _REDIRECTED or not target:
+                break
+            url = urljoin(url, target).partition("?")[0]
+            if not _same_service(endpoint, url):  # it would be given the token
+                raise _RedirectedError(
+                    f"{shown(path)}: {urlsplit(endpoint).hostname} redirects to {urlsplit(url).hostname}; if that is "
+                    "right, set it as fs.gs.storage.root.url"
+                )
+        return Reply.of(response)
+
+
+class Reply(NamedTuple):
+    """What a service answered: `code` is the reason in an error's body, `message` its text, `date` its clock."""
+
+    status: int
+    code: str
+    body: bytes
+    message: str = ""
+    date: str | None = None
+
+    @classmethod
+    def of(cls, response: Any) -> "Reply":
+        """The reply in a response of `requests`."""
+        length = response.headers.get("Content-Length")
+        if length is not None and response.request.method == "GET" and int(length) != len(response.content):
+            raise OSError(f"{len(response.content)} of {length} bytes came")
+        code, message = "", ""
+        if response.status_code >= 400:
+            with suppress(ValueError, KeyError, IndexError, TypeError):
+                error = response.json()["error"]
+                message = str(error.get("message", ""))
+                code = str(error["errors"][0]["reason"])
+        return cls(response.status_code, code, response.content, message, response.headers.get("Date"))
+
+    def json(self) -> Any:
+        """The body. Raises StorageError where it is none of the API's."""
+        try:
+            found = json.loads(self.body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise StorageError("what answers is not Google Cloud Storage: check fs.gs.storage.root.url")
+        return found
+
+
+class _NoReplyError(StorageUnavailableError):
+    """Nobody knows whether the request was served."""
+
+
+class _RedirectedError(StorageError):
+    """The service sends us to a place that the credentials aren't for."""
+
+
+def answer_of(path: str, reply: Reply) -> Answer:
+    """What the reply to an upload with `ifGenerationMatch=0` means."""
+    status, code = reply.status, reply.code
+    if status == 200:
+        with suppress(StorageError):
+            if "name" in reply.json():
+                return Answer(Verdict.APPLIED)
+        return Answer(Verdict.AMBIGUOUS, "the reply is none of Google Cloud Storage's")
+    if status == 412:
+        return Answer(Verdict.EXISTS)
+    if status == 429 or code in _LIMITED:
+        return Answer(Verdict.NOT_APPLIED, _said(reply))
+    if status in _REFUSED:
+        return Answer.failed(refusal("writing", path, reply))
+    return Answer(Verdict.AMBIGUOUS, f"the service answered {_said(reply)}")
+
+
+def refusal(operation: str, path: str, reply: Reply) -> StorageError:
+    """The error for a reply that isn't a success."""
+    status, code = reply.status, reply.code
+    what = f"{operation} {shown(path)}: Google Cloud Storage answered {_said(reply)}"
+    if status in (408, 429) or status >= 500 or code in _LIMITED:
+        return StorageUnavailableError(f"{what}; try again later")
+    if status in (401, 403):
+        return StorageAccessError(
+            f"{what}{skew_note(reply.date)}; check the credentials, the role that they have on the bucket, and this "
+            "machine's clock"
+        )
+    if status == 404:
+        return StorageMissingError(f"{what}; there is no such bucket: create it first")
+    return StorageError(f"{what}; the service refuses this request however often it is made")
+
+
+def _no_bucket(reply: Reply) -> bool:
+    return "bucket does not exist" in reply.message
+
+
+def _said(reply: Reply) -> str:
+    return f"{reply.status} {reply.code}".rstrip()
+
+
+def _without_reply(operation: str, path: str, error: Exception) -> StorageError:
+    """The error for a request to which no reply came; `_NoReplyError` where nobody knows whether it was served."""
+    from google.auth.exceptions import GoogleAuthError, TransportError
+
+    what = f"{operation} {shown(path)}"
+    if isinstance(error, GoogleAuthError) and not isinstance(error, TransportError):
+        return StorageAccessError(
+            f"{what}: no token could be had for the credentials ({type(error).__name__}); check them and their end"
+        )
+    if isinstance(error, GoogleAuthError):
+        return StorageUnavailableError(f"{what}: the service that gives tokens can't be reached; check the network")
+    if never_sent(error):
+        return StorageUnavailableError(f"{what}: the service can't be reached; check the endpoint and the network")
+    return _NoReplyError(f"{what}: no whole reply came ({type(error).__name__}); try again later")
+
+
+def _same_service(endpoint: str, url: str) -> bool:
+    ours, theirs = urlsplit(endpoint), urlsplit(url)
+    if ours.scheme == "https" != theirs.scheme:
+        return False
+    google = str(theirs.hostname).endswith(".googleapis.com") and str(ours.hostname).endswith(".googleapis.com")
+    return google or ours.hostname == theirs.hostname
+
+
+def _objects(bucket: str) -> str:
+    return f"/storage/v1/b/{quote(bucket, safe='')}/o"
+
+
+def _object(bucket: str, key: str) -> str:
+    return f"{_objects(bucket)}/{quote(key, safe='')}"

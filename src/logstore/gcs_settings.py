@@ -1,0 +1,253 @@
+"""How Google Cloud Storage is reached: Hadoop's keys, then fsspec's options, then the SDK's own chain."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from ..errors import LogStoreConfigurationError, StorageAccessError
+from .clients import hadoop_keys, needed
+
+CONFIGURATION_PREFIXES = ("fs.gs.", "google.cloud.auth.", "spark.hadoop.fs.gs.", "spark.hadoop.google.cloud.auth.")
+
+_ENDPOINT = "https://storage.googleapis.com"
+_SCOPES = [f"https://www.googleapis.com/auth/devstorage.{name}" for name in ("full_control", "read_write")]
+_CONNECTIONS = 32
+_OPTIONS = frozenset({"token", "project", "endpoint_url", "requester_pays"})
+_FOR_DATA_FILES = frozenset(
+    {"access", "block_size", "consistency", "requests_timeout", "timeout", "default_location", "skip_instance_cache"}
+)
+# What these ask for can't be had here, and the log would be written as another, or unencrypted.
+_REFUSED = {
+    "fs.gs.auth.access.token.provider": "a provider of tokens that is written in Java can't be used",
+    "fs.gs.auth.impersonation.": "there is no impersonation; let a key file or the environment do it",
+    "fs.gs.auth.service.account.keyfile": "there are no P12 key files; use a JSON key file",
+    "fs.gs.encryption.": "there is no encryption with a key of the client's own",
+    "fs.gs.proxy.": "proxies are taken from the environment (HTTPS_PROXY)",
+}
+
+Kind = Literal["anonymous", "keyfile", "info", "token", "credentials", "compute", "default"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """By what one gets in; `secret` is the path of a key file, its content, a token or an object of google-auth."""
+
+    kind: Kind
+    secret: Any = field(default=None, repr=False)
+
+    def credentials(self) -> Any:
+        """The credentials of google-auth, which fetch their tokens when they are first used."""
+        auth = needed("google.auth", "gcs")
+        match self.kind:
+            case "anonymous":
+                return needed("google.auth.credentials", "gcs").AnonymousCredentials()
+            case "keyfile":
+                return auth.load_credentials_from_file(self.secret, scopes=_SCOPES)[0]
+            case "info":
+                return auth.load_credentials_from_dict(dict(self.secret), scopes=_SCOPES)[0]
+            case "token":
+                return needed("google.oauth2.credentials", "gcs").Credentials(self.secret)
+            case "credentials":
+                return needed("google.auth.credentials", "gcs").with_scopes_if_required(self.secret, _SCOPES)
+            case "compute":
+                return needed("google.auth.compute_engine", "gcs").Credentials(scopes=_SCOPES)
+        return auth.default(scopes=_SCOPES)[0]
+
+    @property
+    def token(self) -> Any:
+        """The same as gcsfs' option `token`."""
+        names = {"anonymous": "anon", "compute": "cloud", "default": "google_default"}
+        return names.get(self.kind, self.secret)
+
+
+@dataclass(frozen=True)
+class GCSSettings:
+    """The endpoint (a URL without a slash at the end), the access, and who pays where it isn't the bucket's owner.
+
+    `payer` holds for the buckets of `paid_buckets`, or for all where that is None.
+    """
+
+    endpoint: str
+    access: Access
+    project: str | None = None
+    payer: str | None = None
+    paid_buckets: frozenset[str] | None = None
+    for_data_files: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        """The settings for paths of `scheme`. Raises LogStoreConfigurationError for what can't be honoured."""
+        keys = _plain(hadoop_keys(conf))
+        for key in keys:
+            for refused, why in _REFUSED.items():
+                if key.startswith(refused):
+                    raise LogStoreConfigurationError(f"tablelog can't honour {key}: {why}")
+        known = {*_OPTIONS, *_FOR_DATA_FILES, "use_listings_cache"}
+        unknown = sorted(set(storage_options) - known)
+        if unknown:
+            raise LogStoreConfigurationError(
+                f"tablelog can't honour the storage options {', '.join(unknown)} for {scheme}; it has "
+                f"{', '.join(sorted(known))}"
+            )
+        emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+        endpoint = keys.get("fs.gs.storage.root.url") or storage_options.get("endpoint_url")
+        access = _of_keys(keys) or _of_token(storage_options.get("token"))
+        if access is None:
+            access = Access("anonymous" if emulator and not endpoint else "default")
+        project = keys.get("fs.gs.project.id") or storage_options.get("project")
+        payer, buckets = _payer(keys, storage_options, project)
+        return cls(
+            _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/"),
+            access,
+            project,
+            payer,
+            buckets,
+            {name: value for name, value in storage_options.items() if name in _FOR_DATA_FILES},
+        )
+
+    def pays(self, bucket: str) -> str | None:
+        """The project that is charged for requests to `bucket`, where it isn't the bucket's own."""
+        return self.payer if self.paid_buckets is None or bucket in self.paid_buckets else None
+
+    def session(self, endpoint: str) -> Any:
+        """A session of `requests` that carries the credentials and repeats nothing but a request refused with 401.
+
+        Raises StorageAccessError where there are no credentials, LogStoreConfigurationError where they are none.
+        """
+        transport = needed("google.auth.transport.requests", "gcs")
+        adapters = needed("requests.adapters", "gcs")
+        errors = needed("google.auth.exceptions", "gcs")
+        try:
+            session = transport.AuthorizedSession(self.access.credentials())
+        except errors.DefaultCredentialsError as error:
+            if self.access.kind == "default":
+                raise StorageAccessError(
+                    f"there are no credentials for {endpoint}: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth "
+                    "application-default login`, or set fs.gs.auth.service.account.json.keyfile"
+                ) from error
+            raise LogStoreConfigurationError(f"the credentials for {endpoint} are none: {_what(self.access)}") from None
+        except (ValueError, OSError):  # the text of a ValueError may quote what was given
+            raise LogStoreConfigurationError(f"the credentials for {endpoint} are none: {_what(self.access)}") from None
+        for protocol in ("https://", "http://"):
+            session.mount(protocol, adapters.HTTPAdapter(pool_maxsize=_CONNECTIONS))
+        return session
+
+    def fsspec_options(self, bucket: str) -> dict[str, Any]:
+        """The options with which gcsfs reads data files at the same place, with no listing cached."""
+        options: dict[str, Any] = {
+            **self.for_data_files,
+            "token": self.access.token,
+            "endpoint_url": self.endpoint,
+            "requester_pays": self.pays(bucket) or False,
+            "use_listings_cache": False,
+        }
+        return {**options, "project": self.project} if self.project else options
+
+
+def _what(access: Access) -> str:
+    return (
+        f"{access.secret} is not a key file" if access.kind == "keyfile" else f"they have not the form of {access.kind}"
+    )
+
+
+def _plain(keys: Mapping[str, str]) -> dict[str, str]:
+    """The keys under their names of today: `google.cloud.auth.*` became `fs.gs.auth.*`, which comes first."""
+    old = {key.replace("google.cloud.auth.", "fs.gs.auth.", 1): value for key, value in keys.items() if value}
+    return {**old, **{key: value for key, value in keys.items() if value and key in old}}
+
+
+def _of_keys(keys: Mapping[str, str]) -> Access | None:
+    def must(name: str) -> str:
+        value = keys.get(name)
+        if not value:
+            raise LogStoreConfigurationError(f"fs.gs.auth.type is {kind}, and {name} isn't set")
+        return value
+
+    kind = keys.get("fs.gs.auth.type")
+    match kind.upper() if kind else None:
+        case "UNAUTHENTICATED":
+            return Access("anonymous")
+        case "APPLICATION_DEFAULT":
+            return Access("default")
+        case "COMPUTE_ENGINE":
+            return Access("compute")
+        case "SERVICE_ACCOUNT_JSON_KEYFILE":
+            return _of_service_account(keys) or Access("keyfile", must("fs.gs.auth.service.account.json.keyfile"))
+        case "USER_CREDENTIALS":
+            info = {
+                "type": "authorized_user",
+                "client_id": must("fs.gs.auth.client.id"),
+                "client_secret": must("fs.gs.auth.client.secret"),
+                "refresh_token": must("fs.gs.auth.refresh.token"),
+            }
+            return Access("info", info)
+        case None:
+            if keys.get("fs.gs.auth.null.enable", "").lower() == "true":
+                return Access("anonymous")
+            return _of_service_account(keys)
+    raise LogStoreConfigurationError(
+        f"fs.gs.auth.type = {kind}: tablelog has APPLICATION_DEFAULT, COMPUTE_ENGINE, SERVICE_ACCOUNT_JSON_KEYFILE, "
+        "USER_CREDENTIALS and UNAUTHENTICATED"
+    )
+
+
+def _of_service_account(keys: Mapping[str, str]) -> Access | None:
+    name = "fs.gs.auth.service.account."
+    if keys.get(name + "json.keyfile"):
+        return Access("keyfile", keys[name + "json.keyfile"])
+    if keys.get(name + "private.key") and keys.get(name + "email"):
+        info = {
+            "type": "service_account",
+            "client_email": keys[name + "email"],
+            "private_key": keys[name + "private.key"].replace("\\n", "\n"),
+            "private_key_id": keys.get(name + "private.key.id", ""),
+            "token_uri": "https://oauth2.googleapis.com/token",
+        }
+        return Access("info", info)
+    return None
+
+
+def _of_token(token: Any) -> Access | None:
+    """Access by gcsfs' option `token`."""
+    match token:
+        case None | "":
+            return None
+        case "anon":
+            return Access("anonymous")
+        case "cloud":
+            return Access("compute")
+        case "google_default":
+            return Access("default")
+        case "browser" | "cache":
+            raise LogStoreConfigurationError(f"the storage option token = {token!r} asks a person; give a key file")
+        case str():
+            return Access("keyfile" if os.path.exists(token) else "token", token)
+        case Mapping():
+            return Access("info", {"type": "authorized_user", **token})
+    return Access("credentials", token)
+
+
+def _payer(
+    keys: Mapping[str, str], options: Mapping[str, Any], project: str | None
+) -> tuple[str | None, frozenset[str] | None]:
+    """The project that pays, and for which buckets (None: all)."""
+    mode = keys.get("fs.gs.requester.pays.mode", "").upper()
+    payer = keys.get("fs.gs.requester.pays.project.id") or project
+    if mode in ("ENABLED", "CUSTOM"):
+        if not payer:
+            raise LogStoreConfigurationError(
+                f"fs.gs.requester.pays.mode is {mode}, and neither fs.gs.requester.pays.project.id nor a project is set"
+            )
+        named = keys.get("fs.gs.requester.pays.buckets", "").split(",")
+        return payer, frozenset(name.strip() for name in named) if mode == "CUSTOM" else None
+    if mode == "AUTO":
+        raise LogStoreConfigurationError("fs.gs.requester.pays.mode = AUTO: say ENABLED, or CUSTOM with the buckets")
+    asked = options.get("requester_pays") if not mode else None
+    if asked is True and not project:
+        raise LogStoreConfigurationError("the storage option requester_pays is set, and no project is")
+    return (asked if isinstance(asked, str) else project if asked else None), None
+
+
+def _with_protocol(endpoint: str) -> str:
+    return endpoint if "://" in endpoint else f"http://{endpoint}"
