@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from logstore.broken_stores import LocksItsOwnThreads, LooksThenRenames, WritesInPlace
 from logstore.writers import Gate, writers
+from tablelog.conformance.mutants.files import LocksItsOwnThreads, LooksThenRenames, WritesInPlace
 from tablelog.logstore import LocalLogStore, remove_stale_temporaries
 
 DATA = b'{"commitInfo":{}}\n' * 200
