@@ -1,6 +1,7 @@
 """Run something that may hang, and come back in time."""
 
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from .interleave import Outcome, outcome
 
 @dataclass(frozen=True)
 class Stuck:
-    """A call that hadn't ended in time; `where` is the line that it was at. Its thread was left behind."""
+    """A call that hadn't ended in time; `where` is the line that it was at (not in Python's library). Its thread was left behind."""
 
     where: str
 
@@ -34,5 +35,13 @@ def bounded(call: Callable[[], object], seconds: float) -> Outcome | Stuck:
     if ended or frame is None:
         thread.join()
         return ended[0]
-    last = traceback.extract_stack(frame)[-1]
+    stack = traceback.extract_stack(frame)
+    last = next((step for step in reversed(stack) if not _of_python_itself(step.filename)), stack[-1])
     return Stuck(f"{Path(last.filename).name}:{last.lineno}, in {last.name}")
+
+
+def _of_python_itself(filename: str) -> bool:
+    """Whether it is a lock or a socket of the standard library that waits: who called it says more."""
+    return filename.startswith("<") or (
+        filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in filename
+    )
