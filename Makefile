@@ -42,7 +42,7 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers
 
-servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $$TABLELOG_SERVERS (1.5 GB, some minutes)
+servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
 	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install
 
 test-servers: $(BIN)/.ready  ## The stores on real servers; what isn't installed yet is, where Go, Node and Java are

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 from threading import Barrier, local
 from typing import Any
 
@@ -270,3 +271,22 @@ def test_the_log_stays_when_it_is_asked_for() -> None:
         server.stop(keep_log=True)
         assert server.log.exists()
         assert not server.data.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "implementation"),
+    [
+        ("minio", "s3fs.S3FileSystem"),
+        ("moto_server", "s3fs.S3FileSystem"),
+        ("azurite", "adlfs.AzureBlobFileSystem"),
+        ("gcs_server", "gcsfs.core.GCSFileSystem"),  # the other one asks for the bucket's type by gRPC, for minutes
+        ("hdfs", "hdfs_native.fsspec.HdfsFileSystem"),
+    ],
+)
+def test_fsspec_reaches_it_with_its_options(name: str, implementation: str, request: pytest.FixtureRequest) -> None:
+    server, kind = request.getfixturevalue(name), resolve_name(implementation)
+    root = server.url("with space")
+    files, path = kind(**kind._get_kwargs_from_urls(root), **server.storage_options), kind._strip_protocol(root)
+    files.pipe_file(f"{path}/file", b"bytes")
+    assert files.cat_file(f"{path}/file") == b"bytes"
+    assert [found["size"] for found in files.ls(path, detail=True)] == [5]
