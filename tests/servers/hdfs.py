@@ -40,6 +40,7 @@ class HDFS(StorageServer):
         hadoop = gateway.jvm.org.apache.hadoop
         conf = hadoop.conf.Configuration()
         conf.set("dfs.replication", "1")
+        conf.set("dfs.namenode.resource.du.reserved", "0")  # else it turns read-only whenever the disk looks full
         hadoop_home = gateway.jvm.java.io.File(str(self.data))
         new = not any(self.data.iterdir())
         builder = hadoop.hdfs.MiniDFSCluster.Builder(conf, hadoop_home).nameNodePort(self.port)
