@@ -13,7 +13,10 @@ from .interleave import Outcome, outcome
 
 @dataclass(frozen=True)
 class Stuck:
-    """A call that hadn't ended in time; `where` is the line that it was at (not in Python's library). Its thread was left behind."""
+    """A call that hadn't ended in time, and whose thread was left behind.
+
+    `where` is the line that it was at, leaving out Python's own library.
+    """
 
     where: str
 

@@ -4,28 +4,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from .model import Check, Finding, Level, Target, Verdict
+from .mutants import Mutant
 from .runner import Progress, run
 
 CAUGHT, MISSED, NOT_RUN = "caught", "missed", "not run"
 CONTROL = "positive control"
-
-
-class Mutant(Protocol):
-    """A store that breaks one guarantee; `available` says what is missing to run it here, or None."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def caught_by(self) -> Sequence[str]: ...
-    @property
-    def make_target(self) -> Callable[[str], Target]: ...
-    @property
-    def available(self) -> Callable[[], str | None]: ...
 
 
 @dataclass(frozen=True)

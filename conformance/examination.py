@@ -10,6 +10,7 @@ from tablelog.logstore.uri import shown
 from .calibration import calibrate, weighed
 from .checks import CHECKS
 from .model import Level
+from .mutants import MUTANTS, POSITIVE_CONTROL
 from .report import Report, declared_by, versions
 from .runner import Progress, Run, chosen, run
 from .secrecy import Scrubber, replay_command
@@ -38,8 +39,6 @@ def examine(
         declared = declared_by(asked.target.factory())
     calibration = None
     if calibrated:
-        from .mutants import MUTANTS, POSITIVE_CONTROL
-
         mutants = [mutant for mutant in MUTANTS if not only or {check.name for check in checks} & {*mutant.caught_by}]
         calibration = calibrate(checks, mutants, POSITIVE_CONTROL, level=level, seed=seed, progress=calibrating)
     findings = found.findings if calibration is None else weighed(found.findings, calibration)
