@@ -93,7 +93,9 @@ def _lines(report: Report, paint: Paint, width: int) -> Iterator[str]:
         yield paint("left behind: ", "33") + path
     counts = {verdict: report.count(verdict) for verdict in Verdict}
     ending = words.sentence(counts, len(report.findings)) if report.findings else "the suite itself was tried out"
-    yield f"{paint(report.verdict, _COLOURS[report.verdict])}  {ending}, in {report.seconds:.0f} s"
+    first, *more = textwrap.wrap(f"{report.verdict}  {ending}, in {report.seconds:.0f} s", width)
+    yield first.replace(report.verdict, paint(report.verdict, _COLOURS[report.verdict]), 1)
+    yield from more
     yield f"again: {report.replay}"
 
 
