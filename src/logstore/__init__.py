@@ -4,7 +4,10 @@ from .base import Exclusion, FileStatus, LogStore
 from .counting import CountingLogStore
 from .local import LocalLogStore, remove_stale_temporaries
 from .memory import MemoryLogStore
+from .prefixed import PrefixedLogStore
 from .registry import new_store_for, store_for
+from .retrying import RetryingLogStore
+from .throttled import ThrottledLogStore
 from .wrapper import LogStoreWrapper
 
 __all__ = [
@@ -15,6 +18,9 @@ __all__ = [
     "LogStore",
     "LogStoreWrapper",
     "MemoryLogStore",
+    "PrefixedLogStore",
+    "RetryingLogStore",
+    "ThrottledLogStore",
     "new_store_for",
     "remove_stale_temporaries",
     "store_for",

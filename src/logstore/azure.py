@@ -65,6 +65,7 @@ class AzureLogStore(LogStore):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         blob = self._blob(path)
+        data = bytes(memoryview(data))  # the SDK would take text too
         if overwrite:
             _asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
         else:

@@ -63,6 +63,7 @@ class GCSLogStore(LogStore):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         _, bucket, key = object_uri.split(path)
+        data = bytes(memoryview(data))  # requests would take text too
         uploads = f"/upload{_objects(bucket)}"
         asked = {"uploadType": "media", "name": key}
         if overwrite:

@@ -11,7 +11,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch
 _SAFE = "/!$&'()*+,;=:@~"
 # In these schemes what stands before the @ is the container and no secret.
-_CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+_CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 
 
 def scheme_of(path: str) -> str:
