@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from tablelog.errors import TablelogError
 from tablelog.logstore import LogStore, new_store_for, store_for
 from tablelog.logstore.uri import local_uri, scheme_of, shown
 
@@ -74,7 +75,12 @@ def from_factory(name: str, root: str | None) -> Asked:
     factory = importable(name)
     if not callable(factory):
         raise WrongTargetError(f"{name} can't be called; a factory takes no argument and returns a LogStore")
-    store = _made_by(name)
+    try:
+        store = _made_by(name)
+    except TablelogError:
+        raise
+    except Exception as error:
+        raise WrongTargetError(f"{name} failed with {type(error).__name__}: {error}") from error
     if not isinstance(store, LogStore):
         raise WrongTargetError(f"{name} gave a {type(store).__name__}, and not a tablelog.logstore.LogStore")
     root = root or getattr(factory, "root", None)

@@ -1,0 +1,138 @@
+"""`tablelog conformance`: its words, its files, its exit codes, and that it keeps secrets and hands."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tablelog.cli import main
+from tablelog.conformance import CHECKS
+from tablelog.conformance.report import from_json
+
+STORES = Path(__file__).parents[1] / "conformance"
+
+
+@pytest.fixture(autouse=True)
+def _own_store_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(STORES))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    place = tmp_path / "place"
+    place.mkdir()
+    return place
+
+
+def run(*words: object) -> int:
+    """What the command exits with."""
+    try:
+        return main(["conformance", *map(str, words)])
+    except SystemExit as stopped:  # argparse's own
+        return int(stopped.code or 0)
+
+
+def test_a_sound_store_passes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(place, "--level", "quick", "--only", "second_writer_loses", "--seed", 7) == 0
+    said = capsys.readouterr()
+    assert "PASS  1 of 1 checks passed" in said.out
+    assert f"again: tablelog conformance {place} --level quick --seed 7 --only second_writer_loses" in said.out
+    assert "1/1 PASS" in said.err
+    assert list(place.iterdir()) == []
+
+
+def test_a_broken_store_fails_in_every_form(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "html")}
+    outputs = [word for form, path in files.items() for word in (f"--{form}", path)]
+    words = ("--store", "own_store:Replaces", "--root", place, "--only", "second_writer_loses", "--what", "Some 1.0")
+    assert run(*words, *outputs) == 1
+    assert "FAIL  0 of 1 checks passed, 1 failed" in capsys.readouterr().out
+    report = from_json(files["json"].read_text())
+    assert (report.what, report.verdict) == ("Some 1.0", "FAIL")
+    assert report.declared["class"] == "own_store.Replaces"
+    assert "<failure" in files["junit"].read_text()
+    assert "A transaction log can lose data on this store." in files["html"].read_text()
+
+
+def test_what_is_not_established_is_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--factory", "own_store:in_memory", "--only", "one_winner_among_processes") == 3
+    assert "1 not established" in " ".join(capsys.readouterr().out.split())
+
+
+def test_secrets_are_in_nothing_that_is_written(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / name for name in ("j", "u", "h")]
+    words = ("--store", "own_store:Quotes", "--option", "password=pa55-word", "--conf", "fs.own.key=pa55-key")
+    outputs = ("--json", files[0], "--junit", files[1], "--html", files[2])
+    assert run(place, *words, *outputs, "--only", "reads_what_was_written") == 1
+    said = capsys.readouterr()
+    texts = [said.out, said.err, *(path.read_text() for path in files)]
+    assert all("pa55" not in text for text in texts)
+    assert "log in with '… …'" in " ".join(said.out.split())
+    assert "--option password=…" in said.out
+
+
+def test_calibration_is_part_of_the_report(place: Path, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    assert run(place, "--level", "quick", "--only", "second_writer_loses", "--calibrate", "--json", file) == 0
+    calibration = json.loads(file.read_text())["calibration"]
+    assert calibration["mutants"]
+    assert {mutant["outcome"] for mutant in calibration["mutants"]} <= {"caught", "not run"}
+    assert [finding["verdict"] for finding in calibration["control"]] == ["PASS"]
+
+
+def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list", "--level", "thorough") == 0
+    said = capsys.readouterr().out
+    assert all(check.name in said and check.summary in said for check in CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name the place to test"),
+        (("--store", "own_store:OwnStore"), "name the place to test"),
+        (("/tmp", "--root", "/tmp"), "given twice"),
+        (("nosuch://bucket/x",), "no store serves nosuch"),
+        (("/tmp", "--only", "no_such_check"), "no_such_check"),
+        (("/tmp", "--json", "/no/such/directory/x"), "there is no directory"),
+        (("/tmp", "--level", "deep"), "invalid choice"),
+        (("/tmp", "--option", "my-secret"), "expected name=value"),
+        (("--factory", "own_store:raises"), "no configuration found"),
+        (("--factory", "own_store:OwnStore", "--option", "a=b"), "takes no --option"),
+        (("--factory", "own_store:OwnStore", "--store", "own_store:OwnStore"), "exclude each other"),
+    ],
+)
+def test_wrong_usage_is_said_at_once(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words) == 2
+    shown = capsys.readouterr().err
+    assert said in " ".join(shown.split())
+    assert "my-secret" not in shown
+
+
+def test_an_error_of_the_suite_is_no_verdict_on_the_store(place: Path) -> None:
+    code = (
+        "import sys, tablelog.cli.conformance as command\n"
+        "def examine(*_, **__): raise ZeroDivisionError('of the suite')\n"
+        "command.examine = examine\n"
+        f"from tablelog.cli import main; sys.exit(main(['conformance', {str(place)!r}]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 3
+    assert "of the suite" in ran.stderr
+
+
+def test_the_command_needs_no_spark() -> None:
+    code = "import sys, tablelog.cli; print(' '.join(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pyspark", "py4j", "pandas", "pytest", "pyarrow"} & {*ran.stdout.split()}
+
+
+def test_the_module_is_the_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tablelog.cli", "conformance", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "exit codes" in ran.stdout

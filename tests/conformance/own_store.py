@@ -1,0 +1,68 @@
+"""Stores and factories as a user writes them, to be named on a command line."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore
+
+
+class OwnStore(LocalLogStore):
+    """Correct."""
+
+
+class Replaces(LocalLogStore):
+    """Every writer wins."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(path, data, overwrite=True)
+
+
+class Quotes(LocalLogStore):
+    """Tells everyone its password."""
+
+    configuration_prefixes = ("fs.own.",)
+
+    def __init__(self, password: str = "") -> None:
+        super().__init__()
+        self._password = password
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        return cls(f"{conf.get('fs.own.key', '')} {storage_options.get('password', '')}")
+
+    def read(self, path: str) -> bytes:
+        raise ValueError(f"can't log in with {self._password!r}")
+
+
+_only = MemoryLogStore()
+
+
+def in_memory() -> LogStore:
+    return _only
+
+
+in_memory.root = "memory://here/there"  # type: ignore[attr-defined]
+
+
+class Client(LocalLogStore):
+    """Talks to a service, in theory."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+
+
+def served(endpoint: str = "http://127.0.0.1:9000") -> LogStore:
+    return Client(endpoint)
+
+
+class Elsewhere(MemoryLogStore):
+    schemes = frozenset({"elsewhere"})
+
+
+def no_store() -> str:
+    return "a string"
+
+
+def raises() -> LogStore:
+    raise RuntimeError("no configuration found")
