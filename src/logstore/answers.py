@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
-from ..errors import StorageError, StorageUnavailableError, WriteOutcomeUnknown
+from ..errors import StorageUnavailableError, TablelogError, WriteOutcomeUnknown
 from .uri import shown
 
 _Result = TypeVar("_Result")
@@ -42,10 +42,10 @@ class Answer:
 
     verdict: Verdict
     reason: str = ""
-    error: StorageError | None = None
+    error: TablelogError | None = None
 
     @classmethod
-    def failed(cls, error: StorageError) -> "Answer":
+    def failed(cls, error: TablelogError) -> "Answer":
         """The request was refused with `error`."""
         return cls(Verdict.FAILED, str(error), error)
 

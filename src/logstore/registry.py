@@ -18,29 +18,43 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from ..errors import LogStoreConfigurationError
+from .azure import AzureLogStore
 from .base import LogStore
+from .gcs import GCSLogStore
+from .hdfs import HDFSLogStore
 from .local import LocalLogStore
 from .memory import MemoryLogStore
+from .s3 import S3LogStore
+from .s3_dynamodb import S3DynamoDBLogStore
+from .s3_single_driver import S3SingleDriverLogStore
 from .uri import scheme_of, shown
 
 ENTRY_POINT_GROUP = "tablelog.logstores"
 
-_BUILT_IN: dict[str, type[LogStore]] = {"file": LocalLogStore, "memory": MemoryLogStore}
-# Schemes that Delta serves and this version doesn't yet.
-_NOT_YET = frozenset({"abfs", "abfss", "adl", "gs", "hdfs", "ofs", "s3", "s3a", "s3n", "viewfs", "wasb", "wasbs"})
+_BUILT_IN: dict[str, type[LogStore]] = {
+    "file": LocalLogStore,
+    "memory": MemoryLogStore,
+    **dict.fromkeys(("s3", "s3a", "s3n"), S3LogStore),
+    **dict.fromkeys(("hdfs", "viewfs", "ofs"), HDFSLogStore),
+    **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), AzureLogStore),
+    **dict.fromkeys(("gs", "gcs"), GCSLogStore),
+}
+_GONE = {
+    "adl": "Azure retired Data Lake Storage Gen1 in 2024; Gen2 is abfss://container@account.dfs.core.windows.net/…"
+}
 
 _JVM_PACKAGES = ("org.apache.spark.sql.delta.storage.", "io.delta.storage.")
 _JVM_STORES: dict[str, type[LogStore] | None] = {
     "LocalLogStore": LocalLogStore,
+    "S3DynamoDBLogStore": S3DynamoDBLogStore,
+    "S3SingleDriverLogStore": S3SingleDriverLogStore,
+    "HDFSLogStore": HDFSLogStore,
+    "AzureLogStore": AzureLogStore,
+    "GCSLogStore": GCSLogStore,
     **dict.fromkeys(
         (
-            "AzureLogStore",
-            "GCSLogStore",
-            "HDFSLogStore",
             "IBMCOSLogStore",
             "OracleCloudLogStore",
-            "S3DynamoDBLogStore",
-            "S3SingleDriverLogStore",
         )
     ),
 }
@@ -191,9 +205,7 @@ def _name(found: Any) -> str:
 def _from_entry_point(path: str, scheme: str) -> tuple[type[LogStore], str]:
     points = _entry_points().get(scheme, ())
     if not points:
-        what = (
-            f"this version of tablelog has no store for {scheme}" if scheme in _NOT_YET else f"no store serves {scheme}"
-        )
+        what = _GONE.get(scheme) or f"no store serves {scheme}"
         raise LogStoreConfigurationError(
             f"{shown(path)}: {what}; served are {_served()}. Set spark.delta.logStore.{scheme}.impl to the dotted "
             "path of a tablelog.logstore.LogStore, or install a package that brings one for the scheme"

@@ -1,0 +1,154 @@
+"""The store for S3 and its like: one PutObject with `If-None-Match: *`, on a service that enforces it."""
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from ..errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
+from . import object_uri, posix
+from .answers import settle
+from .base import Exclusion, FileStatus, LogStore
+from .listing import without_false_gaps
+from .s3_requests import Place, S3Requests, no_condition, place_of
+from .s3_settings import PREFIXES, S3Settings
+from .uri import shown
+
+LARGEST = 5 << 30
+"""The most bytes that S3 takes in one request. A write is never made of parts: several services check the condition of
+a write in parts late, or never."""
+
+_UNORDERED = "--x-s3"
+_PROBE_TRIES = 6
+
+logger = logging.getLogger(__name__)
+
+# (endpoint, bucket) of those that were seen to enforce the condition, in this process.
+_enforcing: set[tuple[str, str]] = set()
+_probing = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _probing  # noqa: PLW0603 - the thread that held it isn't in the child
+    _probing = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class S3LogStore(LogStore):
+    """Objects in a bucket, for any number of writers anywhere.
+
+    S3 refuses a put on condition that there is no such object (412), since 2024-08; so do MinIO, Ceph, R2 and others,
+    and some take the condition and ignore it. So before the first such write to a bucket in a process a probe writes
+    one hidden object beside it twice, expects the second to be refused, and deletes it: three requests. A service that
+    takes both is refused (UnsafeStoreError). The probe finds a condition that is ignored; that a service which
+    enforces it does so among writers at the same moment is what the conformance suite is for.
+
+    A file has at most 5 GiB (`LARGEST`). In a directory bucket (`…--x-s3`), whose listings have no order, each listing
+    reads the whole directory.
+    """
+
+    exclusion: Exclusion = "global"
+    partial_writes_visible = False
+    atomic_overwrite = True
+    schemes: ClassVar[frozenset[str]] = frozenset({"s3", "s3a", "s3n"})
+    configuration_prefixes: ClassVar[tuple[str, ...]] = PREFIXES
+
+    def __init__(self, settings: S3Settings | None = None) -> None:
+        self._requests = S3Requests(settings or S3Settings())
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        return cls(S3Settings.of(scheme, conf, storage_options))
+
+    def read(self, path: str) -> bytes:
+        return self._requests.get(place_of(path))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        place = place_of(path)
+        name = place.key[len(place.directory) :]
+        if not name or posix.is_hidden(name.encode()):
+            raise InvalidArgumentError(
+                f"{shown(path)} can't be written: a listing would never show an object of that name"
+            )
+        if len(data) > LARGEST:
+            raise InvalidArgumentError(
+                f"{shown(path)} has {len(data)} bytes; one request to S3 takes {LARGEST} at most"
+            )
+        if overwrite:
+            self._requests.put(place, data)
+        else:
+            self._create(place, data)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        place = place_of(path)
+        directory, start = place.directory, place.key[len(place.directory) :].encode()
+        # What S3 lists comes after the key that it is given: so that without its last character.
+        after = place.key[:-1] if start and not place.bucket.endswith(_UNORDERED) else None
+        found: dict[bytes, FileStatus] = {}
+
+        def scan() -> list[bytes]:
+            found.clear()
+            for item in self._requests.list(place, after):
+                name = item.key[len(directory) :].encode()
+                if name and name >= start and not posix.is_hidden(name):
+                    uri = object_uri.join(place.scheme, place.bucket, item.key)
+                    found[name] = FileStatus(uri, item.size, item.modification_time_ms)
+            return list(found)
+
+        return iter([found[name] for name in without_false_gaps(scan, start)])
+
+    def delete(self, path: str) -> None:
+        self._requests.delete(place_of(path))
+
+    def resolve(self, path: str) -> str:
+        """`s3a://bucket/key` with percent-escapes as ours and no empty parts; the scheme stays as it was given."""
+        place = place_of(path)
+        return object_uri.join(place.scheme, place.bucket, place.key.rstrip("/"))
+
+    def _create(self, place: Place, data: bytes) -> None:
+        """Write the new object, or raise as `write` does."""
+        self._probe(place)
+        settle(place.uri, lambda: self._requests.put_if_absent(place, data))
+
+    def _probe(self, place: Place) -> None:
+        """Raise UnsafeStoreError if the service takes a second write of one name."""
+        bucket = self._requests.endpoint(place.bucket), place.bucket
+        if bucket in _enforcing:
+            return
+        with _probing:
+            if bucket not in _enforcing:
+                self._try_twice(place)
+                _enforcing.add(bucket)
+
+    def _try_twice(self, place: Place) -> None:
+        probe = place.beside(f".probe.{uuid.uuid4()}.tmp")
+        taken, last = 0, ""
+        try:
+            for number in range(_PROBE_TRIES):
+                data = b"tablelog asks whether the condition of a write is enforced: %d\n" % number
+                try:
+                    settle(probe.uri, lambda d=data: self._requests.put_if_absent(probe, d))  # type: ignore[misc]
+                except FileExistsError:
+                    return
+                except WriteOutcomeUnknown as error:
+                    last = error.reason
+                    continue
+                taken += 1
+                if taken == 2:
+                    raise no_condition(place.uri, "it took two writes of one new object, both with the condition")
+        finally:
+            self._remove(probe)
+        raise StorageUnavailableError(
+            f"writing {shown(place.uri)}: whether the service enforces the condition of a write couldn't be found out "
+            f"({last}); nothing was written, try again later"
+        )
+
+    def _remove(self, probe: Place) -> None:
+        try:
+            self._requests.delete(probe)
+        except TablelogError as error:
+            logger.warning("the hidden object %s stays behind: %s", shown(probe.uri), error)

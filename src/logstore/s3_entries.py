@@ -1,0 +1,265 @@
+"""The items that Delta's S3DynamoDBLogStore keeps in DynamoDB: who has won which file, and where its bytes are."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self, TypeVar
+
+from ..clock import Clock, SystemClock
+from ..errors import LogStoreConfigurationError, StorageUnavailableError
+from .answers import Answer, Verdict, persist
+from .s3_requests import answer_of, error_of, is_transport, reply_of
+from .s3_settings import S3Settings
+from .uri import shown
+
+_Result = TypeVar("_Result")
+
+_NAME = "io.delta.storage.S3DynamoDBLogStore."
+PREFIXES = (f"spark.{_NAME}", _NAME, f"spark.hadoop.spark.{_NAME}", f"spark.hadoop.{_NAME}")
+"""Of the keys, as Delta has them."""
+_KEYS = frozenset(
+    {
+        *("ddb.tableName", "ddb.region", "ddb.ttl", "credentials.provider", "read.retries"),
+        *("provisionedThroughput.rcu", "provisionedThroughput.wcu"),
+    }
+)
+_TURNED_AWAY = frozenset(
+    {
+        *("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"),
+        *("TransactionConflictException", "ReplicatedWriteConflictException"),
+    }
+)
+_CREATE_SECONDS = 60.0
+
+
+class Entry(NamedTuple):
+    """One item. `temp_path` is relative to the directory of the file."""
+
+    table_path: str
+    file_name: str
+    temp_path: str
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class EntrySettings:
+    """The settings of the table of items."""
+
+    table: str = "delta_log"
+    region: str = "us-east-1"
+    ttl_seconds: int = 24 * 60 * 60
+    read_units: int = 5
+    write_units: int = 5
+    access: S3Settings = field(default_factory=S3Settings)
+    """The credentials: those for S3, unless `credentials.provider` is set."""
+
+    @classmethod
+    def of(cls, conf: Mapping[str, str], s3: S3Settings) -> Self:
+        """The settings under Delta's keys. Raises LogStoreConfigurationError."""
+        values: dict[str, str] = {}
+        for key in conf:
+            prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
+            if prefix is None:
+                continue
+            name, value = key[len(prefix) :], str(conf[key]).strip()
+            if name not in _KEYS:
+                raise LogStoreConfigurationError(f"{key} can't be honoured; known are {', '.join(sorted(_KEYS))}")
+            if values.setdefault(name, value) != value:
+                raise LogStoreConfigurationError(f"{key} is set twice, with and without a prefix, and differs")
+        provider = values.get("credentials.provider")
+        if provider:
+            s3 = replace(s3, hadoop={**s3.hadoop, "aws.credentials.provider": provider})
+            s3.access("")
+        return cls(
+            table=values.get("ddb.tableName") or cls.table,
+            region=values.get("ddb.region") or cls.region,
+            ttl_seconds=_number(values, "ddb.ttl", cls.ttl_seconds, 0),
+            read_units=_number(values, "provisionedThroughput.rcu", cls.read_units, 1),
+            write_units=_number(values, "provisionedThroughput.wcu", cls.write_units, 1),
+            access=s3,
+        )
+
+
+def _number(values: Mapping[str, str], key: str, default: int, least: int) -> int:
+    value = values.get(key, str(default))
+    if not value.isdigit() or int(value) < least:
+        raise LogStoreConfigurationError(f"{_NAME}{key} = {value} is no whole number from {least} on")
+    return int(value)
+
+
+def verdict_of(status: int, code: str) -> Verdict:
+    """What DynamoDB's reply to a conditional write means."""
+    if code == "ConditionalCheckFailedException":
+        return Verdict.EXISTS
+    if code in _TURNED_AWAY:
+        return Verdict.NOT_APPLIED
+    return Verdict.AMBIGUOUS if status >= 500 else Verdict.FAILED
+
+
+class Entries:
+    """The table of items. Shared by threads; a copy in another process has connections of its own."""
+
+    def __init__(self, settings: EntrySettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._clients: dict[int, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_clients": {}}
+
+    def get(self, table_path: str, file_name: str) -> Entry | None:
+        """The item of one file."""
+        key = _key(table_path, file_name)
+        found = self._read(
+            table_path,
+            lambda client: client.get_item(TableName=self._settings.table, Key=key, ConsistentRead=True).get("Item"),
+        )
+        return _entry(found) if found else None
+
+    def newest(self, table_path: str) -> Entry | None:
+        """The item of the last file, in byte order, whose name starts with a digit."""
+        found = self._read(
+            table_path,
+            lambda client: client.query(
+                TableName=self._settings.table,
+                KeyConditionExpression="tablePath = :table AND fileName < :end",
+                ExpressionAttributeValues={":table": {"S": table_path}, ":end": {"S": ":"}},
+                ConsistentRead=True,
+                ScanIndexForward=False,
+                Limit=1,
+            )["Items"],
+        )
+        return _entry(found[0]) if found else None
+
+    def put_new(self, entry: Entry, path: str) -> Answer:
+        """Send the item once, on condition that the file has none; the table is made where it isn't there."""
+        item = {
+            **_key(entry.table_path, entry.file_name),
+            "tempPath": {"S": entry.temp_path},
+            "complete": {"S": "false"},
+        }
+        request = {
+            "TableName": self._settings.table,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(fileName)",
+        }
+        try:
+            try:
+                self._client().put_item(**request)
+            except Exception as error:
+                if not _no_table(error):
+                    raise
+                self._create_table(path)
+                self._client().put_item(**request)
+        except Exception as error:
+            return _answer(error, path)
+        return Answer(Verdict.APPLIED)
+
+    def complete(self, entry: Entry) -> None:
+        """Mark the item complete, to expire; nothing where it has gone, or is another's."""
+        expires = self._clock.now_ms() // 1000 + self._settings.ttl_seconds
+        self._change(
+            entry,
+            lambda client: client.update_item(
+                TableName=self._settings.table,
+                Key=_key(entry.table_path, entry.file_name),
+                UpdateExpression="SET complete = :true, expireTime = :expires",
+                ConditionExpression="tempPath = :temp",
+                ExpressionAttributeValues={
+                    ":true": {"S": "true"},
+                    ":expires": {"N": str(expires)},
+                    ":temp": {"S": entry.temp_path},
+                },
+            ),
+        )
+
+    def remove(self, table_path: str, file_name: str) -> Entry | None:
+        """Remove the item of a file that is removed, and give what it was."""
+        found = self._read(
+            table_path,
+            lambda client: client.delete_item(
+                TableName=self._settings.table, Key=_key(table_path, file_name), ReturnValues="ALL_OLD"
+            ).get("Attributes"),
+        )
+        return _entry(found) if found else None
+
+    def _change(self, entry: Entry, request: Callable[[Any], Any]) -> None:
+        try:
+            persist(lambda: request(self._client()), _passing)
+        except Exception as error:
+            reply = reply_of(error)
+            if reply is None or verdict_of(*reply) is not Verdict.EXISTS:
+                raise error_of(error, "completing", entry.table_path, "DynamoDB") from error
+
+    def _read(self, table_path: str, request: Callable[[Any], _Result]) -> _Result | None:
+        try:
+            return persist(lambda: request(self._client()), _passing)
+        except Exception as error:
+            if _no_table(error):
+                return None
+            raise error_of(error, "asking for the commits of", table_path, "DynamoDB") from error
+
+    def _create_table(self, path: str) -> None:
+        client, table = self._client(), self._settings.table
+        try:
+            client.create_table(
+                TableName=table,
+                AttributeDefinitions=[
+                    {"AttributeName": name, "AttributeType": "S"} for name in ("tablePath", "fileName")
+                ],
+                KeySchema=[
+                    {"AttributeName": "tablePath", "KeyType": "HASH"},
+                    {"AttributeName": "fileName", "KeyType": "RANGE"},
+                ],
+                ProvisionedThroughput={
+                    "ReadCapacityUnits": self._settings.read_units,
+                    "WriteCapacityUnits": self._settings.write_units,
+                },
+            )
+        except Exception as error:
+            reply = reply_of(error)
+            if reply is None or reply[1] != "ResourceInUseException":  # another writer makes it
+                raise
+        until = self._clock.monotonic() + _CREATE_SECONDS
+        while client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
+            if self._clock.monotonic() > until:
+                raise StorageUnavailableError(
+                    f"writing {shown(path)}: DynamoDB didn't make the table {table} within {_CREATE_SECONDS:.0f} s; "
+                    "nothing was written, try again later"
+                )
+            self._clock.sleep(0.5)
+
+    def _client(self) -> Any:
+        process = os.getpid()
+        found = self._clients.get(process)
+        if found is None:
+            client = self._settings.access.access("").client("dynamodb", region=self._settings.region)
+            found = self._clients.setdefault(process, client)
+        return found
+
+
+def _key(table_path: str, file_name: str) -> dict[str, Any]:
+    return {"tablePath": {"S": table_path}, "fileName": {"S": file_name}}
+
+
+def _entry(item: Mapping[str, Any]) -> Entry:
+    return Entry(
+        item["tablePath"]["S"], item["fileName"]["S"], item["tempPath"]["S"], item["complete"]["S"].lower() == "true"
+    )
+
+
+def _no_table(error: Exception) -> bool:
+    reply = reply_of(error)
+    return reply is not None and reply[1] == "ResourceNotFoundException"
+
+
+def _passing(error: Exception) -> bool:
+    reply = reply_of(error)
+    if reply is None:
+        return is_transport(error)
+    return verdict_of(*reply) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}
+
+
+def _answer(error: Exception, path: str) -> Answer:
+    reply = reply_of(error)
+    return answer_of(error, path, verdict=verdict_of(*reply) if reply else None, service="DynamoDB")

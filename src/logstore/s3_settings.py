@@ -1,0 +1,345 @@
+"""How S3 and DynamoDB are reached: Hadoop's keys, then fsspec's options, then the SDK's own chain.
+
+Each of credentials, endpoint and region is taken whole from the first of the three that has it. What changes where or
+how bytes are stored and can't be honoured here is refused by name; keys that only tune Hadoop's own client (threads,
+buffers, retries, committers) don't concern this one. `fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+from ..errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
+
+PREFIXES = ("fs.s3a.", "spark.hadoop.fs.s3a.")
+CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
+
+_STATIC = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
+_ANONYMOUS = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
+# Links of the SDK's own chain: what they find, the chain finds, in its own order.
+_CHAIN = {
+    *("DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider", "IAMInstanceCredentialsProvider"),
+    *("EnvironmentVariableCredentialsProvider", "EnvironmentVariableCredentialsProviderV2"),
+    *("InstanceProfileCredentialsProvider", "ContainerCredentialsProvider", "EC2ContainerCredentialsProviderWrapper"),
+    *("ProfileCredentialsProvider", "WebIdentityTokenCredentialsProvider", "WebIdentityTokenFileCredentialsProvider"),
+}
+_REFUSED = {
+    "security.credential.provider.path": "a Java keystore can't be read here; give the keys themselves, or a profile",
+    "delegation.token.binding": "delegation tokens are Hadoop's own",
+    "signing-algorithm": "requests are signed with Signature Version 4",
+    "s3.signing-algorithm": "requests are signed with Signature Version 4",
+    "custom.signers": "requests are signed with Signature Version 4",
+    "accesspoint.arn": "access points aren't supported",
+    "encryption.context": "an encryption context isn't supported",
+    "proxy.domain": "a proxy is logged in to by name and password only",
+    "proxy.workstation": "a proxy is logged in to by name and password only",
+}
+_ENCRYPTION = {"AES256": "AES256", "SSE-S3": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
+_OPTIONS = {
+    *("key", "secret", "token", "username", "password", "anon", "profile", "endpoint_url", "use_ssl"),
+    *("client_kwargs", "config_kwargs", "requester_pays", "s3_additional_kwargs"),
+}
+_FOR_DATA_FILES = {
+    *("default_block_size", "default_fill_cache", "default_cache_type", "max_concurrency", "fixed_upload_size"),
+    *("cache_regions", "use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"),
+}
+_CLIENT_KWARGS = {
+    *("endpoint_url", "region_name", "verify", "use_ssl"),
+    *("aws_access_key_id", "aws_secret_access_key", "aws_session_token"),
+}
+_WRITE_ARGUMENTS = {"ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled", "ACL", "StorageClass"}
+_AMAZON = re.compile(r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?").fullmatch
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How one bucket is reached. No field that may hold a secret is in its `repr`."""
+
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    anonymous: bool = False
+    profile: str | None = None
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool | None = None
+    fips: bool = False
+    verify: bool | str | None = None
+    requester_pays: bool = False
+    write_arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    proxy: str | None = field(default=None, repr=False)
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Arguments of `botocore.config.Config`, as `config_kwargs` has them."""
+    for_data_files: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def client(self, service: str = "s3", *, region: str | None = None) -> Any:
+        """A botocore client that sends each request once. For another service than S3 the endpoint is the SDK's own.
+
+        Raises UnsupportedEnvironmentError where botocore isn't installed, LogStoreConfigurationError for settings that
+        it refuses, StorageAccessError for a profile that isn't there.
+        """
+        botocore = sdk()
+        arguments: dict[str, Any] = {**self.config, **self._config(service)}
+        arguments["retries"] = {"total_max_attempts": 1, "mode": "standard"}
+        arguments.setdefault("connect_timeout", CONNECT_SECONDS)
+        arguments.setdefault("read_timeout", READ_SECONDS)
+        arguments.setdefault("max_pool_connections", CONNECTIONS)
+        try:
+            if self.anonymous:
+                arguments["signature_version"] = botocore.UNSIGNED
+            session = botocore.session.Session(profile=self.profile)
+            session.register_component("data_loader", _loader(botocore))
+            return session.create_client(
+                service,
+                region_name=region or self.region or session.get_config_variable("region") or "us-east-1",
+                endpoint_url=self.endpoint if service == "s3" else None,
+                verify=self.verify,
+                aws_access_key_id=self.access_key,
+                aws_secret_access_key=self.secret_key,
+                aws_session_token=self.session_token,
+                config=botocore.config.Config(**arguments),
+            )
+        except (botocore.exceptions.ProfileNotFound, botocore.exceptions.PartialCredentialsError) as error:
+            raise StorageAccessError(f"no client for {service}: {error}") from None
+        except (botocore.exceptions.BotoCoreError, TypeError, ValueError) as error:
+            # No text of `error`: it may quote an option.
+            raise LogStoreConfigurationError(
+                f"the settings for {service} make no client ({type(error).__name__}): check fs.s3a.endpoint, "
+                "fs.s3a.proxy.*, client_kwargs and config_kwargs"
+            ) from None
+
+    def fsspec_options(self) -> dict[str, Any]:
+        """What `s3fs.S3FileSystem` takes, for data files."""
+        client_kwargs = {"region_name": self.region, "verify": self.verify}
+        additional = {**self.write_arguments}
+        options = {
+            "key": self.access_key,
+            "secret": self.secret_key,
+            "token": self.session_token,
+            "anon": self.anonymous or None,
+            "profile": self.profile,
+            "endpoint_url": self.endpoint,
+            "requester_pays": self.requester_pays or None,
+            "client_kwargs": {key: value for key, value in client_kwargs.items() if value is not None} or None,
+            "config_kwargs": {**self.config, **self._config("s3")} or None,
+            "s3_additional_kwargs": additional or None,
+        }
+        return {**self.for_data_files, **{key: value for key, value in options.items() if value is not None}}
+
+    def _config(self, service: str) -> dict[str, Any]:
+        """The arguments of `Config` that have a field here."""
+        arguments: dict[str, Any] = {}
+        if service == "s3":
+            # Otherwise the SDK adds checksums in a form that older stores and most others refuse.
+            arguments = {
+                "request_checksum_calculation": "when_required",
+                "response_checksum_validation": "when_required",
+            }
+            arguments = {key: self.config.get(key, value) for key, value in arguments.items()}
+            if self.path_style is not None:
+                style = "path" if self.path_style else "virtual"
+                arguments["s3"] = {**self.config.get("s3", {}), "addressing_style": style}
+        if self.proxy is not None:
+            arguments["proxies"] = {"http": self.proxy, "https": self.proxy}
+        if self.fips:
+            arguments["use_fips_endpoint"] = True
+        return arguments
+
+
+@dataclass(frozen=True)
+class S3Settings:
+    """All that was configured about S3, from which each bucket's `access` is made."""
+
+    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Hadoop's keys without `fs.s3a.`."""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        """The settings for s3, s3a or s3n; all three are Hadoop's s3a here. Raises LogStoreConfigurationError."""
+        hadoop: dict[str, str] = {}
+        for prefix in reversed(PREFIXES):  # what a session sets wins over what Spark was started with
+            hadoop |= {key[len(prefix) :]: str(conf[key]).strip() for key in conf if key.startswith(prefix)}
+        settings = cls(hadoop, dict(storage_options))
+        settings.access("")
+        return settings
+
+    def access(self, bucket: str) -> S3Access:
+        """How `bucket` is reached, by its own keys where it has some. Raises LogStoreConfigurationError."""
+        own = f"bucket.{bucket}."
+        keys = {key: value for key, value in self.hadoop.items() if value and not key.startswith("bucket.")}
+        if bucket:
+            keys |= {key[len(own) :]: value for key, value in self.hadoop.items() if value and key.startswith(own)}
+        for key, reason in _REFUSED.items():
+            if key in keys:
+                raise LogStoreConfigurationError(f"fs.s3a.{key} can't be honoured: {reason}. Remove the key")
+        options = _checked(self.options)
+        client_kwargs = options["client_kwargs"]
+        endpoint, region = _endpoint(keys)
+        if not endpoint:
+            secure = options.get("use_ssl", client_kwargs.get("use_ssl", True))
+            endpoint = options.get("endpoint_url") or client_kwargs.get("endpoint_url")
+            if not secure and not endpoint:
+                raise LogStoreConfigurationError(
+                    "the option use_ssl=False needs an endpoint_url that starts with http:"
+                )
+        path_style = keys.get("path.style.access")
+        return S3Access(
+            **_credentials(keys, options),
+            endpoint=endpoint,
+            region=region or client_kwargs.get("region_name"),
+            path_style=None if path_style is None else _flag("path.style.access", path_style),
+            fips=_flag("endpoint.fips", keys.get("endpoint.fips", "false")),
+            verify=client_kwargs.get("verify"),
+            requester_pays=_flag("requester.pays.enabled", keys.get("requester.pays.enabled", "false"))
+            or bool(options.get("requester_pays")),
+            write_arguments={**options["s3_additional_kwargs"], **_write_arguments(keys)},
+            proxy=_proxy(keys),
+            config=options["config_kwargs"],
+            for_data_files={key: value for key, value in options.items() if key in _FOR_DATA_FILES},
+        )
+
+    def fsspec_options(self, bucket: str) -> dict[str, Any]:
+        """What `s3fs.S3FileSystem` takes to reach `bucket`, for data files."""
+        return self.access(bucket).fsspec_options()
+
+
+def sdk() -> Any:
+    """The package botocore, with the modules that are used of it. Raises UnsupportedEnvironmentError."""
+    try:
+        import botocore
+        import botocore.config
+        import botocore.exceptions
+        import botocore.loaders
+        import botocore.parsers
+        import botocore.session
+    except ImportError as error:
+        raise UnsupportedEnvironmentError(
+            "a path on S3 needs the packages s3fs and botocore: pip install 'tablelog[s3]'"
+        ) from error
+    return botocore
+
+
+_loaders: list[Any] = []
+
+
+def _loader(botocore: Any) -> Any:
+    """The SDK's descriptions of services, read once in a process: they make nine tenths of a client's cost."""
+    if not _loaders:
+        _loaders.append(botocore.session.Session().get_component("data_loader"))
+    return _loaders[0]
+
+
+def _flag(key: str, value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise LogStoreConfigurationError(f"fs.s3a.{key} = {value} is neither true nor false")
+    return value.lower() == "true"
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, all of them known, with their dictionaries present."""
+    checked: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}, "s3_additional_kwargs": {}}
+    checked |= {key: value for key, value in options.items() if value is not None}
+    _known("", checked, _OPTIONS | _FOR_DATA_FILES)
+    _known("client_kwargs.", checked["client_kwargs"], _CLIENT_KWARGS)
+    _known("s3_additional_kwargs.", checked["s3_additional_kwargs"], _WRITE_ARGUMENTS)
+    return checked
+
+
+def _known(where: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    unknown = sorted(str(key) for key in set(given) - set(known))
+    if unknown:
+        raise LogStoreConfigurationError(
+            f"storage_options {', '.join(where + key for key in unknown)} can't be honoured on S3; "
+            f"known there are {', '.join(where + key for key in sorted(known))} (s3fs' names)"
+        )
+
+
+def _credentials(keys: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of S3Access about who asks."""
+    names = [name.strip() for name in keys.get("aws.credentials.provider", "").split(",") if name.strip()]
+    for name in names or ["TemporaryAWSCredentialsProvider", "SimpleAWSCredentialsProvider"]:
+        kind = name.rpartition(".")[2]
+        if kind in _ANONYMOUS:
+            return {"anonymous": True}
+        if kind in _STATIC:
+            token = keys.get("session.token") if kind.startswith("Temporary") else None
+            if kind.startswith("Temporary") and names and not token:
+                continue
+            if "access.key" in keys or "secret.key" in keys:
+                return _static("fs.s3a.access.key", keys.get("access.key"), keys.get("secret.key"), token)
+        elif kind in _CHAIN:
+            break
+        else:
+            raise LogStoreConfigurationError(
+                f"fs.s3a.aws.credentials.provider names {name}, which can't be honoured; known are "
+                f"{', '.join(sorted(_STATIC | _ANONYMOUS | _CHAIN))}. For a role, name a profile with role_arn in the "
+                "option profile"
+            )
+    client_kwargs = options["client_kwargs"]
+    key = options.get("key") or options.get("username") or client_kwargs.get("aws_access_key_id")
+    secret = options.get("secret") or options.get("password") or client_kwargs.get("aws_secret_access_key")
+    if key or secret:
+        token = options.get("token") or client_kwargs.get("aws_session_token")
+        return _static("key", key, secret, token)
+    return {"anonymous": bool(options.get("anon")), "profile": options.get("profile")}
+
+
+def _static(name: str, key: str | None, secret: str | None, token: str | None) -> dict[str, Any]:
+    if not key or not secret:
+        raise LogStoreConfigurationError(f"{name} and its secret go together, and one of them is missing")
+    return {"access_key": key, "secret_key": secret, "session_token": token}
+
+
+def _endpoint(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """(URL, region) as Hadoop reads them: an endpoint may lack its scheme, and Amazon's names its region."""
+    endpoint = keys.get("endpoint")
+    region = keys.get("endpoint.region")
+    if region == "sdk":  # Hadoop's word for the SDK's own
+        region = None
+    secure = _flag("connection.ssl.enabled", keys.get("connection.ssl.enabled", "true"))
+    if not endpoint:
+        if secure:
+            return None, region
+        raise LogStoreConfigurationError("fs.s3a.connection.ssl.enabled = false needs a fs.s3a.endpoint")
+    url = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
+    host = urlsplit(url).hostname or ""
+    if host == "s3.amazonaws.com" and secure:
+        return None, region
+    amazon = _AMAZON(host)
+    return url, region or (amazon[1] if amazon else None)
+
+
+def _proxy(keys: Mapping[str, str]) -> str | None:
+    host = keys.get("proxy.host")
+    if not host:
+        if "proxy.port" in keys:
+            raise LogStoreConfigurationError("fs.s3a.proxy.port is set without fs.s3a.proxy.host")
+        return None
+    secure = _flag("proxy.ssl.enabled", keys.get("proxy.ssl.enabled", "false"))
+    port = keys.get("proxy.port") or ("443" if secure else "80")
+    user, password = keys.get("proxy.username"), keys.get("proxy.password")
+    if (user is None) != (password is None):
+        raise LogStoreConfigurationError("fs.s3a.proxy.username and fs.s3a.proxy.password go together")
+    login = f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
+    return f"{'https' if secure else 'http'}://{login}{host}:{port}"
+
+
+def _write_arguments(keys: Mapping[str, str]) -> dict[str, str]:
+    """What Hadoop's keys say about how objects are kept, as arguments of PutObject."""
+    arguments = {}
+    algorithm = keys.get("encryption.algorithm") or keys.get("server-side-encryption-algorithm")
+    if algorithm:
+        if algorithm not in _ENCRYPTION:
+            raise LogStoreConfigurationError(
+                f"fs.s3a.encryption.algorithm = {algorithm} can't be honoured; {', '.join(sorted(_ENCRYPTION))} can"
+            )
+        arguments["ServerSideEncryption"] = _ENCRYPTION[algorithm]
+        key = keys.get("encryption.key") or keys.get("server-side-encryption.key")
+        if key and algorithm.endswith("KMS"):
+            arguments["SSEKMSKeyId"] = key
+    if "acl.default" in keys:
+        arguments["ACL"] = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", keys["acl.default"]).lower()
+    return arguments

@@ -1,0 +1,231 @@
+"""The store for an S3 service without conditional writes: one driver alone, and an eye on whether it is alone.
+
+One driver is one process. Within it a lock for each name makes "look, then put" exclusive; against another process
+nothing does. What a second driver leaves is noticed, mostly before it costs a commit, but not with certainty: that is
+why `exclusion` is `process`, and why this store is never chosen by itself.
+"""
+
+import atexit
+import contextlib
+import json
+import logging
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
+
+from ..errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from .answers import settle
+from .base import Exclusion
+from .s3 import S3LogStore
+from .s3_requests import Place, S3Requests
+from .s3_settings import PREFIXES, S3Settings
+from .uri import shown
+
+SECOND_DRIVER = "delta.logStore.s3SingleDriver.secondDriver"
+"""The key that says what to do about a second driver: `refuse` (the default) or `warn`; with or without `spark.`."""
+
+LEASE_NAME = f".driver.{uuid.UUID(int=0)}.tmp"
+"""The hidden object under `_delta_log` that names the driver."""
+LEASE_SECONDS = 60.0
+"""A lease older than this, by the service's clock, is that of a driver that has ended or rests."""
+RENEW_SECONDS = 20.0
+
+_LATE_SECONDS = 15 * 60.0
+"""How long a request may be under way: the service refuses one that was signed before that."""
+_COMMIT = re.compile(r"([0-9]{20})\.json").fullmatch
+_KEPT = 1000
+
+logger = logging.getLogger(__name__)
+
+
+class _Lock:
+    """A lock that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+@dataclass
+class _Log:
+    """What this process knows about its part in one log."""
+
+    held_until: float = float("-inf")
+    """The time (monotonic) until which the lease needs no look."""
+    leased: bool = False
+    own: set[int] = field(default_factory=set)
+    """The versions that this process wrote, the newest of them."""
+
+
+class _Driver:
+    """This process as a driver: shared by all stores in it, for they are one driver."""
+
+    def __init__(self) -> None:
+        self.token = uuid.uuid4().hex
+        self.guard = threading.Lock()
+        self.locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
+        self.logs: dict[tuple[str, str], _Log] = {}
+        self.late: dict[tuple[str, str], tuple[bytes, float]] = {}
+        """By object: the digest of what was sent with no certain answer, and until when it may still arrive."""
+        self.leases: list[tuple[S3Requests, Place]] = []
+
+    def end(self) -> None:
+        """Remove the leases, so that the next driver needn't wait; each request is made once, for nobody waits now."""
+        for requests, lease in self.leases:
+            with contextlib.suppress(Exception):
+                body = requests.send("get_object", lease)["Body"]
+                if json.loads(body.read()).get("driver") == self.token:
+                    requests.send("delete_object", lease)
+
+
+_driver = _Driver()
+
+
+def _after_fork() -> None:
+    global _driver  # noqa: PLW0603 - a forked child is another driver
+    _driver = _Driver()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    _driver.end()
+
+
+atexit.register(_at_exit)
+
+
+class S3SingleDriverLogStore(S3LogStore):
+    """Objects in a bucket of a service without conditional writes, for one driver: one process.
+
+    A second driver is noticed by a lease, a hidden object under `_delta_log` that is read and renewed with a
+    commit when 20 s have passed since the last time, and counts for 60 s; and by versions in the log that this process
+    didn't write, between those that it did. The commit is then refused (UnsafeStoreError), or, with
+    `spark.delta.logStore.s3SingleDriver.secondDriver=warn`, made with a warning.
+
+    Two drivers that commit the same version within the same fraction of a second may both be told that they won.
+    """
+
+    exclusion: Exclusion = "process"
+    configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, SECOND_DRIVER, f"spark.{SECOND_DRIVER}")
+
+    def __init__(self, settings: S3Settings | None = None, *, refuse: bool = True) -> None:
+        super().__init__(settings)
+        self._refuse = refuse
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        asked = str(conf.get(f"spark.{SECOND_DRIVER}", conf.get(SECOND_DRIVER, "refuse"))).strip().lower()
+        if asked not in {"refuse", "warn"}:
+            raise LogStoreConfigurationError(f"spark.{SECOND_DRIVER} = {asked} is neither refuse nor warn")
+        return cls(S3Settings.of(scheme, conf, storage_options), refuse=asked == "refuse")
+
+    def _create(self, place: Place, data: bytes) -> None:
+        endpoint = self._requests.endpoint(place.bucket)
+        name = endpoint, f"{place.bucket}/{place.key}"
+        with _driver.guard:
+            lock = _driver.locks.setdefault(name, _Lock())
+            log = _driver.logs.setdefault((endpoint, f"{place.bucket}/{place.directory}"), _Log())
+        commit = _COMMIT(place.key[len(place.directory) :])
+        with lock.lock:
+            if commit:
+                self._check_alone(log, place, int(commit[1]))
+            if self._requests.exists(place):
+                _driver.late.pop(name, None)
+                if commit and log.own and int(commit[1]) > min(log.own) and int(commit[1]) not in log.own:
+                    self._second_driver(
+                        place, f"it is there, and this process, which wrote version {max(log.own)}, didn't"
+                    )
+                raise FileExistsError(shown(place.uri))
+            self._check_nothing_is_late(name, place, data)
+            if commit:
+                self._note(log, int(commit[1]))
+            try:
+                settle(place.uri, lambda: self._requests.put_once(place, data))
+            except WriteOutcomeUnknown:
+                _driver.late[name] = sha256(data).digest(), time.monotonic() + _LATE_SECONDS
+                raise
+
+    def _check_nothing_is_late(self, name: tuple[str, str], place: Place, data: bytes) -> None:
+        """Refuse other bytes than those of an earlier request that may still arrive, and would take their place."""
+        digest, until = _driver.late.get(name, (b"", 0.0))
+        if until <= time.monotonic():
+            _driver.late.pop(name, None)
+        elif digest != sha256(data).digest():
+            raise StorageUnavailableError(
+                f"writing {shown(place.uri)}: an earlier write of it by this process had no certain answer, and may "
+                f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that"
+            )
+
+    def _note(self, log: _Log, version: int) -> None:
+        """Remember a version as this process's own, before it is sent."""
+        with _driver.guard:
+            if log.own and version < min(log.own):
+                log.own.clear()  # a new table in the place of another
+            log.own.add(version)
+            if len(log.own) > _KEPT:
+                log.own.remove(min(log.own))
+
+    def _check_alone(self, log: _Log, place: Place, version: int) -> None:
+        """Look for what a second driver leaves, in the versions before this one and in the lease."""
+        before = max((own for own in log.own if own < version), default=None)
+        if (
+            before is not None
+            and before < version - 1
+            and self._requests.exists(place.beside(f"{version - 1:020}.json"))
+        ):
+            self._second_driver(place, f"version {version - 1} isn't this process's, which wrote {before} before it")
+        if time.monotonic() >= log.held_until:
+            self._take_lease(log, place.beside(LEASE_NAME), place)
+
+    def _take_lease(self, log: _Log, lease: Place, place: Place) -> None:
+        holder, age = self._holder(lease)
+        if holder is not None and holder.get("driver") != _driver.token and age < LEASE_SECONDS:
+            self._second_driver(
+                place,
+                f"the driver {_text(holder, 'host')} (process {_text(holder, 'process')}) committed to this log "
+                f"{age:.0f} s ago; if it has ended, wait {LEASE_SECONDS - age:.0f} s",
+            )
+        claim = {"driver": _driver.token, "host": socket.gethostname(), "process": os.getpid()}
+        self._requests.put(lease, json.dumps(claim).encode())
+        if not log.leased:
+            winner, _ = self._holder(lease)
+            if winner is not None and winner.get("driver") != _driver.token:
+                self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same moment")
+            log.leased = True
+            _driver.leases.append((self._requests, lease))
+        log.held_until = time.monotonic() + RENEW_SECONDS
+
+    def _holder(self, lease: Place) -> tuple[dict[str, Any] | None, float]:
+        """What the lease says, and its age in seconds; None: there is none."""
+        try:
+            data, age = self._requests.get_with_age(lease)
+            holder = json.loads(data)
+        except FileNotFoundError:
+            return None, 0.0
+        except ValueError:
+            return {}, age
+        return holder if isinstance(holder, dict) else {}, age
+
+    def _second_driver(self, place: Place, seen: str) -> None:
+        message = (
+            f"{shown(place.uri)}: another driver writes to this log: {seen}. S3SingleDriverLogStore can't keep two "
+            "apart, and one would take the other's commits away. End one of them; or, where the service has "
+            "conditional writes, remove spark.delta.logStore.<scheme>.impl (S3LogStore is the default); or set it to "
+            "io.delta.storage.S3DynamoDBLogStore"
+        )
+        if self._refuse:
+            raise UnsafeStoreError(f"{message}. Nothing was written")
+        logger.warning("%s", message)
+
+
+def _text(holder: Mapping[str, Any], key: str) -> str:
+    return str(holder.get(key, "of an unknown name"))[:100]
