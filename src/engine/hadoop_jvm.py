@@ -15,7 +15,8 @@ _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
 _WRAPPERS = frozenset(
     "java.lang.reflect.UndeclaredThrowableException java.util.concurrent.ExecutionException "
-    "java.util.concurrent.CompletionException java.lang.reflect.InvocationTargetException".split()
+    "java.util.concurrent.CompletionException java.lang.reflect.InvocationTargetException "
+    "java.lang.RuntimeException".split()
 )
 
 

@@ -1,0 +1,267 @@
+"""The store for HDFS: a whole temporary file beside the target, then a rename that never replaces.
+
+The NameNode makes a rename one step under its lock, so of all who rename to one name one wins. What is left to do is
+to be honest about replies that are lost. A rename takes its source away, and only the rename does. So after any answer
+but "done" the temporary file is removed, which has to be done anyway, and its removal is the evidence:
+
+- it was there and now is gone: our rename was not applied, and never will be, not even one that is still on its way.
+  We lost if the name is taken, else nothing was written;
+- it wasn't there: our rename may have taken it, whatever the answer said. Unknown;
+- nobody answers: unknown.
+
+This holds on any client. Hadoop's own repeats a rename after a lost reply and after a failover with the same client id
+and call id, by which the NameNode's retry cache (kept over restarts and failovers, for ten minutes) gives the first
+answer again. hdfs-native repeats it too, under new ids: the second answer is then "no such file" for the source, or,
+on the other NameNode, anything. Neither answer is taken for more than it is.
+"""
+
+import logging
+import os
+import posixpath
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from ..errors import (
+    InvalidArgumentError,
+    LogStoreConfigurationError,
+    StorageUnavailableError,
+    TablelogError,
+    WriteOutcomeUnknown,
+)
+from . import posix
+from .base import Exclusion, FileStatus, LogStore
+from .uri import escaped, shown
+
+STALE_AFTER_MS = 24 * 60 * 60 * 1000
+"""A temporary file older than this was left by a writer that died."""
+
+_SWEEP_EVERY_SECONDS = 3600.0
+_HADOOP = "spark.hadoop."
+_PREFIXES = (
+    *("fs.defaultFS", "fs.hdfs.", "fs.viewfs.", "fs.ofs.", "fs.AbstractFileSystem.", "fs.permissions."),
+    *("dfs.", "hadoop.rpc.", "hadoop.security.", "ipc.client.", "ozone."),
+)
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://([^/]*))?(/.*|)", re.DOTALL).fullmatch
+
+logger = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """A file in a directory: `name` with nothing escaped, `size` in bytes, by the NameNode's clock `modified_ms`."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class HadoopFiles(Protocol):
+    """What the store asks of a client. Paths are canonical URIs.
+
+    Every call ends within a bounded time, and fails with FileNotFoundError, FileExistsError or a `TablelogError` that
+    says what the service said. What a client repeats by itself is up to it.
+    """
+
+    def default_file_system(self) -> str:
+        """`fs.defaultFS` as the client has it; empty where it is not set."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+
+    def read(self, path: str) -> bytes:
+        """All of a file, as of now."""
+
+    def entries(self, directory: str) -> list[Entry]:
+        """The files in a directory as of now, hidden ones too, without those in directories below."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write the whole file `path`, which nobody else writes, with its parents; closed and synced on return."""
+
+    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
+        """Rename a file, in one step; FileExistsError where `target` is there and mustn't be replaced."""
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; whether it was there."""
+
+
+Clients: TypeAlias = Callable[[Mapping[str, str]], HadoopFiles]
+"""Makes a client from Hadoop's keys; it goes over those that the client finds by itself."""
+
+_in_use: tuple[int, Clients] | None = None
+
+
+def use(clients: Clients) -> None:
+    """Have every store of this process reach HDFS by `clients`; a forked child doesn't inherit it.
+
+    Without it that is hdfs-native. The engine sets Spark's own Hadoop client when there is a session.
+    """
+    global _in_use  # noqa: PLW0603 - it is a setting of the process
+    _in_use = (os.getpid(), clients)
+
+
+def _clients() -> Clients:
+    if _in_use is not None and _in_use[0] == os.getpid():
+        return _in_use[1]
+    from .hdfs_native_files import NativeFiles
+
+    return NativeFiles
+
+
+class HDFSLogStore(LogStore):
+    """Files on HDFS (`hdfs`, `viewfs`) or Ozone (`ofs`), for any number of processes on any number of hosts.
+
+    `conf` holds Hadoop's keys. A writer that dies on the way leaves at most a hidden temporary file; an overwrite
+    (once for each checkpoint) removes those that are older than a day.
+    """
+
+    exclusion: Exclusion = "global"
+    partial_writes_visible = False
+    atomic_overwrite = True
+    schemes: ClassVar[frozenset[str]] = frozenset({"hdfs", "viewfs", "ofs"})
+    configuration_prefixes: ClassVar[tuple[str, ...]] = (*_PREFIXES, *(_HADOOP + prefix for prefix in _PREFIXES))
+
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        self._conf = dict(conf or {})
+        self._made: dict[tuple[int, Clients], HadoopFiles] = {}
+        self._swept: dict[str, float] = {}
+
+    @classmethod
+    def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
+        """With the keys of Hadoop from `conf` and, for those that aren't there, from `storage_options`.
+
+        A key without `spark.hadoop.` in front goes over the same with it, as in Spark.
+        """
+        strange = sorted(key for key in storage_options if not key.startswith(cls.configuration_prefixes))
+        if strange:
+            raise LogStoreConfigurationError(
+                f"the storage options {', '.join(strange)} mean nothing for {scheme}: give keys of Hadoop "
+                f"({', '.join(_PREFIXES)}...)"
+            )
+        merged = {**{key: str(value) for key, value in storage_options.items()}, **conf}
+        plain = {key: value for key, value in merged.items() if not key.startswith(_HADOOP)}
+        return cls({**{key.removeprefix(_HADOOP): merged[key] for key in merged}, **plain})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_conf": self._conf, "_made": {}, "_swept": {}}
+
+    def read(self, path: str) -> bytes:
+        return self._files().read(self.resolve(path))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        files, final = self._files(), self.resolve(path)
+        directory, _, name = final.rpartition("/")
+        raw = unquote_to_bytes(name)
+        if not raw or posix.is_hidden(raw):
+            raise InvalidArgumentError(f"{shown(path)} can't be written: a listing would never show such a name")
+        if not overwrite and files.exists(final):
+            raise posix.lost(shown(final))  # the rename would say the same, after a write for nothing
+        temporary = f"{directory}/{escaped(os.fsencode(posix.temporary_beside('', os.fsdecode(raw))))}"
+        try:
+            files.write(temporary, data)
+        except BaseException as error:
+            _remove_quietly(files, temporary)
+            if isinstance(error, OSError) and not isinstance(error, TablelogError):
+                raise StorageUnavailableError(f"writing {shown(temporary)}: {error}") from error
+            raise
+        try:
+            files.rename(temporary, final, overwrite=overwrite)
+        except Exception as error:
+            _settle(files, temporary, final, overwrite, error)
+        except BaseException:
+            _remove_quietly(files, temporary)
+            raise
+        if overwrite:
+            self._sweep(files, directory)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        # The NameNode gives a directory in the order of bytes, batch after batch, each as of its own moment: what comes
+        # later in the order is never older than what came before, so there is no false gap.
+        resolved = self.resolve(path)
+        directory, _, start = (resolved.rstrip("/"), "", "") if path.endswith("/") else resolved.rpartition("/")
+        first = unquote_to_bytes(start)
+        found = [(os.fsencode(entry.name), entry) for entry in self._files().entries(directory + "/")]
+        kept = sorted(one for one in found if one[0] >= first and not posix.is_hidden(one[0]))
+        return (FileStatus(f"{directory}/{escaped(raw)}", entry.size, entry.modified_ms) for raw, entry in kept)
+
+    def delete(self, path: str) -> None:
+        self._files().delete(self.resolve(path))
+
+    def resolve(self, path: str) -> str:
+        """`scheme://authority/path`, percent-escaped, with no empty parts and no slash at the end.
+
+        Without an authority it is that of `fs.defaultFS`. Raises InvalidArgumentError for `.` and `..`, and where
+        there is no authority to be had.
+        """
+        match = _URI(path)
+        if match is None:
+            raise InvalidArgumentError(f"{shown(path)!r} is no path of HDFS: write hdfs://nameservice/path")
+        scheme = match[1].lower()
+        return f"{scheme}://{match[2] or self._default_authority(scheme, path)}{_canonical(match[3], path)}"
+
+    def _default_authority(self, scheme: str, path: str) -> str:
+        default = _URI(self._conf.get("fs.defaultFS") or self._files().default_file_system())
+        if default is None or default[1].lower() != scheme or not default[2]:
+            raise InvalidArgumentError(
+                f"{shown(path)!r} names no NameNode or nameservice, and fs.defaultFS has none for {scheme} either: "
+                f"write {scheme}://nameservice/path"
+            )
+        return default[2]
+
+    def _files(self) -> HadoopFiles:
+        key = os.getpid(), _clients()
+        files = self._made.get(key)
+        if files is None:
+            files = key[1](self._conf)
+            self._made = {key: files}  # a client of the parent's, or of a session that ended, is of no more use
+        return files
+
+    def _sweep(self, files: HadoopFiles, directory: str) -> None:
+        """Remove stale temporary files, now and then: no part of the write, so a failure only warns."""
+        now = time.monotonic()
+        if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
+            return
+        self._swept[directory] = now
+        try:
+            entries = files.entries(directory + "/")
+            # By the NameNode's own clock, which stamped the file just written: ours may be a day off.
+            newest = max((entry.modified_ms for entry in entries), default=0)
+            for entry in entries:
+                raw = os.fsencode(entry.name)
+                if posix.is_temporary(raw) and entry.modified_ms < newest - STALE_AFTER_MS:
+                    files.delete(f"{directory}/{escaped(raw)}")
+        except (OSError, TablelogError) as error:
+            logger.warning("couldn't remove stale temporary files in %s: %s", shown(directory), error)
+
+
+def _settle(files: HadoopFiles, temporary: str, final: str, overwrite: bool, error: Exception) -> None:
+    """Raise what a rename that ended with `error` came to, by whether its source is still there."""
+    try:
+        never_applied = files.delete(temporary)
+    except (OSError, TablelogError) as second:
+        raise WriteOutcomeUnknown(shown(final), f"{error}; and then {second}") from error
+    if not never_applied:
+        raise WriteOutcomeUnknown(
+            shown(final), f"{error}; but the temporary file is gone, as after a rename that was made"
+        ) from error
+    if not overwrite and (isinstance(error, FileExistsError) or files.exists(final)):
+        raise posix.lost(shown(final)) from error
+    if isinstance(error, TablelogError):
+        raise error
+    raise StorageUnavailableError(f"renaming to {shown(final)}: {error}; nothing was written") from error
+
+
+def _remove_quietly(files: HadoopFiles, path: str) -> None:
+    try:
+        files.delete(path)
+    except (OSError, TablelogError) as error:  # it is hidden, and swept away in a day
+        logger.debug("couldn't remove %s: %s", shown(path), error)
+
+
+def _canonical(path: str, shown_as: str) -> str:
+    raw = unquote_to_bytes(path)
+    parts = [part for part in raw.split(b"/") if part]
+    if b"\0" in raw or not {b".", b".."}.isdisjoint(parts):
+        raise InvalidArgumentError(f"{shown(shown_as)!r} holds '.', '..' or a null character, which HDFS doesn't take")
+    return posixpath.join("/", escaped(b"/".join(parts)))

@@ -1,0 +1,255 @@
+"""HDFS without a JVM, by hdfs-native: the client of `HDFSLogStore` where there is no Spark session.
+
+It speaks the NameNode's protocol itself and logs in by the ticket cache of Kerberos. It has no time-outs of its own, so
+each call runs on a thread that can be left behind.
+"""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+from ..errors import (
+    LogStoreConfigurationError,
+    StorageAccessError,
+    StorageUnavailableError,
+    TablelogError,
+    UnsupportedEnvironmentError,
+)
+from .hadoop_errors import error_for
+from .hdfs import Entry
+from .uri import scheme_of, shown
+
+TIMEOUT_SECONDS = 60.0
+"""How long one call may take: a request to the NameNode, or the reading or writing of one file."""
+
+_Result = TypeVar("_Result")
+_PROVIDER = "dfs.client.failover.proxy.provider."
+_FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+_MOUNTS = "fs.viewfs.mounttable."
+_MOUNT = re.compile(r"\.(link\./.*|linkFallback|homedir)$").search
+_PORT = 8020
+_ATTEMPTS = "dfs.client.failover.max.attempts"
+_ATTEMPTS_AT_ONE = "3"
+"""Of requests to a NameNode that has no other beside it, over two seconds; Hadoop's 15 are for a failover."""
+_JAVA = re.compile(r'(?:Fatal)?RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)').match
+_LOGIN = ("SASLError", "GSSAPIError", "NoSASLMechanism")
+_WRONG = ("InvalidArgument", "UrlParseError", "InvalidPath")
+
+
+class NativeFiles:
+    """A client for all name services; see `HadoopFiles`. Shared by threads, not by a forked child."""
+
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        self._conf = {**_site_files(), **conf}
+        self._umask = _umask(self._conf)
+        self._clients: dict[str, Any] = {}
+
+    def default_file_system(self) -> str:
+        return self._conf.get("fs.defaultFS", "")
+
+    def exists(self, path: str) -> bool:
+        def exists(client: Any, name: str) -> bool:
+            try:
+                client.get_file_info(name)
+            except FileNotFoundError:
+                return False
+            return True
+
+        return self._call(exists, "looking for", path)
+
+    def read(self, path: str) -> bytes:
+        def read(client: Any, name: str) -> bytes:
+            file = client.read(name)
+            return bytes(file.read()) if len(file) else b""
+
+        return self._call(read, "reading", path)
+
+    def entries(self, directory: str) -> list[Entry]:
+        def found(client: Any, name: str) -> list[Entry]:
+            return [
+                Entry(status.path.rpartition("/")[2], status.length, status.modification_time)
+                for status in client.list_status(name)
+                if not status.isdir
+            ]
+
+        return self._call(found, "listing", directory)
+
+    def write(self, path: str, data: bytes) -> None:
+        from hdfs_native import WriteOptions
+
+        # A request that is repeated after a lost reply meets the file that the first one made: it takes its place.
+        options = WriteOptions(permission=0o666 & ~self._umask, overwrite=True, create_parent=False)
+
+        def write(client: Any, name: str) -> None:
+            try:
+                file = client.create(name, options)
+            except FileNotFoundError:
+                client.mkdirs(name.rpartition("/")[0], 0o777 & ~self._umask, True)
+                file = client.create(name, options)
+            if data:
+                file.write(data)
+                with contextlib.suppress(NotImplementedError):  # of erasure-coded files
+                    file.hsync()
+            file.close()
+
+        self._call(write, "writing", path)
+
+    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
+        self._call(lambda client, name: client.rename(name, _name(target), overwrite), "renaming", source)
+
+    def delete(self, path: str) -> bool:
+        return self._call(lambda client, name: bool(client.delete(name)), "removing", path)
+
+    def _call(self, call: Callable[[Any, str], _Result], doing: str, path: str) -> _Result:
+        _check_process()
+        root = _root(path)
+        client = self._clients.get(root)
+        try:
+            if client is None:
+                client = self._clients.setdefault(root, self._client(root))
+            return _bounded(partial(call, client, _name(path)))
+        except TimeoutError:
+            self._clients.pop(root, None)  # its connection may be dead, and would be waited for again
+            raise StorageUnavailableError(
+                f"{doing} {shown(path)}: no answer within {TIMEOUT_SECONDS:.0f} s; is the NameNode up?"
+            ) from None
+        except TablelogError:
+            raise
+        except (FileNotFoundError, FileExistsError) as error:  # the text goes on with Java's stack
+            raise type(error)(f"{doing} {shown(path)}: {str(error).partition(chr(10))[0]}") from error
+        except Exception as error:
+            raise native_error(error, doing, path) from error
+        except BaseException as error:
+            if type(error).__name__ == "PanicException":  # Rust's, which is no Exception
+                raise StorageUnavailableError(f"{doing} {shown(path)}: hdfs-native failed ({error})") from error
+            raise
+
+    def _client(self, root: str) -> Any:
+        from hdfs_native import Client
+
+        scheme, _, authority = root.partition("://")
+        conf = _always_active(self._conf)
+        if scheme == "viewfs":
+            strange = [k for k in conf if k.startswith(f"{_MOUNTS}{authority}.") and not _MOUNT(k)]
+            if strange:
+                raise UnsupportedEnvironmentError(
+                    f"{root} has mounts that hdfs-native doesn't know ({', '.join(sorted(strange))}); "
+                    "use the store in a process with a Spark session, or the hdfs:// path itself"
+                )
+        elif scheme != "hdfs":
+            raise UnsupportedEnvironmentError(
+                f"{scheme} is reached through Spark's own Hadoop client only: use it in a process with a Spark session"
+            )
+        elif ":" not in authority and f"dfs.ha.namenodes.{authority}" not in conf:
+            root = f"{root}:{_PORT}"  # one NameNode, at Hadoop's own port
+        if not any(key.startswith("dfs.ha.namenodes.") for key in conf):
+            conf.setdefault(_ATTEMPTS, _ATTEMPTS_AT_ONE)
+        return Client(root, conf)
+
+
+def native_error(error: Exception, doing: str, path: str) -> Exception:
+    """What an exception of hdfs-native means: its text has the class of Java's exception, or its own kind."""
+    text = str(error)
+    java = _JAVA(text)
+    if java:
+        return error_for(java[1], java[2].replace("\\n", "\n").replace("\\t", " "), doing, path)
+    kind = text.partition("(")[0]
+    if kind in _LOGIN:
+        return StorageAccessError(
+            f"{doing} {shown(path)}: the login failed; is there a Kerberos ticket? ({text[:300]})"
+        )
+    if kind in _WRONG:
+        return LogStoreConfigurationError(
+            f"{doing} {shown(path)}: the path or Hadoop's configuration (dfs.ha.*, fs.viewfs.*) is wrong ({text[:300]})"
+        )
+    return StorageUnavailableError(f"{doing} {shown(path)}: {text[:300]}; is the NameNode up, and its address right?")
+
+
+def _bounded(call: Callable[[], _Result]) -> _Result:
+    """The result of `call`, run on a thread that can be left behind; TimeoutError if it takes too long."""
+    future: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="tablelog-hdfs", daemon=True).start()
+    return future.result(TIMEOUT_SECONDS)
+
+
+_used_in: list[int] = []
+
+
+def _check_process() -> None:
+    """Refuse to work in a child that was forked after hdfs-native had been used."""
+    if not _used_in:
+        try:
+            import hdfs_native  # noqa: F401
+        except ImportError as error:
+            raise UnsupportedEnvironmentError(
+                "HDFS without a Spark session needs hdfs-native: pip install 'tablelog[hdfs]'"
+            ) from error
+        _used_in.append(os.getpid())
+    if _used_in[0] != os.getpid():
+        # Its connections to DataNodes are kept for all clients of a process, and the child has the parent's.
+        raise UnsupportedEnvironmentError(
+            "hdfs-native was in use when this process was forked, and doesn't work in the child: start processes by "
+            'multiprocessing.get_context("spawn") or "forkserver"'
+        )
+
+
+def _root(path: str) -> str:
+    """Scheme and authority of a canonical URI."""
+    scheme = scheme_of(path)
+    return f"{scheme}://{path[len(scheme) + 3 :].partition('/')[0]}"
+
+
+def _name(path: str) -> str:
+    """The path in a canonical URI, with nothing escaped."""
+    return unquote(path[len(_root(path)) :], errors="surrogateescape") or "/"
+
+
+def _umask(conf: Mapping[str, str]) -> int:
+    text = conf.get("fs.permissions.umask-mode", "022")
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise LogStoreConfigurationError(
+            f"fs.permissions.umask-mode = {text}: without a Spark session only an octal number is understood"
+        ) from None
+
+
+def _always_active(conf: Mapping[str, str]) -> dict[str, str]:
+    """`conf` with reads that never go to an observer: hdfs-native has no msync before a read (delta-io/delta#769)."""
+    observers = {key: _FAILOVER for key, value in conf.items() if key.startswith(_PROVIDER) and "Observer" in value}
+    return {**conf, **observers}
+
+
+def _site_files() -> dict[str, str]:
+    """The keys in core-site.xml and hdfs-site.xml, where hdfs-native looks for them too."""
+    home = os.environ.get("HADOOP_HOME")
+    directory = os.environ.get("HADOOP_CONF_DIR") or (home and os.path.join(home, "etc", "hadoop"))
+    found: dict[str, str] = {}
+    for file in ("core-site.xml", "hdfs-site.xml") if directory else ():
+        path = Path(directory or "", file)
+        if not path.exists():
+            continue
+        try:
+            root = ElementTree.parse(path).getroot()
+        except (ElementTree.ParseError, OSError) as error:
+            raise LogStoreConfigurationError(f"{path} can't be read: {error}") from error
+        for one in root.iter("property"):
+            key, value = one.findtext("name"), one.findtext("value")
+            if key and value:
+                found[key.strip()] = value.strip()
+    return found
