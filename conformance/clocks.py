@@ -38,5 +38,10 @@ def shift(seconds: float) -> None:
     def utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
         return cls.fromtimestamp(now(), datetime.UTC).replace(tzinfo=None)
 
-    members = {"__module__": "datetime", "now": classmethod(today), "today": classmethod(today), "utcnow": classmethod(utcnow)}
+    members = {
+        "__module__": "datetime",
+        "now": classmethod(today),
+        "today": classmethod(today),
+        "utcnow": classmethod(utcnow),
+    }
     setattr(datetime, "datetime", Kind("datetime", (real_datetime,), members))  # noqa: B010

@@ -40,6 +40,15 @@ class Request:
         """Whether it may change something."""
         return self.method not in {"GET", "HEAD", "OPTIONS"}
 
+    @property
+    def conditional(self) -> bool:
+        """Whether it is refused where something is there already, as far as HTTP and the known services go."""
+        return (
+            any(name.lower() in _CONDITIONS for name, _ in self.headers)
+            or "ifGenerationMatch=" in self.target
+            or b'"ConditionExpression"' in self.body
+        )
+
     def __str__(self) -> str:
         return f"{self.method} {self.target.partition('?')[0]}" if self.method else f"{len(self.body)} bytes"
 
@@ -52,6 +61,7 @@ class Request:
         return "\r\n".join(lines).encode("latin-1")
 
 
+_CONDITIONS = frozenset({"if-none-match", "if-match", "x-goog-if-generation-match"})
 _FRAMING = frozenset({"content-length", "transfer-encoding", "expect", "connection"})
 
 
@@ -84,6 +94,17 @@ class Exchange:
     request: Request
     forward: Callable[[], Reply]
     """Pass the request on; OSError where the service doesn't answer. It may be called after the client has gone."""
+    client: socket.socket
+
+    def cut(self) -> None:
+        """Cut the client's connection now; the request can still be passed on."""
+        with contextlib.suppress(OSError):
+            self.client.shutdown(socket.SHUT_RDWR)
+
+    def is_given_up(self, seconds: float) -> bool:
+        """Wait until the client closes the connection, at most so long."""
+        ready, _, _ = select.select([self.client], [], [], seconds)
+        return bool(ready)
 
 
 Decide = Callable[[Exchange], Reply | None]
@@ -185,7 +206,7 @@ class Proxy:
     def _serve_http(self, connection: socket.socket) -> None:
         with connection.makefile("rb") as stream:
             while (request := _read_request(stream, connection)) is not None:
-                reply = self.decide(Exchange(self._next(), request, partial(self._forward, request)))
+                reply = self.decide(Exchange(self._next(), request, partial(self._forward, request), connection))
                 if reply is None:
                     return
                 connection.sendall(reply.bytes_for(request.method))
@@ -213,7 +234,9 @@ class Proxy:
                 if not data:
                     return
                 request = Request("", "", (), data)
-                reply = self.decide(Exchange(self._next(), request, partial(_turn, connection, service, data)))
+                reply = self.decide(
+                    Exchange(self._next(), request, partial(_turn, connection, service, data), connection)
+                )
                 if reply is None:
                     return
                 connection.sendall(reply.bytes_for(""))
@@ -230,7 +253,9 @@ def _turn(client: socket.socket, service: socket.socket, data: bytes) -> Reply:
             if not said:
                 raise ConnectionAbortedError("the service doesn't answer")
             return Reply(raw=said)
-        more = client.recv(_PIECE)
+        more = b""
+        with contextlib.suppress(OSError):
+            more = client.recv(_PIECE)
         if more:
             service.sendall(more)
         else:

@@ -92,7 +92,7 @@ class ListsInPieces(MemoryLogStore):
 class LosesItsFilesInAPickle(MemoryLogStore):
     """An unpickled one is new."""
 
-    def __reduce__(self) -> tuple[type, tuple[()]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(self), ()
 
 
