@@ -15,8 +15,8 @@ _Result = TypeVar("_Result")
 class RetryingLogStore(LogStoreWrapper):
     """Asks again where the store inside raises `StorageUnavailableError`, up to `attempts` times in all.
 
-    For no other error. That one says of a conditional write that it was surely not applied, so guarantee 4 holds: what is ambiguous
-    (`WriteOutcomeUnknown`) is passed on at once. The pause before try k (from 1) is uniform in (0.5, 1] x
+    For no other error. That one says of a conditional write that it was surely not applied, so guarantee 4 holds: what
+    is ambiguous (`WriteOutcomeUnknown`) is passed on at once. The pause before try k (from 1) is uniform in (0.5, 1] x
     min(longest, shortest x 2^k) seconds.
     """
 
