@@ -8,6 +8,12 @@ import pytest
 from logstore.own_stores import Own
 from tablelog.errors import LogStoreConfigurationError
 from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore, registry, store_for
+from tablelog.logstore.azure import AzureLogStore
+from tablelog.logstore.gcs import GCSLogStore
+from tablelog.logstore.hdfs import HDFSLogStore
+from tablelog.logstore.s3 import S3LogStore
+from tablelog.logstore.s3_dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3_single_driver import S3SingleDriverLogStore
 
 OWN = "logstore.own_stores.Own"
 CLASS = "delta.logStore.class"
@@ -97,22 +103,34 @@ def test_jvm_names_on_local_paths(package: str, name: str, key: str) -> None:
 def test_deltas_delegating_store_is_the_choice_by_scheme() -> None:
     name = "org.apache.spark.sql.delta.storage.DelegatingLogStore"
     assert store_for("/t", conf={CLASS: name}) is store_for("/t")
-    assert "no store for s3a" in error("s3a://b/t", {CLASS: name})
+    assert type(store_for("s3a://b/t", conf={CLASS: name})) is S3LogStore
 
 
 @pytest.mark.parametrize("package", JVM)
 @pytest.mark.parametrize(
-    "name", ["S3SingleDriverLogStore", "AzureLogStore", "GCSLogStore", "S3DynamoDBLogStore", "IBMCOSLogStore"]
+    ("path", "name", "kind"),
+    [
+        ("s3a://b/t", "S3SingleDriverLogStore", S3SingleDriverLogStore),
+        ("s3://b/t", "S3DynamoDBLogStore", S3DynamoDBLogStore),
+        ("abfss://c@a.dfs.core.windows.net/t", "AzureLogStore", AzureLogStore),
+        ("gs://b/t", "GCSLogStore", GCSLogStore),
+        ("hdfs://n/t", "HDFSLogStore", HDFSLogStore),
+    ],
 )
-@pytest.mark.parametrize("path", ["/t", "s3a://b/t"])
-def test_jvm_names_that_are_still_to_come_are_refused_by_name(package: str, name: str, path: str) -> None:
-    message = error(path, {CLASS: package + name})
-    assert name in message
+def test_deltas_class_names_mean_ours(package: str, path: str, name: str, kind: type[LogStore]) -> None:
+    assert type(store_for(path, conf={CLASS: package + name})) is kind
+    if name != "HDFSLogStore":
+        assert "and not file" in error("/t", {CLASS: package + name})
+
+
+@pytest.mark.parametrize("package", JVM)
+def test_deltas_class_names_that_we_dont_have_are_refused_by_name(package: str) -> None:
+    message = error("s3a://b/t", {CLASS: package + "IBMCOSLogStore"})
+    assert "IBMCOSLogStore" in message
     assert CLASS in message
 
 
 def test_the_hdfs_store_is_never_the_local_one_elsewhere() -> None:
-    assert "HDFSLogStore" in error("hdfs://n/t", {CLASS: JVM[0] + "HDFSLogStore"})
     message = error("hdfs://n/t", {CLASS: JVM[0] + "LocalLogStore"})
     assert "serves file and not hdfs" in message
 
@@ -142,28 +160,37 @@ def test_what_cant_be_used_is_named(value: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "scheme", ["s3", "s3a", "s3n", "abfs", "abfss", "wasb", "wasbs", "adl", "gs", "hdfs", "viewfs", "ofs"]
+    ("schemes", "kind"),
+    [
+        ("s3 s3a s3n", S3LogStore),
+        ("abfs abfss az wasb wasbs", AzureLogStore),
+        ("gs gcs", GCSLogStore),
+        ("hdfs viewfs ofs", HDFSLogStore),
+    ],
 )
-def test_deltas_other_schemes_are_refused_and_never_local(scheme: str) -> None:
-    message = error(f"{scheme}://bucket/t", {})
-    assert f"this version of tablelog has no store for {scheme}" in message
-    assert "file, memory" in message
-    assert f"spark.delta.logStore.{scheme}.impl" in message
+def test_each_scheme_has_its_store(schemes: str, kind: type[LogStore]) -> None:
+    for scheme in schemes.split():
+        assert type(store_for(f"{scheme}://bucket/t")) is kind
+
+
+def test_a_scheme_whose_service_is_gone_says_so() -> None:
+    message = error("adl://bucket/t", {})
+    assert "retired" in message
+    assert "spark.delta.logStore.adl.impl" in message
 
 
 def test_an_unknown_scheme_lists_those_served() -> None:
     message = error("foo://bucket/t", {})
     assert "no store serves foo" in message
-    assert "file, memory" in message
+    assert "file, gcs, gs, hdfs, memory" in message
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "s3a://AKIA123:s3cret@bucket/t",
-        "s3a://AKIA123:s3/cr/et@bucket/t",
-        "s3a://AKIA123@bucket/t",
-        "wasbs://key:s3cret@bucket/t",
+        "s3x://AKIA123:s3cret@bucket/t",
+        "s3x://AKIA123:s3/cr/et@bucket/t",
+        "s3x://AKIA123@bucket/t",
         "https://bucket/t?sig=s3cret",
     ],
 )
@@ -235,7 +262,7 @@ def point(scheme: str, value: str) -> EntryPoint:
 def test_an_entry_point_serves_its_scheme(entry_points: list[EntryPoint]) -> None:
     entry_points.append(point("own", "logstore.own_stores:Own"))
     assert type(store_for("own://b/t")) is Own
-    assert "file, memory, own" in error("foo:/t", {})
+    assert "memory, ofs, own, s3" in error("foo:/t", {})
     assert type(store_for("own://b/t", conf={impl("own"): "tablelog.logstore.MemoryLogStore"})) is MemoryLogStore
 
 
