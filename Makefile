@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test servers test-servers check lint types layers wheel bench interop test-sparks simulate clean
+.PHONY: help install demo test servers test-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing 
 
 bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ratios
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks $(WHAT)
+
+bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the requests that each step costs
+	$(BIN)/python -m benchmarks.store_work
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
