@@ -3,13 +3,13 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tablelog.logstore import LogStore
 from tablelog.logstore.uri import local_path, scheme_of, shown
 
-_DELETES_AT_ONCE = 8
+_AT_ONCE = 8
 _ROUNDS = 5
 
 
@@ -19,34 +19,31 @@ def clean(store: LogStore, root: str, directories: Iterable[str]) -> list[str]:
     A listing shows no directories, so those must be known. Of a local root the whole tree goes, with the temporary
     files that no listing shows.
     """
-    left: list[str] = []
-    for directory in sorted({f"{root}/_delta_log", *directories}, key=len, reverse=True):
-        try:
-            _empty(store, directory)
-            left += [shown(path) for path in _files(store, directory)]
-        except Exception as error:
-            left.append(f"{shown(directory)} (not cleaned: {type(error).__name__})")
-            continue
-        # A file system has directories, which its stores may be able to delete, and a store of keys has none.
-        with contextlib.suppress(Exception):
-            store.delete(directory)
+    places = {f"{root}/_delta_log", *directories}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        left = [path for found in pool.map(lambda place: _emptied(store, place), places) for path in found]
     if scheme_of(root) == "file":
         shutil.rmtree(local_path(root), ignore_errors=True)
-        left = [root] if os.path.lexists(local_path(root)) else []
-    else:
-        with contextlib.suppress(Exception):
-            store.delete(root)
+        return [root] if os.path.lexists(local_path(root)) else []
+    if _has_directories(store, root):
+        for directory in sorted({above for place in places for above in _up_to(root, place)}, key=len, reverse=True):
+            with contextlib.suppress(Exception):  # that a store can delete a directory is nothing that it promises
+                store.delete(directory)
     return left
 
 
-def _empty(store: LogStore, directory: str) -> None:
-    with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
+def _emptied(store: LogStore, directory: str) -> list[str]:
+    """Delete the files of `directory`; those that are still there."""
+    try:
         for _ in range(_ROUNDS):  # a store under test may list less than there is
             files = _files(store, directory)
             if not files:
-                return
-            for _deleted in pool.map(store.delete, files):
-                pass
+                return []
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(store.delete, files))
+        return [shown(path) for path in _files(store, directory)]
+    except Exception as error:
+        return [f"{shown(directory)} (not cleaned: {type(error).__name__})"]
 
 
 def _files(store: LogStore, directory: str) -> list[str]:
@@ -54,3 +51,21 @@ def _files(store: LogStore, directory: str) -> list[str]:
         return [status.path for status in store.list_from(f"{directory}/")]
     except FileNotFoundError:
         return []
+
+
+def _has_directories(store: LogStore, root: str) -> bool:
+    """Whether an absent one is told from an empty one, as a file system does, and a store of keys can't."""
+    try:
+        list(store.list_from(f"{root}/never-made/"))
+    except FileNotFoundError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def _up_to(root: str, directory: str) -> Iterator[str]:
+    """`directory` and those above it, with `root`."""
+    while len(directory) >= len(root):
+        yield directory
+        directory = directory.rpartition("/")[0]

@@ -44,6 +44,7 @@ def no_error_after_a_write(context: Context) -> None:
         context,
         lambda n: first.write(commit(f"{root}/new-{n}", 0), b"first"),
         lambda n: second.write(commit(f"{root}/new-{n}", 0), b"second"),
+        prepare=lambda n: context.directories.add(f"{root}/new-{n}/_delta_log"),
     ):
         for end in (case.held, case.between):
             require(

@@ -73,9 +73,11 @@ def lists_no_directories_below(context: Context) -> None:
     """Files in directories below, and the directories themselves, are left out."""
     make, root = context.make, context.root
     store = make()
+    sidecars, odd = f"{root}/_delta_log/_sidecars", f"{root}/_delta_log/{0:020}.d"
+    context.directories |= {sidecars, odd}
     store.write(commit(root, 0), b"x")
-    store.write(f"{root}/_delta_log/_sidecars/{'a' * 8}.parquet", b"x")
-    store.write(f"{root}/_delta_log/00000000000000000000.d/inside", b"x")
+    store.write(f"{sidecars}/{'a' * 8}.parquet", b"x")
+    store.write(f"{odd}/inside", b"x")
     require(names(make().list_from(f"{root}/_delta_log/")) == [f"{0:020}.json"], "a listing shows what is below")
 
 
@@ -103,6 +105,10 @@ def lists_no_later_file_without_the_earlier(context: Context) -> None:
     make, root = context.make, context.root
     reader, writer = make(), make()
 
+    def prepare(case: int) -> None:
+        context.directories.add(f"{root}/{case}/_delta_log")
+        writer.write(below(f"{root}/{case}", "_first"), b"")
+
     def two_commits(case: int) -> None:
         for version in range(2):
             writer.write(commit(f"{root}/{case}", version), b"x")
@@ -111,7 +117,7 @@ def lists_no_later_file_without_the_earlier(context: Context) -> None:
         context,
         lambda n: names(reader.list_from(commit(f"{root}/{n}", 0))),
         two_commits,
-        prepare=lambda n: writer.write(below(f"{root}/{n}", "_first"), b""),
+        prepare=prepare,
     ):
         listed = value_of(case.held, "listing during two writes", case)
         value_of(case.between, "writing during a listing", case)

@@ -26,6 +26,7 @@ def resolves_spellings(context: Context) -> None:
     require(store.resolve(f"{root}/table/") == resolved, "a trailing slash makes another table")
     require(store.resolve(resolved) == resolved, "resolving a canonical path changes it")
     require(store.resolve(f"{root}/other") != resolved, "two tables have one name")
+    context.directories.add(f"{root}/table/_delta_log")
     store.write(commit(f"{root}/table", 0), b"x")
     require(store.read(commit(resolved, 0)) == b"x", "the resolved path is another table")
     require(store.resolve(f"{root}/table") == resolved, "the canonical path changes when the table is made")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.conformance import runner
+from tablelog.conformance import CHECKS, runner
 from tablelog.conformance.checks.suite import commit
 from tablelog.conformance.failures import GuaranteeBrokenError, NotEstablishedError
 from tablelog.conformance.model import Check, Context, Level, Target, Verdict
@@ -253,3 +253,12 @@ def test_checks_are_chosen_by_level_name_or_number() -> None:
     assert chosen([quick, slow], Level.QUICK, ["slow", "1"]) == [quick, slow]
     with pytest.raises(UnknownCheckError, match="'fast'"):
         chosen([quick, slow], Level.QUICK, ["fast"])
+
+
+@pytest.mark.parametrize("one", CHECKS, ids=lambda one: one.name)
+def test_each_check_names_what_it_writes_so_that_nothing_stays_behind(one: Check) -> None:
+    store = MemoryLogStore()
+    found = run(target(store), [one], level=Level.QUICK, seed=1)
+    assert found.leftovers == ()
+    assert files_of(store) == []
+    assert found.findings[0].verdict is not Verdict.FAIL, found.findings[0].message
