@@ -44,8 +44,8 @@ def error_for(exception: str, message: str, doing: str, path: str) -> Exception:
     """
     name = exception.rpartition(".")[2].rpartition("$")[2]
     what = f"{doing} {shown(path)}"
-    lines = message.strip().splitlines()
-    said = f"{name}: {lines[0][:500]}" if lines else name
+    first = message.partition("\n")[0].strip()  # what follows is Java's stack
+    said = f"{name}: {first[:500]}" if first else name
     if name == "IllegalArgumentException" and "UnknownHostException" in message:
         name = "UnknownHostException"
     if name in ("FileNotFoundException", "NoSuchFileException"):

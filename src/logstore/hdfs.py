@@ -139,9 +139,7 @@ class HDFSLogStore(LogStore):
                 f"the storage options {', '.join(strange)} mean nothing for {scheme}: give keys of Hadoop "
                 f"({', '.join(_PREFIXES)}...)"
             )
-        merged = {**{key: str(value) for key, value in storage_options.items()}, **conf}
-        plain = {key: value for key, value in merged.items() if not key.startswith(_HADOOP)}
-        return cls({**{key.removeprefix(_HADOOP): merged[key] for key in merged}, **plain})
+        return cls({**_plain(storage_options), **_plain(conf)})
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_conf": self._conf, "_made": {}, "_swept": {}}
@@ -250,6 +248,12 @@ def _settle(files: HadoopFiles, temporary: str, final: str, overwrite: bool, err
     if isinstance(error, TablelogError):
         raise error
     raise StorageUnavailableError(f"renaming to {shown(final)}: {error}; nothing was written") from error
+
+
+def _plain(conf: Mapping[str, Any]) -> dict[str, str]:
+    """Hadoop's own names for the keys; a name that is there both ways counts as it is written here."""
+    prefixed = {key.removeprefix(_HADOOP): str(value) for key, value in conf.items() if key.startswith(_HADOOP)}
+    return {**prefixed, **{key: str(value) for key, value in conf.items() if not key.startswith(_HADOOP)}}
 
 
 def _remove_quietly(files: HadoopFiles, path: str) -> None:
