@@ -1,8 +1,10 @@
 """How Google Cloud Storage is reached: Hadoop's keys, then fsspec's options, then the SDK's own chain."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from ..errors import LogStoreConfigurationError, StorageAccessError
@@ -43,9 +45,9 @@ class Access:
             case "anonymous":
                 return needed("google.auth.credentials", "gcs").AnonymousCredentials()
             case "keyfile":
-                return auth.load_credentials_from_file(self.secret, scopes=_SCOPES)[0]
+                return _of_info(json.loads(Path(self.secret).read_bytes()))
             case "info":
-                return auth.load_credentials_from_dict(dict(self.secret), scopes=_SCOPES)[0]
+                return _of_info(self.secret)
             case "token":
                 return needed("google.oauth2.credentials", "gcs").Credentials(self.secret)
             case "credentials":
@@ -59,6 +61,17 @@ class Access:
         """The same as gcsfs' option `token`."""
         names = {"anonymous": "anon", "compute": "cloud", "default": "google_default"}
         return names.get(self.kind, self.secret)
+
+
+def _of_info(info: Mapping[str, Any]) -> Any:
+    """The credentials in what a key file holds. Raises ValueError where that is of another kind."""
+    match info.get("type"):
+        case "service_account":
+            kind = needed("google.oauth2.service_account", "gcs").Credentials
+            return kind.from_service_account_info(info, scopes=_SCOPES)
+        case "authorized_user":
+            return needed("google.oauth2.credentials", "gcs").Credentials.from_authorized_user_info(info, _SCOPES)
+    raise ValueError("neither a service account nor a user")
 
 
 @dataclass(frozen=True)
@@ -119,16 +132,19 @@ class GCSSettings:
         adapters = needed("requests.adapters", "gcs")
         errors = needed("google.auth.exceptions", "gcs")
         try:
-            session = transport.AuthorizedSession(self.access.credentials())
+            # Nobody's credentials can't be fetched anew.
+            anew = {"refresh_status_codes": ()} if self.access.kind == "anonymous" else {}
+            session = transport.AuthorizedSession(self.access.credentials(), **anew)
         except errors.DefaultCredentialsError as error:
-            if self.access.kind == "default":
-                raise StorageAccessError(
-                    f"there are no credentials for {endpoint}: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth "
-                    "application-default login`, or set fs.gs.auth.service.account.json.keyfile"
-                ) from error
-            raise LogStoreConfigurationError(f"the credentials for {endpoint} are none: {_what(self.access)}") from None
-        except (ValueError, OSError):  # the text of a ValueError may quote what was given
-            raise LogStoreConfigurationError(f"the credentials for {endpoint} are none: {_what(self.access)}") from None
+            raise StorageAccessError(
+                f"there are no credentials for {endpoint}: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth "
+                "application-default login`, or set fs.gs.auth.service.account.json.keyfile"
+            ) from error
+        except (ValueError, TypeError, AttributeError, OSError):  # their text may quote what was given
+            raise LogStoreConfigurationError(
+                f"the credentials for {endpoint} are none: {_what(self.access)}; another kind is taken from "
+                "GOOGLE_APPLICATION_CREDENTIALS"
+            ) from None
         for protocol in ("https://", "http://"):
             session.mount(protocol, adapters.HTTPAdapter(pool_maxsize=_CONNECTIONS))
         return session
@@ -146,9 +162,8 @@ class GCSSettings:
 
 
 def _what(access: Access) -> str:
-    return (
-        f"{access.secret} is not a key file" if access.kind == "keyfile" else f"they have not the form of {access.kind}"
-    )
+    where = f"the file {access.secret}" if access.kind == "keyfile" else "what was given"
+    return f"{where} holds neither a service account nor a user"
 
 
 def _plain(keys: Mapping[str, str]) -> dict[str, str]:
@@ -225,6 +240,10 @@ def _of_token(token: Any) -> Access | None:
             return Access("keyfile" if os.path.exists(token) else "token", token)
         case Mapping():
             return Access("info", {"type": "authorized_user", **token})
+    if not hasattr(token, "before_request"):
+        raise LogStoreConfigurationError(
+            f"the storage option token is a {type(token).__name__}, and no credentials of google-auth"
+        )
     return Access("credentials", token)
 
 
