@@ -59,13 +59,20 @@ class DeltaLog:
     """
 
     def __init__(
-        self, table: str, store: LogStore, *, conf: Mapping[str, str] | None = None, clock: Clock | None = None
+        self,
+        table: str,
+        store: LogStore,
+        *,
+        conf: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.table = table
         self.log_path = f"{table.rstrip('/')}/{LOG_DIRECTORY}"
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.conf: Mapping[str, str] = conf or {}
+        self.storage_options: Mapping[str, Any] = storage_options or {}
         self._reader = LogReader(table, self.log_path, store, self.clock)
         self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
@@ -89,7 +96,7 @@ class DeltaLog:
         path = str(path)
         if store is None:
             store = store_for(path, conf=conf, storage_options=storage_options)
-        return cls(store.resolve(path), store, conf=conf, clock=clock)
+        return cls(store.resolve(path), store, conf=conf, storage_options=storage_options, clock=clock)
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.table!r})"

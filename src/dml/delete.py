@@ -44,7 +44,7 @@ def delete(
             if condition is None:
                 removal, printed = remove_all(txn), ["true"]
             else:
-                frame = scan.frame(spark, log, snapshot=txn.snapshot)
+                frame = scan.for_conditions(spark, txn.snapshot)
                 split = scan.split_condition(
                     frame.alias(alias) if alias else frame, condition, txn.snapshot.partition_columns
                 )

@@ -12,7 +12,7 @@ from ..core.protocol.actions import Action
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import interrupts, writer
+from ..engine import interrupts, scan, writer
 from ..errors import CommitInterrupted, CommitStateUnknownError
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,8 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
     context = spark.sparkContext
     context.addJobTag(tag)
     try:
-        yield
+        with interrupts.raised():
+            yield
     except CommitInterrupted as interrupt:
         logger.warning("%s on %s: %s", operation, table, interrupt)
         raise
@@ -71,7 +72,7 @@ class Work:
         """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version."""
         committed = self.txn.commit(actions, operation, user_metadata=user_metadata)
         try:
-            self.spark.catalog.refreshByPath(self.log.table)
+            scan.refresh_cached(self.spark, self.log)
         except Exception as error:  # the commit stands, whatever becomes of Spark's cache
             logger.warning(
                 "%s: version %d is committed, but Spark's cached frames of the table could not be refreshed: %s",

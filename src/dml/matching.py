@@ -73,7 +73,7 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
         rest = frame.where(stay)
         if txn.metadata.schema_string != snapshot.metadata.schema_string:  # the same commit adds columns
             rest = conform.conform(rest, schema.parse_schema(txn.metadata.schema_string), table=work.log.table)
-        written = work.keep(writer.write_files(rest, table=work.log.table, metadata=txn.metadata, options=options))
+        written = work.keep(writer.write_files(rest, work.log, metadata=txn.metadata, options=options))
         removal.added, removal.copied_rows = written.adds, written.rows
     removal.rewrite_ms = _ms(began)
     return removal

@@ -23,7 +23,7 @@ CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 def condition(work: Work, text: str) -> scan.Condition:
     """A replaceWhere, resolved against the table as it is."""
-    frame = scan.frame(work.spark, work.log, snapshot=work.snapshot)
+    frame = scan.for_conditions(work.spark, work.snapshot)
     found = scan.split_condition(frame, text, work.snapshot.partition_columns)
     if found.data is not None and not _enabled(work.log, ON_DATA):
         raise InvalidArgumentError(

@@ -94,7 +94,7 @@ def _write(
             return None
         if request.overwrites:
             check_removable(txn)
-        frame, reads_itself = pinning.pinned(frame, txn.snapshot)
+        frame, reads_itself = pinning.pinned(frame, log, txn.snapshot)
         if reads_itself:
             txn.read_whole_table()
     _stage_metadata(txn, log, frame, request)
@@ -120,9 +120,7 @@ def _write(
                     )
                 removal = remove_matching(work, condition, options)
         written = work.keep(
-            writer.write_files(
-                data, table=log.table, metadata=metadata, options=options, data_change=request.data_change
-            )
+            writer.write_files(data, log, metadata=metadata, options=options, data_change=request.data_change)
         )
         if replaces and request.replace_where is None:
             removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)

@@ -78,13 +78,6 @@ def locate(written: StructType, indexed: Sequence[Column]) -> list[Leaf]:
     return list(walk(written, (), 0))
 
 
-def read(path: str, leaves: Sequence[Leaf]) -> tuple[int, list[ColumnStats]]:
-    """(rows, what is known of each leaf) of the file at a local path."""
-    import pyarrow.parquet as pq
-
-    return of_metadata(pq.read_metadata(path), leaves)
-
-
 def of_metadata(metadata: "pq.FileMetaData", leaves: Sequence[Leaf]) -> tuple[int, list[ColumnStats]]:
     """(rows, what is known of each leaf) by a footer, its row groups merged."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]

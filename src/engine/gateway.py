@@ -6,12 +6,13 @@ functions composed from its own method handles.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import UnsupportedEnvironmentError
+from .builders import string_map
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -357,17 +358,43 @@ class Gateway:
         """Whether a resolved column is a field of `_metadata`."""
         return bool(attribute.metadata().contains("__metadata_col"))
 
-    def has_file_system(self, spark: "SparkSession", uri: str) -> bool:
-        """Whether the JVM has a file system for the scheme of `uri`."""
+    def has_file_system(self, spark: "SparkSession", uri: str, settings: Mapping[str, str] | None = None) -> bool:
+        """Whether the JVM has the class of a file system for the scheme of `uri`; `settings` are Hadoop's."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+        for key, value in (settings or {}).items():
+            hadoop.set(key, value)
         try:
-            self.path(uri).getFileSystem(hadoop)
+            self.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(uri.partition(":")[0].lower(), hadoop)
         except (Py4JJavaError, PySparkException):
             return False
         return True
+
+    def has_class(self, name: str) -> bool:
+        """Whether Spark's class path has the class."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            self.jvm.org.apache.spark.util.Utils.classForName(name, False, False)
+        except (Py4JJavaError, PySparkException):
+            return False
+        return True
+
+    def hadoop_properties(self, spark: "SparkSession", prefix: str) -> dict[str, str]:
+        """The properties of the session's Hadoop configuration below `prefix`, without it, but Hadoop's defaults."""
+        found = spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
+        found.entrySet().removeAll(self._hadoop_defaults.getPropsWithPrefix(prefix).entrySet())
+        return string_map(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found))
+
+    @cached_property
+    def _hadoop_defaults(self) -> JavaObject:
+        defaults = self.jvm.org.apache.hadoop.conf.Configuration(False)
+        for name in ("core-default.xml", "hdfs-default.xml"):
+            defaults.addResource(name)
+        return defaults
 
     def execution_id(self) -> str | None:
         """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""

@@ -5,7 +5,7 @@ crosses as three columns, whatever its length.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,13 @@ _CHUNK = 50_000  # statuses that cross at once
 class HadoopFiles:
     """The file systems of one session. URIs are percent-encoded, as the log has them. Shared by threads.
 
+    `settings` are Hadoop's, beside those of the session.
     Every method raises FileNotFoundError, FileExistsError or an error of the `StorageError` group.
     """
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: "SparkSession", settings: Mapping[str, str] | None = None) -> None:
         self._spark = spark
+        self._settings = settings or {}
         self._gateway = Gateway.of(spark)
 
     def scheme_supported(self, uri: str) -> bool:
@@ -106,7 +108,10 @@ class HadoopFiles:
 
     @cached_property
     def _configuration(self) -> JavaObject:
-        return self._spark._jsparkSession.sessionState().newHadoopConf()
+        found = self._spark._jsparkSession.sessionState().newHadoopConf()
+        for key, value in self._settings.items():
+            found.set(key, value)
+        return found
 
     def _file_system(self, path: JavaObject) -> JavaObject:
         return path.getFileSystem(self._configuration)

@@ -62,7 +62,7 @@ def translate(text: str) -> BaseException | None:
     named = _NAMED.search(text)
     if named is not None:  # from Python workers of the Arrow route
         kind = getattr(errors, named[1], None)
-        if kind is not None and kind.__init__ is Exception.__init__:
+        if kind is not None and kind.__init__ in (Exception.__init__, OSError.__init__):
             return cast(BaseException, kind(named[2]))
     match = _FILE.search(text) if _MISSING in text else None
     if match is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
-from . import read_errors, routes
+from . import hadoop_settings, read_errors, routes
 from .conditions import Condition, candidates, exact_partitions, split_condition
 from .file_index import FileIndex, Newest, Pinned
 from .gateway import Gateway
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from ..core.deltalog import DeltaLog
     from ..core.table.snapshot import Snapshot
 
-__all__ = ["Condition", "candidates", "exact_partitions", "frame", "split_condition"]
+__all__ = [
+    "Condition",
+    "candidates",
+    "exact_partitions",
+    "for_conditions",
+    "frame",
+    "refresh_cached",
+    "split_condition",
+]
 
 
 def frame(
@@ -54,7 +62,7 @@ def frame(
         raise InvalidArgumentError(f"the table {analysed.table} has no columns yet: write to it before reading it")
     if file_number is not None and schema.get(file_number) is not None:
         raise InvalidArgumentError(f"the table {analysed.table} has a column {file_number} of its own")
-    route = routes.choose(spark, analysed.table)
+    route = routes.choose(spark, analysed.table, log.conf)
     if route == "manifest":
         read_errors.remember(analysed.table, analysed.version)
         return manifest.frame(
@@ -68,18 +76,39 @@ def frame(
             options=options or {},
         )
     if route == "arrow":
-        return arrow.frame(
-            spark,
-            analysed.table,
-            schema,
-            version=analysed.version,
-            files=files,
-            file_number=file_number,
-            conf=log.conf,
-        )
-    gateway = Gateway.of(spark)
+        newest = snapshot is None
+        return arrow.frame(spark, log, schema, snapshot=analysed, newest=newest, files=files, file_number=file_number)
     source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
+    settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
+    return _native(spark, source, schema, files=files, file_number=file_number, options={**settings, **(options or {})})
+
+
+def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
+    """A frame over a version to resolve and plan conditions on (`split_condition`). It can't be executed everywhere.
+
+    It is of the native route whatever that of the table's reads: Spark plans conditions there as nowhere else, and
+    touches no file for it.
+    """
+    return _native(spark, Pinned(snapshot), read_schema(snapshot.schema), files=None, file_number=None, options={})
+
+
+def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
+    """Have Spark read anew what it has cached of the table by the native route."""
+    if hadoop_settings.reaching(spark, log.table, log.conf) is not None:
+        spark.catalog.refreshByPath(log.table)
+
+
+def _native(
+    spark: "SparkSession",
+    source: Pinned | Newest,
+    schema: schemas.StructType,
+    *,
+    files: "pa.Table | None",
+    file_number: str | None,
+    options: "Mapping[str, str]",
+) -> "DataFrame":
+    gateway = Gateway.of(spark)
     index = FileIndex(gateway, spark, source, files=files, file_number=file_number)
     full = gateway.schema(schemas.to_json(schema))
-    relation = gateway.relation(spark, index, index.partition_schema, full, dict(options or {}))
+    relation = gateway.relation(spark, index, index.partition_schema, full, dict(options))
     return gateway.frame(spark, relation)

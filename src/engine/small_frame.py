@@ -4,10 +4,9 @@ The files are what Spark's writer would have made: the same physical types (deci
 timestamps in microseconds), three-level lists, and the mark that dates are of the proleptic calendar.
 """
 
-import os
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.protocol import partition_values, paths
 from ..core.protocol.schema import (
@@ -24,10 +23,13 @@ from ..core.protocol.schema import (
     to_json,
 )
 from ..core.protocol.stats_writer import collect
-from .staging import DataFile
+from .parallel import in_parallel
+from .placement.job import DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .placement import Placement
 
 CODECS: Mapping[str, str] = {
     "none": "none",
@@ -38,7 +40,10 @@ CODECS: Mapping[str, str] = {
 }
 """Spark's name of a compression to Arrow's, where they are the same."""
 
-_SUFFIXES = {"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"}
+SUFFIXES: Mapping[str, str] = {"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"}
+
+PARQUET: Mapping[str, Any] = {"version": "2.6", "store_schema": False, "store_decimal_as_integer": True}
+"""How Arrow's writer makes the physical types that Spark's has."""
 
 
 def is_exact(schema: StructType) -> bool:
@@ -48,6 +53,13 @@ def is_exact(schema: StructType) -> bool:
         return isinstance(data_type, UserDefinedType) or data_type in (VOID, VARIANT) or data_type == StructType()
 
     return not contains(schema, differs)
+
+
+def file_schema(schema: StructType) -> "pa.Schema":
+    """The Arrow types that are written for the columns, all of them nullable."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(f.name, _nullable(f.type)) for f in arrow_schema(schema)])
 
 
 def _nullable(data_type: "pa.DataType") -> "pa.DataType":
@@ -63,18 +75,26 @@ def _nullable(data_type: "pa.DataType") -> "pa.DataType":
     return data_type
 
 
+def marks(data_schema: StructType, spark_version: str) -> dict[str, str]:
+    """What Spark notes in the files that it writes; without it a reader takes dates to be of the old calendar."""
+    return {
+        "org.apache.spark.version": spark_version,
+        "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
+    }
+
+
 def write(
     batches: "Sequence[pa.RecordBatch]",
     schema: StructType,
     partition_columns: Sequence[str],
-    directory: str,
+    placement: "Placement",
     indexed: Sequence[tuple[Column, StructField]],
     *,
     codec: str,
     prefix: int,
     spark_version: str,
 ) -> list[DataFile]:
-    """Write the rows below `directory`, a file for each combination of partition values; none for no rows.
+    """Write the rows to `placement`, a file for each combination of partition values; none for no rows.
 
     `schema` is that of the columns in `batches`, `indexed` those of its leaves that statistics are kept of, with bounds
     of strings cut to `prefix`; `codec` is one of `CODECS`.
@@ -84,41 +104,38 @@ def write(
 
     if not batches:
         return []
-    wanted = pa.schema([pa.field(f.name, _nullable(f.type)) for f in arrow_schema(schema)])
+    wanted = file_schema(schema)
     collected = pa.Table.from_batches(batches)
     # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
     rows = pa.table([collected.column(i).cast(f.type) for i, f in enumerate(wanted)], schema=wanted)
     data_schema = schema.without(partition_columns)
     job = uuid.uuid4()
-    marks = {
-        "org.apache.spark.version": spark_version,
-        "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
-    }
-    written = []
-    for number, (texts, part) in enumerate(_by_partition(rows, schema, partition_columns)):
+    notes = marks(data_schema, spark_version)
+
+    def written(numbered: "tuple[int, tuple[tuple[str | None, ...], pa.Table]]") -> DataFile:
+        number, (texts, part) = numbered
         below = paths.partition_directory(partition_columns, dict(zip(partition_columns, texts, strict=True)))
-        base = f"part-{number:05d}-{job}{'.' if below else '-'}c000{_SUFFIXES[codec]}.parquet"
-        name = f"{below}/{base}" if below else base
-        path = os.path.join(directory, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        base = f"part-{number:05d}-{job}{'.' if below else '-'}c000{SUFFIXES[codec]}.parquet"
+        name = f"{placement.prefix}{below}/{base}" if below else placement.prefix + base
         data = part.select(list(data_schema.names))
-        with pq.ParquetWriter(
-            path,
-            data.schema,
-            compression=CODECS[codec],
-            version="2.6",
-            store_schema=False,
-            store_decimal_as_integer=True,
-            # Arrow leaves NaN out of a footer's bounds, by which Spark would then skip rows: NaN is its largest number.
-            write_statistics=not any(map(_has_nan, data.columns)),
-        ) as file:
-            file.write_table(data)
-            file.add_key_value_metadata(marks)
-        status = os.stat(path)
-        stats = collect(data, indexed, prefix=prefix)
-        modified = status.st_mtime_ns // 1_000_000
-        written.append(DataFile(name, texts, status.st_size, modified, len(data), stats))
-    return written
+
+        def fill(stream: "pa.NativeFile") -> None:
+            with pq.ParquetWriter(
+                stream,
+                data.schema,
+                compression=CODECS[codec],
+                # Arrow leaves NaN out of a footer's bounds, by which Spark would then skip rows: NaN is its largest
+                # number.
+                write_statistics=not any(map(_has_nan, data.columns)),
+                **PARQUET,
+            ) as file:
+                file.write_table(data)
+                file.add_key_value_metadata(notes)
+
+        size, modified = placement.save(name, fill)
+        return DataFile(name, texts, size, modified, len(data), collect(data, indexed, prefix=prefix))
+
+    return in_parallel(written, list(enumerate(_by_partition(rows, schema, partition_columns))))
 
 
 def _has_nan(values: "pa.ChunkedArray | pa.Array") -> bool:

@@ -7,10 +7,13 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..engine import builders
+from ..engine import builders, hadoop_log, hadoop_settings
 from .log_once import log_once
 
-_PREFIXES = ("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta.")
+_PREFIXES = (
+    *("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta."),
+    *(f"{of_session}{kind}." for of_session in ("", "spark.hadoop.") for kind in ("fs", "dfs", "hadoop")),
+)
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
     "allowArbitraryProperties.enabled commitInfo.userMetadata dynamicPartitionOverwrite.enabled maxCommitAttempts "
@@ -26,9 +29,14 @@ _handles: OrderedDict[tuple[str, frozenset[tuple[str, str]]], DeltaLog] = Ordere
 _handles_lock = Lock()
 
 
-def session_conf(spark: SparkSession) -> dict[str, str]:
-    """All that is set in the session's configuration; what Delta has there and tablelog hasn't is logged once."""
+def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
+    """All that is set in the session's configuration; what Delta has there and tablelog hasn't is logged once.
+
+    With it what Hadoop's configuration has for the storage of `path`; what Spark's has goes before it.
+    """
+    hadoop_log.serve(spark)
     conf = builders.session_conf(spark)
+    conf = {**hadoop_settings.of_hadoop(spark, path), **conf}
     for key in conf:
         name = key.removeprefix(_DELTA)
         if name != key and name not in _HONOURED and not name.startswith(_HONOURED_BELOW):

@@ -53,7 +53,7 @@ def single_path(path: Any, options: Options) -> str:
 def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
     """The DataFrame of a table, of its newest version at each execution unless a version or timestamp is asked for."""
     wanted = read_options(options)
-    conf = session_conf(spark)
+    conf = session_conf(spark, path)
 
     def opened(path: str, version: int | None, timestamp: str | None) -> Found[DataFrame] | None:
         def of(log: DeltaLog) -> DataFrame:

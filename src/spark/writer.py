@@ -28,7 +28,7 @@ def save(writer: Any, path: Any) -> None:
             ("clustering",),
         )
     spark = writer._spark
-    conf = session_conf(spark)
+    conf = session_conf(spark, target)
     request = write_request(options, conf, mode=state.mode, partition_by=state.partition_columns)
     log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
     try:

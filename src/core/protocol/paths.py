@@ -69,9 +69,9 @@ def _split(uri: str, decoded: Callable[[str], str] | None) -> _Location:
 
 
 def _root(table_root: str) -> _Location:
-    # A bare local path is taken literally; so is the path of an object store, which is a key and no URI component.
+    # A bare local path is taken literally; the path of a URI is percent-encoded.
     location = _split(table_root, None)
-    if location.scheme == "file":
+    if location.scheme:
         location = _split(table_root, _bytes_decoded)
     return location._replace(path=_normal(location.path))
 

@@ -7,7 +7,7 @@
   read (`spark.tablelog.read.scratch`). Partition values come by a join, so that they prune nothing.
 - `arrow`: Python workers read the files by pyarrow, through Spark's public Python data source. It needs neither
   gateway nor JVM file system; rows that pass through Python cost 3 to 4 times as much. tablelog must be installed
-  where Spark's driver runs, and pyarrow on the executors. Files are skipped where
+  where Spark's driver runs, pyarrow and the storage's fsspec package on the executors. Files are skipped where
   `spark.sql.python.filterPushdown.enabled` makes Spark offer its filters. It has no `_metadata` column.
 
 A native frame sees the newest version at each execution. Spark asks the other two for their files but once, so that
@@ -16,11 +16,12 @@ such a frame stays at the version that was the newest when it was made.
 `spark.tablelog.read.route` forces one of them.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from ...core.protocol import paths
 from ...errors import InvalidArgumentError, UnsupportedEnvironmentError
-from ..gateway import Gateway, is_classic
+from .. import hadoop_settings
+from ..gateway import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +38,11 @@ def scratch_of(spark: "SparkSession") -> str | None:
     return found or None
 
 
-def choose(spark: "SparkSession", table: str) -> Route:
-    """The route for a table (a root URI): the fastest that the session and the storage allow, or the one forced."""
+def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:
+    """The route for a table (a root URI): the fastest that the session and the storage allow, or the one forced.
+
+    `conf` is that of the table's handle.
+    """
     forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
     if forced != "auto":
         if forced not in get_args(Route):
@@ -53,6 +57,5 @@ def choose(spark: "SparkSession", table: str) -> Route:
             )
         return cast(Route, forced)
     if is_classic(spark):
-        gateway = Gateway.of(spark)
-        return "native" if gateway.has_file_system(spark, paths.absolute_uri(table, "")) else "arrow"
+        return "arrow" if hadoop_settings.reaching(spark, table, conf) is None else "native"
     return "arrow" if scratch_of(spark) is None else "manifest"

@@ -1,23 +1,37 @@
 """The Arrow route: Python workers read the files by pyarrow, through Spark's public Python data source.
 
-The data source's class is made inside a function, so that it travels to the executors by value: they need pyarrow,
-and not tablelog. Planning, on the driver's side, opens the log by its path.
+The data source's class is made inside a function, so that it travels to the executors by value: they need pyarrow and
+the storage's fsspec package, and not tablelog. With it travels how the storage is reached; a secret is thus in no
+option and in no plan. The files to choose from travel as an option, for Spark Connect plans a frame more than once.
 """
 
 import base64
+import hashlib
+import io
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol import schema as schemas
+from ...core.protocol.partition_values import typed_columns
+from ...core.protocol.paths import absolute, absolute_uri
+from ...core.table import predicates, pruning
+from ...logstore.data_files import file_system, path_in
 from ..types import has_collation, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
 
+    from ...core.deltalog import DeltaLog
+    from ...core.table.snapshot import Snapshot
+
+NAME = "tablelog_arrow"
+_KEY = os.urandom(16)  # nobody else can tell from a mark which configuration it is of
 _PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
 # Types whose values the data source gets in a form that leaves no doubt.
 _PUSHED = (
@@ -33,72 +47,99 @@ _PUSHED = (
 
 def frame(
     spark: "SparkSession",
-    table: str,
+    log: "DeltaLog",
     schema: schemas.StructType,
     *,
-    version: int,
-    files: pa.Table | None,
-    file_number: str | None,
-    conf: Mapping[str, str],
+    snapshot: "Snapshot",
+    newest: bool = False,
+    files: pa.Table | None = None,
+    file_number: str | None = None,
 ) -> "DataFrame":
-    """The rows of a table at `version`, of `files` alone where they are given."""
+    """The rows of a version of a table, of `files` alone where they are given.
+
+    `newest`: the version was not chosen by the user, so that a write may hold the frame to another (`pinning`).
+    """
     shown = schema
     if file_number is not None:
         shown = schemas.StructType((*schema.fields, schemas.StructField(file_number, schemas.INTEGER)))
     # Spark refuses a reader that takes filters unless it is told to offer them.
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
-    source = _source(takes_filters=offered)
+    if files is None:
+        files = snapshot.files_with("stats") if offered else snapshot.files
+    source = _source(_systems(log, files), takes_filters=offered)
     spark.dataSource.register(source)
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    spec = {"table": table, "version": version, "number": file_number, "zone": zone}
-    options = {"spec": json.dumps(spec), "conf": json.dumps(dict(conf))}
-    if files is not None:
-        wanted = [n for n in ("path", "partitionValues", "size", "stats") if n in files.column_names]
-        sink = pa.BufferOutputStream()
-        chosen = files.select(wanted)
-        with pa.ipc.new_stream(sink, chosen.schema) as writer:
-            writer.write_table(chosen)
-        options["files"] = base64.b64encode(sink.getvalue()).decode()
+    spec = {
+        "table": snapshot.table,
+        "version": snapshot.version,
+        "newest": newest,
+        "schema": schemas.to_json(snapshot.schema),
+        "partition_columns": list(snapshot.partition_columns),
+        "number": file_number,
+        "zone": str(spark.conf.get("spark.sql.session.timeZone")),
+    }
+    options = {"spec": json.dumps(spec), "files": _packed(files)}
     return spark.read.format(source.name()).schema(spark_type(shown)).options(**options).load()
 
 
-def plan(spec: Mapping[str, Any], conf: Mapping[str, str], listed: str | None, predicate: Any) -> list[dict[str, Any]]:
-    """What to read, file by file: `path`, `size` and the values that are constant in the file, as Arrow scalars."""
-    from ...core.deltalog import DeltaLog
-    from ...core.protocol import paths
-    from ...core.protocol.partition_values import typed_columns
-    from ...core.table import predicates, pruning
+def _packed(files: pa.Table) -> str:
+    chosen = files.select([name for name in ("path", "partitionValues", "size", "stats") if name in files.column_names])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, chosen.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(chosen)
+    return base64.b64encode(sink.getvalue()).decode()
 
-    log = DeltaLog.for_path(spec["table"], conf=conf)
-    snapshot = log.snapshot(spec["version"])
-    if listed is None:
-        files = snapshot.files
-        keep = snapshot.prune_mask(predicate)
-    else:
-        files = pa.ipc.open_stream(base64.b64decode(listed)).read_all()
-        keep = pruning.may_match(files, predicate, snapshot.schema, snapshot.partition_columns)
+
+def _systems(log: "DeltaLog", files: pa.Table) -> dict[str, tuple[str, dict[str, Any]]]:
+    """`scheme://authority` of each place that files lie in -> (module:Class, options) of fsspec's file system there."""
+    paths = files.column("path")
+    elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
+    places = {_place(absolute_uri(log.table, path)) for path in ("x", *elsewhere)}
+    found = {place: file_system(f"{place}/x", log.conf, log.storage_options) for place in places if place != "file://"}
+    return {place: (system.implementation, dict(system.options)) for place, system in found.items()}
+
+
+def _place(uri: str) -> str:
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
+    """What sets the source for one configuration apart from that for another, in names; nothing for local files."""
+    from pyspark import cloudpickle
+
+    if not systems:
+        return ""
+    content: bytes = cloudpickle.dumps(systems)  # type: ignore[no-untyped-call]
+    return "_" + hashlib.blake2b(content, digest_size=6, key=_KEY).hexdigest()
+
+
+def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
+    """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
+    message, and the values that are constant in the file, as Arrow scalars.
+    """
+    schema, partition_columns = schemas.parse_schema(spec["schema"]), tuple(spec["partition_columns"])
+    files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
     numbers = pa.array(range(files.num_rows), pa.int32())
     if predicate != predicates.TRUE:
+        keep = pruning.may_match(files, predicate, schema, partition_columns)
         files, numbers = files.filter(keep), numbers.filter(keep)
-    values = typed_columns(files, snapshot.schema, snapshot.partition_columns, time_zone=spec["zone"])
+    values = typed_columns(files, schema, partition_columns, time_zone=spec["zone"])
     if spec["number"] is not None:
         values = values.append_column(spec["number"], numbers)
     found = []
     for i, (path, size) in enumerate(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)):
-        location = paths.absolute(log.table, path)
+        location, uri = absolute(spec["table"], path), absolute_uri(spec["table"], path)
         gone = (
-            f"tablelog.errors.MissingDataFileError: the file {location}, which version {snapshot.version} of "
-            f"{log.table} lists, is gone from storage. Restore it, or take it out of the table."
+            f"tablelog.errors.MissingDataFileError: the file {location}, which version {spec['version']} of "
+            f"{spec['table']} lists, is gone from storage. Restore it, or take it out of the table."
         )
         constants = {name: values.column(name)[i] for name in values.column_names}
-        found.append({"path": location, "size": size, "constants": constants, "gone": gone})
+        found.append({"path": path_in(uri), "place": _place(uri), "size": size, "constants": constants, "gone": gone})
     return found
 
 
 def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
     """The core's predicate for the filters that Spark offers a data source; what isn't understood prunes nothing."""
-    from ...core.table import predicates as core
-
     operators = {
         "EqualTo": "=",
         "EqualNullSafe": "<=>",
@@ -111,34 +152,84 @@ def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
     def one(given: Any) -> Any:
         kind = type(given).__name__
         if kind == "Not":
-            return core.Not(one(given.child))
+            return predicates.Not(one(given.child))
         found = schemas.find(schema, given.attribute, case_sensitive=True) if hasattr(given, "attribute") else None
         if found is None:
-            return core.Opaque(kind)
+            return predicates.Opaque(kind)
         column, field = found
         if field.data_type not in _PUSHED or has_collation(field):
-            return core.Opaque(kind)
+            return predicates.Opaque(kind)
         arrow = schemas.arrow_type(field.data_type)
         if kind in operators and given.value is not None:
-            return core.Compare(operators[kind], column, pa.scalar(given.value, arrow))  # type: ignore[arg-type]
+            return predicates.Compare(operators[kind], column, pa.scalar(given.value, arrow))  # type: ignore[arg-type]
         if kind == "In":
-            return core.In(column, tuple(pa.scalar(value, arrow) for value in given.value))
+            return predicates.In(column, tuple(pa.scalar(value, arrow) for value in given.value))
         if kind == "IsNull":
-            return core.IsNull(column)
+            return predicates.IsNull(column)
         if kind == "IsNotNull":
-            return core.IsNotNull(column)
+            return predicates.IsNotNull(column)
         if kind == "StringStartsWith" and field.data_type == schemas.STRING:
-            return core.StartsWith(column, given.value)
-        return core.Opaque(kind)
+            return predicates.StartsWith(column, given.value)
+        return predicates.Opaque(kind)
 
-    return core.all_of(one(given) for given in filters)
+    return predicates.all_of(one(given) for given in filters)
 
 
-def _source(*, takes_filters: bool) -> "type[DataSource]":
+def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters: bool) -> "type[DataSource]":
     """The data source. All that `read` uses stands inside: it runs where tablelog may not be installed."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
+    name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
+
+    class Ranges(io.RawIOBase):
+        """A file in a store, read by ranges with one request each: its size is known from the log."""
+
+        def __init__(self, file: dict[str, Any]) -> None:
+            from importlib import import_module
+
+            super().__init__()
+            (module, _, kind), options = systems[file["place"]][0].partition(":"), systems[file["place"]][1]
+            self._system = getattr(import_module(module), kind)(**options)
+            self._file = file
+            self._at = 0
+            self._tail = b""  # what the first request brought: the footer, and all of a small file
+
+        def readable(self) -> bool:
+            return True
+
+        def seekable(self) -> bool:
+            return True
+
+        def tell(self) -> int:
+            return self._at
+
+        def seek(self, offset: int, whence: int = 0) -> int:
+            self._at = (0, self._at, self._file["size"])[whence] + offset
+            return self._at
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            end = self._file["size"] if size is None or size < 0 else min(self._at + size, self._file["size"])
+            if end <= self._at:
+                return b""
+            if self._at >= self._file["size"] - len(self._tail):
+                start = self._at - self._file["size"]
+                self._at = end
+                return (
+                    self._tail[start:][: end - self._file["size"]] if end < self._file["size"] else self._tail[start:]
+                )
+            try:
+                data = bytes(self._system.cat_file(self._file["path"], start=self._at, end=end))
+            except FileNotFoundError:
+                raise
+            except Exception as error:
+                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
+            self._at += len(data)
+            if not self._tail and self._at == self._file["size"]:
+                self._tail = data
+            return data
 
     class TablelogReader(DataSourceReader):
         def __init__(self, options: Mapping[str, str], arrow: Any, table_schema: Any) -> None:
@@ -153,8 +244,7 @@ def _source(*, takes_filters: bool) -> "type[DataSource]":
 
             files = plan(
                 json.loads(self._options["spec"]),
-                json.loads(self._options["conf"]),
-                self._options.get("files"),
+                self._options["files"],
                 TRUE if self._predicate is None else self._predicate,
             )
             groups: list[list[Any]] = []
@@ -180,14 +270,9 @@ def _source(*, takes_filters: bool) -> "type[DataSource]":
             import pyarrow as pa
             import pyarrow.parquet as pq
 
-            if "://" in file["path"]:
-                import fsspec
-
-                system, name = fsspec.core.url_to_fs(file["path"])
-                source = system.open(name, "rb")
-            else:
-                source = file["path"]
-            with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
+            remote = file["place"] in systems
+            source = Ranges(file) if remote else file["path"]
+            with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
                 told = parquet.schema_arrow.metadata or {}
                 legacy = b"org.apache.spark.legacyDateTime" in told or b"org.apache.spark.legacyINT96" in told
                 stored = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
@@ -254,7 +339,7 @@ def _source(*, takes_filters: bool) -> "type[DataSource]":
     class TablelogSource(DataSource):
         @classmethod
         def name(cls) -> str:
-            return "tablelog_arrow_skipping" if takes_filters else "tablelog_arrow"
+            return name
 
         def reader(self, schema: Any) -> Any:
             from ...core.protocol.schema import arrow_schema, parse_schema

@@ -180,11 +180,17 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
 
     pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), tmp_path / "x.parquet")
     arrow = pa.schema([("id", pa.int64()), ("p", pa.string())])
-    method = _source(takes_filters=False)({}).reader.__func__  # type: ignore[attr-defined]
+    method = _source({}, takes_filters=False)({}).reader.__func__  # type: ignore[attr-defined]
     names = method.__code__.co_freevars
     reader_type = method.__closure__[names.index("reader")].cell_contents
     target = tmp_path / "reader"
-    entry = {"path": str(tmp_path / "x.parquet"), "size": 1, "constants": {"p": pa.scalar("v")}, "gone": ""}
+    entry = {
+        "path": str(tmp_path / "x.parquet"),
+        "size": 1,
+        "place": "file://",
+        "constants": {"p": pa.scalar("v")},
+        "gone": "",
+    }
     target.write_bytes(cloudpickle.dumps((reader_type({}, arrow, None), entry)))
     program = (
         "import sys; sys.modules['tablelog'] = None\n"
@@ -209,12 +215,12 @@ def test_the_choice(spark: SparkSession, tmp_path: Path) -> None:
         def __init__(self, **values: str) -> None:
             self.conf = Conf(**values)
 
-    assert routes.choose(spark, "file:///t") == "native"
-    assert routes.choose(spark, "nosuchscheme://bucket/t") == "arrow"
-    assert routes.choose(Connect(), "file:///t") == "arrow"  # type: ignore[arg-type]
-    assert routes.choose(Connect(scratch="/shared"), "file:///t") == "manifest"  # type: ignore[arg-type]
-    assert routes.choose(Connect(scratch="/shared", route="arrow"), "file:///t") == "arrow"  # type: ignore[arg-type]
+    assert routes.choose(spark, "file:///t", {}) == "native"
+    assert routes.choose(spark, "nosuchscheme://bucket/t", {}) == "arrow"
+    assert routes.choose(Connect(), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
+    assert routes.choose(Connect(scratch="/shared"), "file:///t", {}) == "manifest"  # type: ignore[arg-type]
+    assert routes.choose(Connect(scratch="/shared", route="arrow"), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="it can be auto, native, manifest, arrow"):
-        routes.choose(Connect(route="fast"), "file:///t")  # type: ignore[arg-type]
+        routes.choose(Connect(route="fast"), "file:///t", {})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="directory that this process and Spark share"):
-        routes.choose(Connect(route="manifest"), "file:///t")  # type: ignore[arg-type]
+        routes.choose(Connect(route="manifest"), "file:///t", {})  # type: ignore[arg-type]

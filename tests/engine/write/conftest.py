@@ -45,7 +45,7 @@ class Table:
         columns = schema or conform.new_table_schema(df)
         metadata = self.metadata(columns, partition_by, properties)
         fitted = conform.conform(df, columns, table=self.log.table)
-        written = writer.write_files(fitted, table=self.log.table, metadata=metadata, options=options)
+        written = writer.write_files(fitted, self.log, metadata=metadata, options=options)
         transaction = self.log.transaction()
         if transaction.read_version < 0:
             transaction.set_metadata(metadata)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from tablelog.engine import staging
+from tablelog.engine.placement import local as staging
 from tablelog.engine.writer import WriteOptions
 
 from .conftest import NATIVE, SMALL, Table

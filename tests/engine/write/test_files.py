@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine import plans, writer
-from tablelog.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedEnvironmentError
+from tablelog.engine.placement.job import CODEC_PROPERTY
+from tablelog.engine.placement.local import LocalPlacement
+from tablelog.errors import InvalidArgumentError, SchemaMismatchError
 
 from .conftest import NATIVE, SMALL, Table, stats
 
@@ -62,7 +65,7 @@ def test_both_routes_make_the_same_columns_and_statistics(tables: Any) -> None:
 
 
 def test_a_small_frame_takes_no_write_job(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_write_natively", None)
+    monkeypatch.setattr(LocalPlacement, "write", None)
     table.write(table.spark.range(10).select("id", (F.col("id") * 2).alias("x")))
     table.write(table.spark.createDataFrame([(1, 2), (3, 4)], "id long, x long"))
     table.write(table.spark.sql("select 5L as id, 6L as x union all select 7L, null"))
@@ -140,7 +143,7 @@ def test_compression(
 ) -> None:
     chosen = writer.WriteOptions.of({"compression": option}) if option else writer.WriteOptions()
     chosen = writer.WriteOptions(compression=chosen.compression, small_frames=options.small_frames)
-    properties = {writer.CODEC_PROPERTY: prop} if prop else {}
+    properties = {CODEC_PROPERTY: prop} if prop else {}
     adds = table.write(table.spark.range(5), options=chosen, properties=properties)
     for add in adds:
         found = pq.read_metadata(table.path / add.path).row_group(0).column(0).compression
@@ -151,7 +154,7 @@ def test_an_unknown_codec_is_refused(table: Table) -> None:
     with pytest.raises(InvalidArgumentError, match="'zip'"):
         writer.WriteOptions.of({"compression": "zip"})
     with pytest.raises(InvalidArgumentError, match="zip"):
-        table.write(table.spark.range(5), properties={writer.CODEC_PROPERTY: "zip"})
+        table.write(table.spark.range(5), properties={CODEC_PROPERTY: "zip"})
     with pytest.raises(InvalidArgumentError, match="maxRecordsPerFile"):
         writer.WriteOptions.of({"maxRecordsPerFile": "many"})
 
@@ -248,21 +251,15 @@ def test_all_columns_as_partition_columns_are_refused(table: Table) -> None:
 
 def test_columns_that_are_not_the_tables_are_refused(table: Table) -> None:
     df = table.spark.range(3)
-    metadata = table.metadata(writer.parse_schema('{"type":"struct","fields":[{"name":"x","type":"long"}]}'))
+    metadata = table.metadata(parse_schema('{"type":"struct","fields":[{"name":"x","type":"long"}]}'))
     with pytest.raises(SchemaMismatchError, match="the data's columns are id"):
-        writer.write_files(df, table=str(table.path), metadata=metadata)
-
-
-def test_a_table_that_is_not_on_a_local_disk_is_refused(table: Table) -> None:
-    metadata = table.metadata(writer.parse_schema('{"type":"struct","fields":[{"name":"id","type":"long"}]}'))
-    with pytest.raises(UnsupportedEnvironmentError, match="s3a://bucket/table"):
-        writer.write_files(table.spark.range(3), table="s3a://bucket/table", metadata=metadata)
+        writer.write_files(df, table.log, metadata=metadata)
 
 
 def test_discard_deletes_what_was_written(table: Table) -> None:
     df = table.spark.range(10).withColumn("p", F.lit("a/b %=ü"))
-    metadata = table.metadata(writer.parse_schema(df._jdf.schema().json()), ["p"])
-    written = writer.write_files(df, table=f"file://{table.path}", metadata=metadata, data_change=False)
+    metadata = table.metadata(parse_schema(df._jdf.schema().json()), ["p"])
+    written = writer.write_files(df, table.log, metadata=metadata, data_change=False)
     assert written.rows == 10
     assert written.bytes == sum(os.path.getsize(table.path / name) for name in table.files())
     assert not any(add.data_change for add in written.adds)

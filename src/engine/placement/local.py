@@ -10,53 +10,67 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from ..core.protocol import paths
-from ..errors import UnsupportedEnvironmentError
+from ...core.protocol import paths
+from ..parallel import in_parallel
+from . import spark_writer
+from .job import DataFile, Job
+from .spark_writer import StagedFile, value_of_directory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 PREFIX = "_tablelog_staging-"
-_THREADS = 8
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+
+_OPTIONS = {
+    # No checksum file beside each data file: a third less time for small ones, and none goes stale by a rename.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFile:
-    """A file of a job. `name` is relative to the staging directory and to the table alike.
+class LocalPlacement:
+    """See `Placement`. The root is a table's canonical URI."""
 
-    `partition` holds the text of each partition column's value as the directories spell it, unescaped; `None` is null.
-    `size` is in bytes, `modified_ms` in milliseconds.
-    """
+    def __init__(self, table: str) -> None:
+        self.prefix = ""
+        self._root = paths.absolute(table, "")
+        self._directory = new_directory(self._root)
 
-    name: str
-    partition: tuple[str | None, ...]
-    size: int
-    modified_ms: int
+    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+        import pyarrow.parquet as pq
 
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A finished file: with the log's texts as its `partition`, how many rows it has, and its `stats` for the log."""
-
-    name: str
-    partition: tuple[str | None, ...]
-    size: int
-    modified_ms: int
-    rows: int
-    stats: str
-
-
-def local_root(table: str) -> str:
-    """The local directory of a table; `UnsupportedEnvironmentError` where its files are not on a local disk."""
-    path = paths.absolute(table, "")
-    if not path.startswith("/"):
-        raise UnsupportedEnvironmentError(
-            f"{table}: this version of tablelog writes data files to a local file system only"
+        directory = self._directory
+        return spark_writer.write(
+            df,
+            job,
+            directory,
+            options=_OPTIONS,
+            settings={},
+            find=lambda partition_columns: find(directory, partition_columns),
+            footer=lambda file: pq.read_metadata(f"{directory}/{file.name}"),
         )
-    return path
+
+    def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
+        import pyarrow as pa
+
+        path = os.path.join(self._directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with pa.OSFile(path, "wb") as stream:
+            make(stream)
+        status = os.stat(path)
+        return status.st_size, status.st_mtime_ns // 1_000_000
+
+    def publish(self, names: Sequence[str], *, durable: bool) -> None:
+        publish(self._directory, self._root, names, durable=durable)
+
+    def clear(self) -> None:
+        clear(self._directory)
+
+    def remove(self, names: Sequence[str]) -> None:
+        remove(self._root, names)
 
 
 def new_directory(root: str) -> str:
@@ -77,20 +91,10 @@ def _find(directory: str, below: str, depth: int, partition: tuple[str | None, .
             name = f"{below}/{entry.name}" if below else entry.name
             if depth:
                 if entry.is_dir(follow_symlinks=False) and "=" in entry.name:
-                    text = entry.name.partition("=")[2]
-                    value = None if text == paths.NULL_PARTITION else paths.hive_unescape(text)
-                    yield from _find(directory, name, depth - 1, (*partition, value))
+                    yield from _find(directory, name, depth - 1, (*partition, value_of_directory(entry.name)))
             elif entry.name[0] not in "_." and entry.is_file(follow_symlinks=False):
                 status = entry.stat()
                 yield StagedFile(name, partition, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-def in_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """`function` of each item, in order; on threads where there are several, for what waits for a disk."""
-    if len(items) < 2:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="tablelog-write") as pool:
-        return list(pool.map(function, items))
 
 
 def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -> None:
@@ -131,6 +135,16 @@ def _make_directories(root: str, below: str) -> Iterator[str]:
         yield target
     for made in reversed(missing):
         os.makedirs(made, exist_ok=True)
+
+
+def sync(root: str, names: Sequence[str]) -> None:
+    """Have files that were made below `root`, and their directories, on disk when this returns."""
+    in_parallel(_sync, [os.path.join(root, name) for name in names])
+    directories = {root}
+    for name in names:
+        while name := os.path.dirname(name):
+            directories.add(os.path.join(root, name))
+    in_parallel(_sync, sorted(directories))
 
 
 def _sync(path: str) -> None:

@@ -1,0 +1,185 @@
+"""One write: the rows' schema, how its files are made, and what is known of them once they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ...core.protocol import partition_values, paths
+from ...core.protocol.actions import AddFile, Metadata
+from ...core.protocol.properties import TableProperties
+from ...core.protocol.schema import (
+    BINARY,
+    PrimitiveType,
+    StructType,
+    check_parquet_names,
+    check_partition_columns,
+    indexed_leaves,
+    parse_schema,
+)
+from ...core.protocol.stats_writer import stats_json
+from ...errors import InvalidArgumentError, SchemaMismatchError
+from .. import conform, footers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame
+
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+_CODECS = ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How data files are made.
+
+    `compression` is a codec as Spark calls it (unset: the table's property, else the session's). `max_records_per_file`
+    bounds the rows of a file (unset or 0: the session's `spark.sql.files.maxRecordsPerFile`). `durable`: the files are
+    on disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
+    """
+
+    compression: str | None = None
+    max_records_per_file: int | None = None
+    parquet_version: str | None = None
+    durable: bool = True
+    small_frames: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """What a user's write options, whatever the case of their keys, say of data files; others are ignored."""
+        folded = {key.lower(): value for key, value in options.items()}
+        limit = folded.get("maxrecordsperfile")
+        if limit is not None and not str(limit).strip().lstrip("-").isdigit():
+            raise InvalidArgumentError(f"maxRecordsPerFile is {limit!r}: it needs to be a whole number")
+        codec = folded.get("compression")
+        return cls(
+            compression=_codec(codec, "the option compression") if codec is not None else None,
+            max_records_per_file=int(limit) if limit is not None else None,
+            parquet_version=folded.get("parquet.writer.version"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A finished file. `name` is relative to the table, `partition` holds the log's texts and `stats` is for the log.
+
+    `size` is in bytes, `modified_ms` in milliseconds.
+    """
+
+    name: str
+    partition: tuple[str | None, ...]
+    size: int
+    modified_ms: int
+    rows: int
+    stats: str
+
+    def add(self, partition_columns: Sequence[str], data_change: bool) -> AddFile:
+        """The action that makes it a part of the table."""
+        return AddFile(
+            path=paths.encode(self.name),
+            partition_values=dict(zip(partition_columns, self.partition, strict=True)),
+            size=self.size,
+            modification_time=self.modified_ms,
+            data_change=data_change,
+            stats=self.stats,
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A write of rows of `schema`, which is the table's without its void columns.
+
+    `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
+    name of a compression; `max_records` bounds the rows of a file (0: no bound).
+    """
+
+    table: str
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    leaves: Sequence[footers.Leaf]
+    prefix: int
+    codec: str
+    max_records: int
+    options: WriteOptions
+
+    @classmethod
+    def of(cls, df: "DataFrame", table: str, metadata: Metadata, options: WriteOptions) -> "Job":
+        whole = parse_schema(metadata.schema_string)
+        schema = conform.without_void(whole)
+        check_parquet_names(schema)
+        check_partition_columns(schema, metadata.partition_columns)
+        if not len(schema):
+            raise InvalidArgumentError(f"{table}: there is no column to write (void columns are not in data files)")
+        if list(df.columns) != list(schema.names):
+            raise SchemaMismatchError(
+                f"{table}: the data's columns are {', '.join(df.columns)}, the table's are {', '.join(schema.names)}"
+            )
+        properties = TableProperties.of(metadata)
+        columns = properties.data_skipping_stats_columns
+        indexed = indexed_leaves(whole, metadata.partition_columns, properties.data_skipping_num_indexed_cols, columns)
+        data = schema.without(metadata.partition_columns)
+        conf = df.sparkSession.conf
+        codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
+        if codec is None:
+            codec = conf.get("spark.sql.parquet.compression.codec") or "snappy"
+        return cls(
+            table,
+            schema,
+            tuple(metadata.partition_columns),
+            footers.locate(data, [name for name, _ in indexed]),
+            properties.data_skipping_string_prefix_length,
+            _codec(codec, "the compression codec"),
+            options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
+            options,
+        )
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns that are in the files."""
+        return self.schema.without(self.partition_columns)
+
+    @cached_property
+    def partition_types(self) -> list[PrimitiveType]:
+        """The types of the partition columns."""
+        found = [self.schema.get(name, case_sensitive=True) for name in self.partition_columns]
+        return [f.data_type for f in found if f is not None and isinstance(f.data_type, PrimitiveType)]
+
+    def described(self, footer: "pq.FileMetaData") -> tuple[int, str]:
+        """(rows, statistics for the log) of a file, by its footer."""
+        rows, columns = footers.of_metadata(footer, self.leaves)
+        return rows, stats_json(rows, columns, prefix=self.prefix)
+
+    def texts_of_names(self, spellings: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
+        """Partition values as the log spells them, from the names that Spark gave directories.
+
+        A binary value's name is of its hexadecimal digits.
+        """
+        import pyarrow as pa
+
+        columns = []
+        for i, data_type in enumerate(self.partition_types):
+            texts = [spelling[i] for spelling in spellings]
+            if data_type == BINARY:
+                typed = pa.array([bytes.fromhex(text) if text is not None else None for text in texts], pa.binary())
+            else:
+                typed = partition_values.typed(pa.array(texts, pa.string()), data_type)
+            columns.append(typed)
+        return self.texts_of(columns, len(spellings))
+
+    def texts_of(self, columns: "Sequence[pa.Array | pa.ChunkedArray]", count: int) -> list[tuple[str | None, ...]]:
+        """Partition values as the log spells them, from a typed column for each partition column."""
+        if not columns:
+            return [()] * count
+        texts = [
+            partition_values.serialise(column, data_type).to_pylist()
+            for column, data_type in zip(columns, self.partition_types, strict=True)
+        ]
+        return list(zip(*texts, strict=True))
+
+
+def _codec(name: str, what: str) -> str:
+    folded = str(name).strip().lower()
+    if folded not in _CODECS:
+        raise InvalidArgumentError(f"{what} is {name!r}: Spark writes Parquet with {', '.join(_CODECS)}")
+    return folded

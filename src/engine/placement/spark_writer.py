@@ -1,0 +1,121 @@
+"""Spark's own Parquet writer, into a directory of a file system that the JVM has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...core.protocol import paths
+from ...core.protocol.schema import BINARY, STRING
+from .. import conform, footers, plans
+from ..parallel import in_parallel
+from .job import DataFile, Job
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+    from pyspark.sql import Column, DataFrame
+
+_SETTINGS = {"spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
+"""What no write option can say: dates before 1582 are written as they are, as every other Delta engine reads them."""
+
+_FORMAT = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Options of the writer; Spark 4.1 looks for them in the session alone."""
+
+_OPTIONS = {
+    **_FORMAT,
+    "timeZone": "UTC",  # of timestamps in the names of partition directories
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file of a job. `name` is relative to the directory of the job.
+
+    `partition` holds the text of each partition column's value as the directories spell it, unescaped; `None` is null.
+    `size` is in bytes, `modified_ms` in milliseconds.
+    """
+
+    name: str
+    partition: tuple[str | None, ...]
+    size: int
+    modified_ms: int
+
+
+def value_of_directory(name: str) -> str | None:
+    """The text behind the name `column=value` of a partition directory; `None` is null."""
+    text = name.partition("=")[2]
+    return None if text == paths.NULL_PARTITION else paths.hive_unescape(text)
+
+
+def write(
+    df: "DataFrame",
+    job: Job,
+    directory: str,
+    *,
+    options: Mapping[str, str],
+    settings: Mapping[str, str],
+    find: Callable[[Sequence[str]], Sequence[StagedFile]],
+    footer: "Callable[[StagedFile], pq.FileMetaData]",
+) -> list[DataFile]:
+    """Have Spark write the rows into `directory`; the files, whose names are relative to it.
+
+    `options` are of the writer, `settings` of the session that it runs in. `find` gives, for the partition columns,
+    the files of the finished job, and `footer` reads that of one.
+    """
+    from pyspark.sql import functions as F
+
+    options = {
+        **_OPTIONS,
+        **options,
+        "parquet.statistics.truncate.length": str(footers.string_bytes(job.prefix)),
+        "compression": job.codec,
+    }
+    if job.options.max_records_per_file:
+        options["maxRecordsPerFile"] = str(job.options.max_records_per_file)
+    if job.options.parquet_version:
+        options["parquet.writer.version"] = job.options.parquet_version
+    frame = _without_the_name_of_null(df, job)
+    for name, data_type in zip(job.partition_columns, job.partition_types, strict=True):
+        if data_type == BINARY:
+            # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
+            frame = frame.withColumn(name, F.hex(_quoted(name)))
+    by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
+    frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **settings})
+    writer = frame.write.format("parquet").mode("append").options(**options)
+    if job.partition_columns:
+        writer = writer.partitionBy(*job.partition_columns)
+    writer.save(directory)
+    found = find(job.partition_columns)
+    known = in_parallel(lambda file: job.described(footer(file)), found)
+    texts = job.texts_of_names([file.partition for file in found])
+    # An empty partition of the frame leaves a file with no row.
+    return [
+        DataFile(file.name, text, file.size, file.modified_ms, rows, stats)
+        for file, text, (rows, stats) in zip(found, texts, known, strict=True)
+        if rows
+    ]
+
+
+def _quoted(name: str) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _without_the_name_of_null(df: "DataFrame", job: Job) -> "DataFrame":
+    """`df`, whose job fails at a partition value spelt as the directory of nulls is: Spark would make it a null.
+
+    The check rides on a data column, for by a partition column's own order Spark knows that rows are sorted already.
+    """
+    types = zip(job.partition_columns, job.partition_types, strict=True)
+    texts = [name for name, data_type in types if data_type == STRING]
+    if not texts:
+        return df
+    safe = ~_quoted(texts[0]).eqNullSafe(paths.NULL_PARTITION)
+    for name in texts[1:]:
+        safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
+    message = f"{paths.NULL_PARTITION} can't be a value of the partition column {', '.join(texts)}: it is a null's name"
+    return conform.checked(df, safe, message, on=job.data_schema.names[0])

@@ -1,0 +1,208 @@
+"""A table's data files by fsspec, with the configuration that the stores of its log have.
+
+This is for what Spark's own file systems don't reach; `LogStore` is for the log. Nothing here is atomic or exclusive:
+a data file has a name of its own, and counts once a commit names it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+from urllib.parse import unquote
+
+from ..errors import StorageAccessError, StorageError, StorageMissingError, UnsupportedEnvironmentError
+from . import object_uri
+from .clients import hadoop_keys, needed
+from .uri import local_path, scheme_of, shown
+
+_THREADS = 8
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_AZURE = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
+_GOOGLE = frozenset({"gs", "gcs"})
+_HDFS = frozenset({"hdfs", "viewfs"})
+_HDFS_KEYS = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.security.", "hadoop.rpc.")
+_NAME_NODE_PORT = 8020
+_EXTRAS = {"s3fs": "s3", "adlfs": "azure", "gcsfs.core": "gcs", "hdfs_native.fsspec": "hdfs"}
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """An fsspec file system as plain values, so that a Spark worker can make it where tablelog isn't installed.
+
+    `implementation` is `module:Class`; `options` are its arguments, and may hold secrets.
+    """
+
+    implementation: str
+    options: Mapping[str, Any] = field(repr=False)
+
+
+def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> FileSystem:
+    """The fsspec file system in which `uri` lies; it caches no listing.
+
+    `conf` holds keys as Hadoop and Spark have them, `storage_options` names of fsspec's; the first come first. Raises
+    LogStoreConfigurationError for what they contradict, UnsupportedEnvironmentError for a scheme that fsspec hasn't.
+    """
+    scheme = scheme_of(uri)
+    if scheme == "file":
+        return FileSystem("fsspec.implementations.local:LocalFileSystem", {"auto_mkdir": True})
+    if scheme in _S3:
+        from .s3_settings import S3Settings
+
+        bucket = object_uri.split(uri)[1]
+        return _uncached("s3fs:S3FileSystem", S3Settings.of(scheme, conf, storage_options).fsspec_options(bucket))
+    if scheme in _AZURE:
+        from .azure_settings import AzureSettings
+
+        access = AzureSettings.of(scheme, conf, storage_options).access(object_uri.split(uri)[1])
+        return _uncached("adlfs:AzureBlobFileSystem", access.fsspec_options())
+    if scheme in _GOOGLE:
+        from .gcs_settings import GCSSettings
+
+        bucket = object_uri.split(uri)[1]
+        return _uncached(
+            "gcsfs.core:GCSFileSystem", GCSSettings.of(scheme, conf, storage_options).fsspec_options(bucket)
+        )
+    if scheme in _HDFS:
+        return _hdfs(scheme, uri, {**storage_options, **hadoop_keys(conf)})
+    return _registered(scheme, uri, storage_options)
+
+
+def _hdfs(scheme: str, uri: str, keys: Mapping[str, Any]) -> FileSystem:
+    """hdfs-native, which takes Hadoop's keys as they are; where they are few it finds HADOOP_CONF_DIR by itself."""
+    host, _, port = uri.partition("://")[2].partition("/")[0].partition(":")
+    options = {key: str(value) for key, value in keys.items() if key.startswith(_HDFS_KEYS)}
+    if scheme == "viewfs":
+        return FileSystem("hdfs_native.fsspec:ViewfsFileSystem", {"host": host, **options})
+    one_node = f"dfs.ha.namenodes.{host}" not in options
+    number = int(port) if port else _NAME_NODE_PORT if one_node else None
+    return FileSystem("hdfs_native.fsspec:HdfsFileSystem", {"host": host, "port": number, **options})
+
+
+def _registered(scheme: str, uri: str, storage_options: Mapping[str, Any]) -> FileSystem:
+    """The implementation that fsspec itself has for a scheme of somebody else's."""
+    import fsspec
+
+    if scheme == "memory":
+        raise UnsupportedEnvironmentError(
+            f"{shown(uri)}: the memory of one process holds no data files that Spark's workers could read or write"
+        )
+    try:
+        found = fsspec.get_filesystem_class(scheme)
+    except (ValueError, ImportError) as error:
+        raise UnsupportedEnvironmentError(
+            f"{shown(uri)}: neither Spark's JVM nor fsspec has a file system for {scheme}: put its jar on Spark's "
+            "class path, or install the package of fsspec's implementation"
+        ) from error
+    return _uncached(f"{found.__module__}:{found.__qualname__}", storage_options)
+
+
+def _uncached(implementation: str, options: Mapping[str, Any]) -> FileSystem:
+    return FileSystem(implementation, {**options, "use_listings_cache": False})
+
+
+def path_in(uri: str) -> str:
+    """The path of `uri` as its fsspec file system takes it. The path of a URI is percent-encoded; a bare one isn't."""
+    scheme = scheme_of(uri)
+    if scheme == "file":
+        return local_path(uri)
+    if scheme in _HDFS:
+        return "/" + unquote(uri.partition("://")[2].partition("/")[2])
+    _, authority, key = object_uri.split(uri)
+    if scheme in _AZURE:
+        authority = authority.partition("@")[0]
+    return f"{authority}/{key}".rstrip("/")
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The files below one URI; their names are relative to it, not encoded. Shared by threads.
+
+    Every method raises an error of the `StorageError` group.
+    """
+
+    root: str
+    system: FileSystem
+
+    @classmethod
+    def of(cls, root: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> "DataFiles":
+        """Those below `root`; see `file_system` for the arguments and the errors."""
+        return cls(root, file_system(root, conf, storage_options))
+
+    @property
+    def path(self) -> str:
+        """The root as the fsspec file system takes it."""
+        return path_in(self.root)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a whole file; one that is there is replaced."""
+        with self._translated("writing", name):
+            path = self._path_of(name)
+            if self._has_directories:
+                self._opened.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._opened.pipe_file(path, data)
+
+    def list(self, below: str) -> list[str]:
+        """The names of the files in the directory `below` and deeper, in no order; none where it is absent."""
+        with self._translated("listing", below):
+            try:
+                found = self._opened.find(self._path_of(below))
+            except FileNotFoundError:
+                return []
+        start = len(self.path.lstrip("/")) + 1
+        return [path.lstrip("/")[start:] for path in found]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Remove files; what isn't there is fine. Directories stay."""
+
+        def remove(name: str) -> None:
+            with self._translated("removing", name):
+                try:
+                    self._opened.rm_file(self._path_of(name))
+                except FileNotFoundError:
+                    return
+
+        chosen = list(names)
+        if chosen:
+            with ThreadPoolExecutor(min(_THREADS, len(chosen)), thread_name_prefix="tablelog-delete") as pool:
+                list(pool.map(remove, chosen))
+
+    def delete_all(self, below: str) -> None:
+        """Remove a directory with all that is in it; one that isn't there is fine."""
+        if not self._has_directories:
+            self.delete(self.list(below))
+            return
+        with self._translated("removing", below):
+            try:
+                self._opened.rm(self._path_of(below), recursive=True)
+            except FileNotFoundError:
+                return
+
+    @property
+    def _has_directories(self) -> bool:
+        return self.system.implementation.startswith(("hdfs_native.", "fsspec.implementations.local:"))
+
+    def _path_of(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    @cached_property
+    def _opened(self) -> Any:
+        module, _, name = self.system.implementation.partition(":")
+        found = needed(module, _EXTRAS[module]) if module in _EXTRAS else import_module(module)
+        return getattr(found, name)(**self.system.options)
+
+    @contextmanager
+    def _translated(self, doing: str, name: str) -> Iterator[None]:
+        where = f"{doing} {shown(self.root)}/{name}"
+        try:
+            yield
+        except (StorageError, UnsupportedEnvironmentError):
+            raise
+        except FileNotFoundError as error:
+            raise StorageMissingError(f"{where}: there is no such bucket, container or directory") from error
+        except PermissionError as error:
+            raise StorageAccessError(f"{where}: {error}. Check the credentials and what they allow") from error
+        except Exception as error:
+            raise StorageError(f"{where}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,154 @@
+"""The whole work of a table through Spark, at any URL: the same steps for every store and every route."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tablelog.core.deltalog import DeltaLog
+from tablelog.core.protocol.paths import decode
+from tablelog.engine import routes
+from tablelog.engine.placement import ROUTE_KEY as WRITE_ROUTE_KEY
+from tablelog.errors import ConstraintViolationError
+from tablelog.logstore.data_files import DataFiles
+from tablelog.spark import DeltaTable
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Keys of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def by_route(route: str) -> dict[str, str]:
+    """The keys that force reads and writes to go by one route."""
+    return {routes.ROUTE_KEY: route, WRITE_ROUTE_KEY: route}
+
+
+class Work:
+    """A table at a URL, reached by `conf`. With `by_job` its rows are written by Spark's tasks, else by the driver."""
+
+    def __init__(self, spark: SparkSession, url: str, conf: Mapping[str, str], *, by_job: bool) -> None:
+        self.spark = spark
+        self.url = url
+        self.conf = conf
+        self.by_job = by_job
+
+    def frame(self, start: int, end: int) -> DataFrame:
+        rows = self.spark.range(start, end, 1, 2)
+        rows = rows.repartition(2) if self.by_job else rows
+        return rows.select("id", F.concat(F.lit("p/ö %"), F.col("id") % 2).alias("p"), (F.col("id") * 1.5).alias("x"))
+
+    def write(self, frame: DataFrame, mode: str = "append", **options: str) -> None:
+        frame.write.format("delta").mode(mode).partitionBy("p").options(**options).save(self.url)
+
+    def read(self, **options: str) -> DataFrame:
+        return self.spark.read.format("delta").options(**options).load(self.url)
+
+    def ids(self, **options: str) -> list[int]:
+        rows = self.read(**options).collect()
+        assert all(row.p == f"p/ö %{row.id % 2}" and row.x == row.id * 1.5 for row in rows)
+        return sorted(row.id for row in rows)
+
+    @property
+    def delta(self) -> DeltaTable:
+        return DeltaTable.forPath(self.spark, self.url)
+
+    @property
+    def log(self) -> DeltaLog:
+        return DeltaLog.for_path(self.url, conf=self.conf)
+
+    def nothing_is_left_behind(self) -> None:
+        """Every data file at the URL was named by some commit."""
+        log = self.log
+        files = DataFiles.of(log.table, self.conf, {})
+        there = {name for name in files.list("") if not name.startswith("_delta_log/")}
+        named: set[str] = set()
+        for version in range(log.snapshot().version + 1):
+            named |= {decode(add.path) for add in log.snapshot(version).add_files()}
+        assert there <= named
+
+
+def whole_work(spark: SparkSession, url: str, conf: Mapping[str, str], *, by_job: bool) -> None:
+    """Create, append, read, time travel, overwrite by partition and by condition, delete, rewrite itself, look."""
+    work = Work(spark, url, conf, by_job=by_job)
+    assert not DeltaTable.isDeltaTable(spark, url)
+    work.write(work.frame(0, 10), "error")
+    work.write(work.frame(10, 20))
+    assert work.ids() == list(range(20))
+    assert work.ids(versionAsOf="0") == list(range(10))
+    assert work.read().where("p = 'p/ö %1' and id > 15").selectExpr("sum(id)").first() == (36,)
+    assert work.read().selectExpr("count(*)").first() == (20,)
+
+    work.delta.delete("p = 'p/ö %1' and id between 3 and 6")
+    work.delta.delete(F.col("x") >= 28.5)
+    assert work.ids() == [0, 1, 2, 4, 6, *range(7, 19)]
+    work.write(work.frame(100, 104).where("id % 2 = 0"), "overwrite", partitionOverwriteMode="dynamic")
+    assert work.ids() == [1, 7, 9, 11, 13, 15, 17, 100, 102]
+    work.write(work.frame(11, 12), "overwrite", replaceWhere="id between 9 and 15")
+    assert work.ids() == [1, 7, 11, 17, 100, 102]
+    work.write(work.frame(201, 202), "overwrite", replaceWhere="p = 'p/ö %1'")
+    assert work.ids() == [100, 102, 201]
+    read = work.read()
+    work.write(work.frame(300, 302))
+    work.write(read.where("id <> 102"), "overwrite")  # holds what came after the frame was made
+    assert work.ids() == [100, 201, 300, 301]
+    work.delta.delete("p = 'p/ö %1'")
+    assert work.ids() == [100, 300]
+    assert work.ids(versionAsOf="1") == list(range(20))
+    assert [row.operation for row in work.delta.history(2).collect()] == ["DELETE", "WRITE"]
+    work.nothing_is_left_behind()
+
+
+def failing_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None:
+    """A write that fails when some of its files are there leaves none of them, and no commit."""
+    work = Work(spark, url, conf, by_job=True)
+    work.write(work.frame(0, 4))
+    bad = F.when(F.col("id") < 19, F.col("id")).otherwise(F.raise_error(F.lit("a user's own error")))
+    with pytest.raises(Exception, match="a user's own error"):
+        work.write(work.frame(0, 20).withColumn("id", bad))
+    with pytest.raises(ConstraintViolationError):
+        work.write(work.frame(0, 20), "overwrite", replaceWhere="id < 10")
+    assert work.ids() == [0, 1, 2, 3]
+    assert work.log.snapshot().version == 0
+    work.nothing_is_left_behind()
+
+
+def concurrent_work(spark: SparkSession, url: str, conf: Mapping[str, str], *, writers: int = 2, each: int = 3) -> None:
+    """Writers on one table at once: each of their appends is there once."""
+    work = Work(spark, url, conf, by_job=False)
+    work.write(work.frame(0, 1))
+
+    def append(number: int) -> None:
+        own = Work(spark, url, conf, by_job=number % 2 == 0)
+        for i in range(each):
+            start = 1 + number * each + i
+            own.write(own.frame(start, start + 1))
+
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(append, range(writers)))
+    assert work.ids() == list(range(1 + writers * each))
+    assert work.log.snapshot().version == writers * each
+    work.nothing_is_left_behind()
+
+
+STEPS: dict[str, Any] = {
+    "by tasks": lambda *at: whole_work(*at, by_job=True),
+    "by the driver": lambda *at: whole_work(*at, by_job=False),
+    "failing": failing_work,
+    "concurrent": concurrent_work,
+}
