@@ -79,14 +79,14 @@ class AzureLogStore(LogStore):
         found: dict[bytes, FileStatus] = {}
 
         def scan() -> list[bytes]:
-            names = []
+            names = set()  # one that is replaced meanwhile may come twice
             for blob in container.walk_blobs(name_starts_with=directory, delimiter="/"):
                 name = blob.name[len(directory) :].encode()
                 if name >= start and name and not name.endswith(b"/"):
                     modified = round(blob.last_modified.timestamp() * 1000)
                     found[name] = FileStatus(object_uri.join(scheme, authority, blob.name), blob.size, modified)
-                    names.append(name)
-            return names
+                    names.add(name)
+            return list(names)
 
         return iter([found[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
 

@@ -84,7 +84,7 @@ class GCSLogStore(LogStore):
                 "startOffset": key,
                 "fields": "nextPageToken,items(name,size,updated)",
             }
-            names = []
+            names = set()  # one that is replaced meanwhile may come twice
             while True:
                 page = self._asked("listing", path, "GET", _objects(bucket), asked).json()
                 for item in page.get("items", ()):
@@ -93,9 +93,9 @@ class GCSLogStore(LogStore):
                         modified = round(datetime.fromisoformat(item["updated"]).timestamp() * 1000)
                         uri = object_uri.join(scheme, bucket, item["name"])
                         found[name] = FileStatus(uri, int(item["size"]), modified)
-                        names.append(name)
+                        names.add(name)
                 if not page.get("nextPageToken"):
-                    return names
+                    return list(names)
                 asked["pageToken"] = page["nextPageToken"]
 
         return iter([found[name] for name in without_false_gaps(scan, start)])
