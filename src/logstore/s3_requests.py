@@ -5,6 +5,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -245,8 +246,9 @@ class S3Requests:
             finally:
                 body.close()
             now = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
-            age = (parsedate_to_datetime(now) - reply["LastModified"]).total_seconds() if now else 0.0
-            return data, age
+            if not now:
+                return data, 0.0
+            return data, (parsedate_to_datetime(now).replace(tzinfo=UTC) - reply["LastModified"]).total_seconds()
 
         return self.repeated("reading", place, request)
 

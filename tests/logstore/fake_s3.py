@@ -107,9 +107,11 @@ class FakeS3:
         content = reply.body
         if content is None:
             content = f"<Error><Code>{reply.code}</Code></Error>".encode() if reply.code else b""
-        handler.send_response(reply.status)
+        handler.send_response_only(reply.status)
+        handler.send_header("Date", reply.headers.get("Date", formatdate(usegmt=True)))
         for name, value in reply.headers.items():
-            handler.send_header(name, value)
+            if name != "Date":
+                handler.send_header(name, value)
         if reply.status not in {204, 304}:
             handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()

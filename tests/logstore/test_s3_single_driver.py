@@ -1,0 +1,201 @@
+"""S3SingleDriverLogStore: one winner among the threads of one process, and an eye on other processes."""
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from email.utils import formatdate
+
+import pytest
+
+from logstore.fake_s3 import FakeS3, Reply
+from tablelog.errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from tablelog.logstore import s3_single_driver, store_for
+from tablelog.logstore.s3_single_driver import LEASE_NAME, S3SingleDriverLogStore
+
+LOG = "s3a://bucket/t/_delta_log"
+LEASE = f"/bucket/t/_delta_log/{LEASE_NAME}"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
+    monkeypatch.setattr(s3_single_driver, "_driver", s3_single_driver._Driver())
+    with FakeS3() as service:
+        service.enforces = False
+        yield service
+
+
+def store_of(fake: FakeS3, **conf: str) -> S3SingleDriverLogStore:
+    return S3SingleDriverLogStore.configured("s3a", {**fake.conf, **conf}, {})
+
+
+def commit(version: int) -> str:
+    return f"{LOG}/{version:020}.json"
+
+
+def put_lease(fake: FakeS3, age: float) -> None:
+    """A lease of another driver; the fake service shows each object as just written, so its clock is turned."""
+    fake.objects[LEASE] = json.dumps({"driver": "another", "host": "node7", "process": 42}).encode()
+    now = 1_800_000_000.0
+    headers = {"Date": formatdate(now, usegmt=True), "Last-Modified": formatdate(now - age, usegmt=True), "ETag": '"e"'}
+    fake.scripted = lambda asked: asked.method == "GET" and asked.key == LEASE
+    fake.replies = [Reply(200, headers=headers, body=fake.objects[LEASE])]
+
+
+def test_requests_of_a_commit(fake: FakeS3) -> None:
+    store = store_of(fake)
+    store.write(commit(0), b"data")
+    assert fake.methods() == ["GET", "PUT", "GET", "HEAD", "PUT"]
+    assert [asked.key for asked in fake.asked[:3]] == [LEASE] * 3
+    fake.asked.clear()
+    store.write(commit(1), b"data")
+    store_of(fake).write(commit(2), b"data")
+    store.write(f"{LOG}/{2:020}.crc", b"data")
+    assert fake.methods() == ["HEAD", "PUT"] * 3
+    assert [status.path for status in store.list_from(f"{LOG}/")] == [
+        *(f"{LOG}/{0:020}.json", f"{LOG}/{1:020}.json", f"{LOG}/{2:020}.crc", f"{LOG}/{2:020}.json")
+    ]
+
+
+def test_a_lease_is_renewed(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(fake)
+    store.write(commit(0), b"data")
+    fake.asked.clear()
+    monkeypatch.setattr(s3_single_driver, "RENEW_SECONDS", -1.0)
+    store.write(commit(1), b"data")  # the former one still holds
+    for log in s3_single_driver._driver.logs.values():
+        log.held_until = 0.0
+    store.write(commit(2), b"data")
+    assert fake.methods() == ["HEAD", "PUT", "GET", "PUT", "HEAD", "PUT"]
+
+
+def test_one_winner_among_threads_of_many_stores(fake: FakeS3) -> None:
+    barrier = threading.Barrier(8)
+    won: list[tuple[int, int]] = []
+
+    def write(number: int) -> None:
+        store = store_of(fake)
+        for version in range(10):
+            barrier.wait()
+            try:
+                store.write(commit(version), b"%d" % number)
+            except FileExistsError:
+                continue
+            won.append((version, number))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(version for version, _ in won) == list(range(10))
+    assert all(fake.objects[f"/bucket/t/_delta_log/{version:020}.json"] == b"%d" % number for version, number in won)
+
+
+def test_a_second_driver_is_refused_by_the_lease(fake: FakeS3) -> None:
+    put_lease(fake, age=10)
+    with pytest.raises(UnsafeStoreError) as caught:
+        store_of(fake).write(commit(0), b"data")
+    for words in ("node7", "process 42", "wait 50 s", "S3DynamoDBLogStore", "Nothing was written"):
+        assert words in str(caught.value)
+    assert list(fake.objects) == [LEASE]
+
+
+def test_a_lease_that_is_old_by_the_services_clock_is_taken_over(fake: FakeS3) -> None:
+    put_lease(fake, age=61)
+    store_of(fake).write(commit(0), b"data")
+    assert json.loads(fake.objects[LEASE])["driver"] == s3_single_driver._driver.token
+
+
+@pytest.mark.parametrize("prefix", ["", "spark."])
+def test_by_configuration_a_second_driver_is_warned_of(
+    fake: FakeS3, caplog: pytest.LogCaptureFixture, prefix: str
+) -> None:
+    put_lease(fake, age=10)
+    conf = {f"{prefix}delta.logStore.s3SingleDriver.secondDriver": "warn"}
+    conf |= {**fake.conf, "spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+    with caplog.at_level(logging.WARNING):
+        store_for(LOG, conf=conf).write(commit(0), b"data")
+    assert "another driver" in caplog.text
+    with pytest.raises(LogStoreConfigurationError, match="maybe"):
+        store_of(fake, **{"spark.delta.logStore.s3SingleDriver.secondDriver": "maybe"})
+
+
+def test_a_driver_that_starts_at_the_same_moment_is_noticed(fake: FakeS3) -> None:
+    seen = iter([False, True])
+
+    def second_look(asked: object) -> bool:
+        looked = asked.method == "GET" and asked.key == LEASE and next(seen)  # type: ignore[attr-defined]
+        return bool(looked)
+
+    put_lease(fake, age=0)
+    del fake.objects[LEASE]
+    fake.scripted = second_look
+    with pytest.raises(UnsafeStoreError, match="same moment"):
+        store_of(fake).write(commit(0), b"data")
+
+
+def test_foreign_versions_between_own_commits_are_noticed(fake: FakeS3) -> None:
+    store = store_of(fake)
+    store.write(commit(0), b"data")
+    for version in (1, 2):
+        fake.objects[f"/bucket/t/_delta_log/{version:020}.json"] = b"foreign"
+    with pytest.raises(UnsafeStoreError, match="version 2 isn't this process's"):
+        store.write(commit(3), b"data")
+    with pytest.raises(UnsafeStoreError, match="it is there"):
+        store.write(commit(1), b"data")
+
+
+def test_what_was_there_before_the_first_own_commit_is_no_second_driver(fake: FakeS3) -> None:
+    for version in range(3):
+        fake.objects[f"/bucket/t/_delta_log/{version:020}.json"] = b"an earlier driver's"
+    store = store_of(fake)
+    with pytest.raises(FileExistsError):
+        store.write(commit(2), b"data")
+    store.write(commit(3), b"data")
+    store.write(commit(4), b"data")
+
+
+def test_a_table_made_anew_begins_anew(fake: FakeS3) -> None:
+    store = store_of(fake)
+    for version in (7, 8):
+        store.write(commit(version), b"data")
+    fake.objects.clear()
+    for version in range(3):
+        store.write(commit(version), b"data")
+    assert max(next(iter(s3_single_driver._driver.logs.values())).own) == 2
+
+
+def test_a_write_that_may_still_arrive_keeps_other_bytes_away(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(fake)
+    store.write(commit(0), b"data")
+    fake.replies, fake.scripted = [Reply(500, "InternalError")], lambda asked: asked.method == "PUT"
+    with pytest.raises(WriteOutcomeUnknown):
+        store.write(commit(1), b"late")
+    with pytest.raises(StorageUnavailableError, match="may still arrive"):
+        store_of(fake).write(commit(1), b"other")
+    monkeypatch.setattr(s3_single_driver.time, "monotonic", lambda: 1e12)
+    store_of(fake).write(commit(1), b"other")
+    fake.replies = [Reply(500, "InternalError")]
+    with pytest.raises(WriteOutcomeUnknown):
+        store.write(commit(2), b"late")
+    store.write(commit(2), b"late")  # the same bytes may always be sent again
+    with pytest.raises(FileExistsError):
+        store.write(commit(2), b"other")
+
+
+def test_a_process_that_ends_gives_up_its_lease(fake: FakeS3) -> None:
+    code = (
+        "import json, sys; from tablelog.logstore.s3_single_driver import S3SingleDriverLogStore;"
+        "conf, path = json.loads(sys.argv[1]);"
+        "S3SingleDriverLogStore.configured('s3a', conf, {}).write(path, b'data')"
+    )
+    subprocess.run([sys.executable, "-c", code, json.dumps([fake.conf, commit(0)])], check=True, timeout=60)
+    assert list(fake.objects) == [f"/bucket/t/_delta_log/{0:020}.json"]
+    store_of(fake).write(commit(1), b"data")
+    put_lease(fake, age=0)
+    fake.replies.clear()
+    s3_single_driver._driver.end()
+    assert LEASE in fake.objects  # another's by now
