@@ -19,7 +19,7 @@ from .verdicts import verdict_of
 SHARE_SECONDS = {Level.QUICK: 15.0, Level.STANDARD: 60.0, Level.THOROUGH: 240.0}
 """How long one check may take."""
 
-BUDGET_SECONDS = {Level.QUICK: 120.0, Level.STANDARD: 900.0, Level.THOROUGH: 3600.0}
+BUDGET_SECONDS = {Level.QUICK: 300.0, Level.STANDARD: 1800.0, Level.THOROUGH: 7200.0}
 """How long all of them may take; what would come after that isn't asked, and the report says so."""
 
 _GRACE_SECONDS = 5.0

@@ -1,5 +1,6 @@
 """What of a command line may be shown: the names of settings, and the values of few."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,9 @@ _PLAIN_WORDS = frozenset({"false", "true", "none", "null", "default"})
 
 def shown_setting(name: str, value: Any) -> str:
     """`name=value`, or with the value left out where it may be a secret."""
-    return f"{name}={shown(str(value))}" if _HARMLESS.search(name) else f"{name}={ELIDED}"
+    if not _HARMLESS.search(name):
+        return f"{name}={ELIDED}"
+    return f"{name}={shown(value) if isinstance(value, str) else json.dumps(value)}"
 
 
 def replay_command(words: Sequence[str]) -> str:

@@ -62,7 +62,9 @@ def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], stor
     through = None if endpoint is None else partial(_through, url, dict(conf), dict(options), endpoint)
     what = type(found).__name__ + (f" on {urlsplit(endpoint).netloc or endpoint}" if endpoint else "")
     target = Target(make, url.rstrip("/"), what, endpoint, through)
-    return Asked(target, tuple(words), secrets_among({**options, **conf}))
+    # What the place itself says is no secret, though a key may be called as a bucket is.
+    secrets = frozenset(word for word in secrets_among({**options, **conf}) if word not in shown(url))
+    return Asked(target, tuple(words), secrets)
 
 
 def from_factory(name: str, root: str | None) -> Asked:
@@ -103,11 +105,17 @@ def named(asked: Asked, what: str | None) -> Asked:
     return replace(asked, target=replace(asked.target, what=what)) if what else asked
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """`name=value`; `true`, `false` and JSON objects are what they look like. Raises `ValueError`."""
+def setting(text: str) -> tuple[str, str]:
+    """`name=value` of a configuration. Raises `ValueError`."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise ValueError("expected name=value")  # the text may be a secret
+    return name, value
+
+
+def option(text: str) -> tuple[str, Any]:
+    """A storage option: as `setting`, but `true`, `false` and JSON objects are what they look like."""
+    name, value = setting(text)
     if value in {"true", "false"} or value.startswith("{"):
         try:
             return name, json.loads(value)

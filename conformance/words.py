@@ -17,13 +17,17 @@ _STEP = re.compile(
 def evidence(found: Mapping[str, Any]) -> str:
     """What was done and seen: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is said once for all."""
     rest = {key.replace("_", " "): value for key, value in found.items() if key != "seed"}
-    counted = [f"{_value(rest.pop(key))} {key}" for key in ("rounds", "writers") if key in rest]
+    counted = [_counted(rest.pop(key), key) for key in ("rounds", "writers") if key in rest]
     said = [" x ".join(counted)] if counted else []
     said += [
-        f"{_value(value)} {key}" if key in _COUNTED and _is_count(value) else f"{key}: {_value(value)}"
+        _counted(value, key) if key in _COUNTED and _is_count(value) else f"{key}: {_value(value)}"
         for key, value in rest.items()
     ]
     return "; ".join(said)
+
+
+def _counted(count: Any, what: str) -> str:
+    return f"{_value(count)} {what.removesuffix('s') if count == 1 else what}"
 
 
 def _is_count(value: Any) -> bool:

@@ -8,7 +8,7 @@ import random
 import shutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +19,7 @@ from ..conformance.model import Check, Level
 from ..conformance.page import to_html
 from ..conformance.report import GUARANTEES, to_json
 from ..conformance.runner import UnknownCheckError, chosen
-from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named, setting
+from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named, option, setting
 from ..conformance.terminal import Paint, Ticker, summary
 from ..errors import StorageError, TablelogError
 
@@ -56,7 +56,7 @@ def add_to(commands: Any) -> None:
         "--option",
         action="append",
         default=[],
-        type=_setting,
+        type=_argument(option),
         metavar="NAME=VALUE",
         dest="options",
         help="a storage option in fsspec's names; may be repeated",
@@ -65,7 +65,7 @@ def add_to(commands: Any) -> None:
         "--conf",
         action="append",
         default=[],
-        type=_setting,
+        type=_argument(setting),
         metavar="NAME=VALUE",
         help="a key of Hadoop's or Spark's configuration; may be repeated",
     )
@@ -156,11 +156,16 @@ def _asked(parsed: argparse.Namespace) -> Asked | None:
     return named(from_url(url, dict(parsed.options), dict(parsed.conf), parsed.store), parsed.what)
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    try:
-        return setting(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _argument(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], tuple[str, Any]]:
+    """`read` as argparse has it: its message is shown, and not the argument, which may be a secret."""
+
+    def argument(text: str) -> tuple[str, Any]:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return argument
 
 
 def _print_checks(checks: Sequence[Check]) -> None:

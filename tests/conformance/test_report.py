@@ -205,6 +205,7 @@ def test_the_page_says_how_far_the_suite_could_see() -> None:
         ({}, ""),
         ({"rounds": 40, "writers": 8, "seed": 358755}, "40 rounds x 8 writers"),
         ({"writers": 3}, "3 writers"),
+        ({"rounds": 1, "writers": 2}, "1 round x 2 writers"),
         ({"sizes": [0, 1, 1048576]}, "sizes: 0, 1, 1,048,576"),
         ({"overlap": 7.259, "commits": 12}, "overlap: 7.26; 12 commits"),
         ({"late_joiners": True}, "late joiners: yes"),

@@ -11,6 +11,7 @@ from tablelog.conformance.secrecy import Scrubber, replay_command, secrets_among
         ("endpoint", "http://127.0.0.1:9000", "endpoint=http://127.0.0.1:9000"),
         ("endpoint", "http://user:hidden@host:9000", "endpoint=http://host:9000"),
         ("fs.s3a.endpoint.region", "eu-west-1", "fs.s3a.endpoint.region=eu-west-1"),
+        ("anon", True, "anon=true"),
         ("secret", "hidden", "secret=…"),
         ("fs.s3a.secret.key", "hidden", "fs.s3a.secret.key=…"),
         (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tablelog.conformance.targets import WrongTargetError, from_factory, from_url, named, setting
+from tablelog.conformance.targets import WrongTargetError, from_factory, from_url, named, option, setting
 from tablelog.errors import LogStoreConfigurationError
 from tablelog.logstore import LocalLogStore, MemoryLogStore
 
@@ -150,12 +150,17 @@ def test_a_scheme_that_nobody_serves_is_refused() -> None:
         ("empty=", "empty", ""),
     ],
 )
-def test_settings(text: str, name: str, value: Any) -> None:
-    assert setting(text) == (name, value)
+def test_options_are_what_they_look_like_and_settings_are_text(text: str, name: str, value: Any) -> None:
+    assert option(text) == (name, value)
+    assert setting(text) == (name, text.partition("=")[2])
 
 
 @pytest.mark.parametrize("text", ["secret", "=secret", "x={secret"])
 def test_a_wrong_setting_is_refused_without_being_shown(text: str) -> None:
     with pytest.raises(ValueError, match=r"=value|JSON") as caught:
-        setting(text)
+        option(text)
     assert "secret" not in str(caught.value)
+
+
+def test_a_key_that_is_called_as_the_bucket_is_no_secret() -> None:
+    assert from_url("memory://tablelog/x", {"key": "tablelog", "secret": "tablelog-2"}, {}).secrets == {"tablelog-2"}
