@@ -69,12 +69,10 @@ class Report:
         return sum(finding.verdict is verdict for finding in self.findings)
 
     def slim(self) -> "Report":
-        """What the matrix of the documentation needs: no evidence, no timelines, no words on what passed."""
-        findings = tuple(
-            replace(finding, evidence={}, timeline=(), seconds=0.0, message=finding.message)
-            for finding in self.findings
-        )
-        return replace(self, findings=findings, leftovers=(), replay="")
+        """What the matrix of the documentation needs: no evidence, no timelines, nothing of the machine it ran on."""
+        findings = tuple(replace(finding, evidence={}, timeline=(), seconds=0.0) for finding in self.findings)
+        versions = {name: value for name, value in self.versions.items() if name != "system"}
+        return replace(self, root="", versions=versions, findings=findings, leftovers=(), replay="")
 
 
 def worst_of(verdicts: Any) -> Verdict:
