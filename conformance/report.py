@@ -188,10 +188,13 @@ def _calibration_to_json(calibration: Calibration) -> dict[str, Any]:
 
 def _calibration_from_json(found: dict[str, Any]) -> Calibration:
     return Calibration(
-        mutants=tuple(
-            MutantResult(**{key: tuple(value) if isinstance(value, list) else value for key, value in mutant.items()})
-            for mutant in found["mutants"]
-        ),
+        mutants=tuple(_mutant_from_json(mutant) for mutant in found["mutants"]),
         control=tuple(_finding_from_json(finding) for finding in found["control"]),
         seconds=found["seconds"],
     )
+
+
+def _mutant_from_json(found: dict[str, Any]) -> MutantResult:
+    lists = {name: tuple(found[name]) for name in ("caught_by", "missed_by")}
+    fields: dict[str, Any] = {**found, **lists}
+    return MutantResult(**fields)
