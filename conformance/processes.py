@@ -10,7 +10,6 @@ import os
 import pickle
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,8 @@ from .model import Context, Factory
 _context = multiprocessing.get_context("spawn")
 _ANSWER_SECONDS = 120.0
 _MEET_SECONDS = 60.0
-_END_SECONDS = 5.0
+_END_SECONDS = 1.0
+_FORK_SECONDS = 30.0
 
 
 @dataclass
@@ -163,19 +163,23 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 @dataclass
-class Doomed:
-    """A forked process that was stopped or killed by itself before a step of its call, at `where` ("": it ended)."""
+class Fork:
+    """A forked process, which stopped or killed itself before a step of its call, at `where` ("": it went on)."""
 
     pid: int
     where: str
     _pipe: Connection
 
-    def go_on(self) -> str:
-        """Let a stopped process go on to its end; what its call came to."""
+    def go_on(self) -> None:
+        """Wake a process that stopped itself."""
         os.kill(self.pid, signal.SIGCONT)
-        said = str(self._pipe.recv()) if self._pipe.poll(_ANSWER_SECONDS) else "no answer"
-        self.end()
-        return said
+
+    def answer(self, seconds: float) -> str | None:
+        """What the call came to; None: it hasn't ended in time, or died."""
+        try:
+            return str(self._pipe.recv()) if self._pipe.poll(seconds) else None
+        except EOFError:
+            return None
 
     def end(self) -> None:
         """Make sure that it is gone."""
@@ -186,31 +190,46 @@ class Doomed:
         self._pipe.close()
 
 
-def forked(call: Callable[[], str], step: int, number: signal.Signals) -> Doomed:
-    """Run `call` in a fork of this process that sends itself a signal before its step number `step`.
+def forked(prepare: Callable[[], Callable[[], str]], step: int | None, number: signal.Signals) -> Fork:
+    """Run what `prepare` gives in a fork of this process, which sends itself a signal before its step number `step`.
 
-    Only for a process with one thread: a worker.
+    It comes back when that has happened, or the call has ended before; without a `step`, at once. Only for a process
+    with one thread: a worker.
     """
-    ours, theirs = multiprocessing.Pipe()
-    sys.stdout.flush()
+    ours, theirs = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         try:
+            ours.close()
+
+            call = prepare()
+            acted = step is None
 
             def act(where: str) -> None:
+                nonlocal acted
+                acted = True
                 theirs.send(where)
                 os.kill(os.getpid(), number)
 
-            said = run_with(call, step, act)
-            theirs.send("")
-            theirs.send(said.value if said.error is None else repr(said.error))
+            end = run_with(call, step, act) if step is not None else outcome(call)
+            if not acted:
+                theirs.send("")
+            theirs.send(end.value if end.error is None else repr(end.error))
         finally:
             os._exit(0)
     theirs.close()
-    where = str(ours.recv()) if ours.poll(_ANSWER_SECONDS) else "no step: it is stuck"
-    if where:
-        os.waitpid(pid, os.WUNTRACED)
-    return Doomed(pid, where, ours)
+    fork = Fork(pid, "", ours)
+    if step is not None:
+        where = fork.answer(_FORK_SECONDS)
+        if where is None:
+            fork.end()
+            raise NotEstablishedError(
+                "a forked process never came to the step that it was to be stopped at, or died on its way"
+            )
+        if where:
+            os.waitpid(pid, os.WUNTRACED)
+        fork.where = where
+    return fork
 
 
 def _serve(pipe: Connection, number: int, factory: bytes, gate: Any, clock_offset: float) -> None:

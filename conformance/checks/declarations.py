@@ -1,7 +1,10 @@
 """Check 17: what the store declares is what it does."""
 
+from tablelog.logstore import LogStore
+
 from ..failures import require
 from ..model import Context
+from ..processes import Station, crew
 from .suite import check
 
 
@@ -14,3 +17,27 @@ def declares_what_it_is(context: Context) -> None:
     require(
         store.partial_writes_visible is False, "the store says that partial writes are visible: no log is safe there"
     )
+
+
+@check(17, guarantee=0)
+def declares_the_same_everywhere(context: Context) -> None:
+    """Every client, also one in another process, declares the same and gives a path the same name."""
+    path = f"{context.root}/table/"
+    here = declared(context.make(), path)
+    require(declared(context.make(), path) == here, "two clients declare different things")
+    context.evidence |= dict(zip(("exclusion", "partial writes visible", "atomic overwrite"), here, strict=False))
+    if here[0] == "process":
+        return
+    with crew(context, 1) as [worker]:
+        there = worker.call(declared_here, path)
+    require(there == here, f"a client in another process declares {there}, and one here {here}")
+
+
+def declared_here(here: Station, path: str) -> tuple[object, ...]:
+    """What the client of this process declares."""
+    return declared(here.store, path)
+
+
+def declared(store: LogStore, path: str) -> tuple[object, ...]:
+    """The three declarations, and the canonical form of a path."""
+    return store.exclusion, store.partial_writes_visible, store.atomic_overwrite, store.resolve(path)

@@ -40,10 +40,14 @@ def no_error_after_a_write(context: Context) -> None:
     """Whatever step another writer was stopped at, each gets won, lost or unknown, and never any other error."""
     make, root = context.make, context.root
     first, second = make(), make()
+
+    def new(case: int) -> str:
+        return f"{root}/new-{case}"
+
     for case in interleavings(
         context,
-        lambda n: first.write(commit(f"{root}/new-{n}", 0), b"first"),
-        lambda n: second.write(commit(f"{root}/new-{n}", 0), b"second"),
+        lambda n: first.write(commit(new(n), 0), b"first"),
+        lambda n: second.write(commit(new(n), 0), b"second"),
         prepare=lambda n: context.directories.add(f"{root}/new-{n}/_delta_log"),
     ):
         for end in (case.held, case.between):

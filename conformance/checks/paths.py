@@ -1,8 +1,13 @@
 """Check 13: one path is one file, however it is spelt and whatever it holds."""
 
+import unicodedata
+import urllib.parse
+from functools import partial
+
 from ..failures import require
+from ..interleave import outcome
 from ..model import Context
-from .suite import below, check, commit, names
+from .suite import below, check, commit, expect, names
 
 
 @check(13, guarantee=3)
@@ -20,8 +25,8 @@ def listed_paths_are_the_files(context: Context) -> None:
 @check(13, guarantee=0)
 def resolves_spellings(context: Context) -> None:
     """Two spellings of one path are one; resolving again changes nothing; different paths stay different."""
-    make, root = context.make, context.root
-    store = make()
+    root = context.root
+    store = context.make()
     resolved = store.resolve(f"{root}/table")
     require(store.resolve(f"{root}/table/") == resolved, "a trailing slash makes another table")
     require(store.resolve(resolved) == resolved, "resolving a canonical path changes it")
@@ -30,3 +35,44 @@ def resolves_spellings(context: Context) -> None:
     store.write(commit(f"{root}/table", 0), b"x")
     require(store.read(commit(resolved, 0)) == b"x", "the resolved path is another table")
     require(store.resolve(f"{root}/table") == resolved, "the canonical path changes when the table is made")
+
+
+_HOSTILE = (
+    "a b", "a%20b", "a+b", "a%2Bb", "a#b", "a?b", "a:b", "a&b=c", "a'b", "a\"b", "a\\b", "a*b", "a|b", "a;b", "a,b",
+    "a[b]", "a{b}", "a~b", "a!b", "a@b", "a$b", "a^b", "a`b", "a<b>", "%", "%41", "A", "a",
+    unicodedata.normalize("NFC", "é"), unicodedata.normalize("NFD", "é"), "日本語", "\U0001f600", "ß", "SS", "I", "i",
+    "x" * 200,
+)  # fmt: skip
+
+
+@check(13, guarantee=0)
+def hostile_names_are_files_of_their_own(context: Context) -> None:
+    """Names with spaces, escapes, signs, other scripts, two forms of one letter, and of any case are all different."""
+    store = context.make()
+    for name in _HOSTILE:
+        store.write(below(context.root, name), name.encode())
+    reader = context.make()
+    for name in _HOSTILE:
+        require(reader.read(below(context.root, name)) == name.encode(), f"{name!r} is another file")
+        expect(
+            FileExistsError, outcome(partial(reader.write, below(context.root, name), b"")), f"writing {name!r} again"
+        )
+    listed = names(reader.list_from(f"{context.root}/_delta_log/"))
+    require(listed == sorted(_HOSTILE, key=str.encode), f"{len(_HOSTILE)} names were written, and {listed} are listed")
+    context.evidence["names"] = len(_HOSTILE)
+
+
+@check(13, guarantee=0)
+def hostile_tables_are_tables_of_their_own(context: Context) -> None:
+    """A table's directory may have such a name too."""
+    store = context.make()
+    roots = {name: f"{context.root}/{urllib.parse.quote(name, safe='')}" for name in _HOSTILE}
+    context.directories |= {f"{root}/_delta_log" for root in roots.values()}
+    for name, root in roots.items():
+        store.write(commit(root, 0), name.encode())
+    resolved = {store.resolve(root) for root in roots.values()}
+    require(len(resolved) == len(roots), f"{len(roots)} tables have {len(resolved)} names")
+    for name, root in roots.items():
+        [found] = list(store.list_from(commit(root, 0)))
+        require(store.read(found.path) == name.encode(), f"{name!r} is another table")
+        require(found.path == commit(store.resolve(root), 0), f"{name!r} is listed under another name")

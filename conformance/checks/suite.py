@@ -61,13 +61,13 @@ def interleavings(
     held: Callable[[int], Any],
     between: Callable[[int], Any],
     prepare: Callable[[int], Any] = lambda _case: None,
+    *,
+    cases: int | None = None,
 ) -> Iterator[Interleaving]:
-    """`all_interleavings`, as many as the level and the time allow; the evidence says how many of how many steps."""
+    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many."""
     tally = context.evidence
-    until = context.time_left / 2
-    for case in all_interleavings(
-        held, between, prepare, max_cases=context.choose(300, 600, 5000), seconds=max(1.0, until)
-    ):
+    most = cases or context.choose(300, 600, 5000)
+    for case in all_interleavings(held, between, prepare, max_cases=most, seconds=max(1.0, context.time_left / 2)):
         tally["steps held at"] = tally.get("steps held at", 0) + 1
         tally["steps in the call"] = max(tally.get("steps in the call", 0), case.steps)
         tally["calls that waited for the held one"] = tally.get("calls that waited for the held one", 0) + (

@@ -1,9 +1,16 @@
 """Checks 8 to 10: what a reader and a lister see during a write, and at once after it."""
 
+import threading
+from functools import partial
+
+from tablelog.logstore import LogStore
+
 from ..failures import require
 from ..interleave import outcome
 from ..model import Context
-from .suite import at, below, check, commit, expect, interleavings, names, value_of
+from ..processes import Station, crew, needs_processes
+from .suite import at, below, check, commit, expect, interleavings, is_commit_name, mark, names, value_of
+from .trial import Try, judge, tried
 
 SIZES = (0, 1, 1023, 1 << 20, (8 << 20) + 1)
 
@@ -13,7 +20,7 @@ def reads_what_was_written(context: Context) -> None:
     """Every size comes back as it was, through another client too."""
     make, root = context.make, context.root
     for number, size in enumerate(SIZES):
-        data = bytes(range(256)) * (size // 256) + bytes(size % 256)
+        data = _pattern(size)
         path = commit(root, number)
         make().write(path, data)
         require(make().read(path) == data, f"{size} bytes were written and others read")
@@ -68,3 +75,179 @@ def lists_at_once(context: Context) -> None:
         )
     writer.delete(commit(root, 29))
     require(not names(reader.list_from(commit(root, 29))), "a deleted file is still listed")
+
+
+@check(8, guarantee=1)
+def a_reader_never_sees_a_part(context: Context) -> None:
+    """Files of all sizes are written while others read and list: each is absent or whole at every moment."""
+    sizes = [0, 1, 1 << 20, (9 << 20) + 1, *context.choose([], [40 << 20], [40 << 20, 105 << 20])]
+    store = context.make()
+    store.write(below(context.root, "_first"), b"")
+    for number, size in enumerate(sizes):
+        rounds = context.choose(10, 40, 100) if size < 1 << 20 else context.choose(2, 4, 8)
+        data = _pattern(size)
+        for one in range(rounds):
+            if number and context.time_left < 2:
+                return
+            path = commit(context.root, 1000 * number + one)
+            watchers = [_Reader(context.make(), path, data), _Lister(context.make(), path, size)]
+            for watcher in watchers:
+                watcher.start()
+            try:
+                store.write(path, data)
+            finally:
+                for watcher in watchers:
+                    watcher.end()
+            for watcher in watchers:
+                require(not watcher.broken, f"during a write of {size} bytes {watcher.broken}")
+                require(watcher.seen, f"after a write of {size} bytes a {watcher.what} doesn't see it")
+                for name, looks in (("before", watcher.looks_before), ("in all", watcher.looks)):
+                    key = f"looks of a {watcher.what}, {name}"
+                    context.evidence[key] = context.evidence.get(key, 0) + looks
+        context.evidence["largest file"] = size
+
+
+def _pattern(size: int) -> bytes:
+    return bytes(range(256)) * (size // 256) + bytes(size % 256)
+
+
+class _Watcher(threading.Thread):
+    """Looks at a file again and again; `broken` says what it saw that mustn't be."""
+
+    what = ""
+
+    def __init__(self, store: LogStore, path: str) -> None:
+        super().__init__(daemon=True)
+        self.store, self.path = store, path
+        self.broken = ""
+        self.looks = self.looks_before = 0
+        self.seen = False
+        self._written = threading.Event()
+
+    def end(self) -> None:
+        """Look once more, at least, and stop."""
+        self._written.set()
+        self.join()
+
+    def run(self) -> None:
+        last = False
+        while not last and not self.broken:
+            last = self._written.is_set()
+            try:
+                self.seen = self.look()
+            except Exception as error:
+                self.broken = f"a {self.what} got {error!r}"
+            self.looks += 1
+            self.looks_before += not self.seen
+
+    def look(self) -> bool:
+        """Whether the file is there."""
+        raise NotImplementedError
+
+
+class _Reader(_Watcher):
+    what = "reader"
+
+    def __init__(self, store: LogStore, path: str, data: bytes) -> None:
+        super().__init__(store, path)
+        self._data = data
+
+    def look(self) -> bool:
+        try:
+            found = self.store.read(self.path)
+        except FileNotFoundError:
+            return False
+        if found != self._data:
+            self.broken = f"a reader saw {len(found)} of {len(self._data)} bytes"
+        return True
+
+
+class _Lister(_Watcher):
+    what = "lister"
+
+    def __init__(self, store: LogStore, path: str, size: int) -> None:
+        super().__init__(store, path)
+        self._size = size
+
+    def look(self) -> bool:
+        name = self.path.rpartition("/")[2]
+        sizes = [status.size for status in self.store.list_from(self.path) if status.path.endswith(name)]
+        if sizes not in ([], [self._size]):
+            self.broken = f"a listing showed sizes {sizes} of one file of {self._size}"
+        return bool(sizes)
+
+
+@check(9, guarantee=2)
+def a_large_write_loses_too(context: Context) -> None:
+    """A write that is so large that it goes in parts loses as a small one does, alone and in a race."""
+    size = context.choose(9 << 20, 24 << 20, 110 << 20)
+    data = [bytes([number + 1]) * (size + number) for number in range(2)]
+    store = context.make()
+    small = commit(context.root, 0)
+    store.write(small, b"small")
+    expect(FileExistsError, outcome(lambda: store.write(small, data[0])), f"writing {size} bytes where a file exists")
+    require(store.read(small) == b"small", f"a losing write of {size} bytes changed the file")
+    for version in range(1, 1 + context.choose(2, 4, 4)):
+        path = commit(context.root, version)
+        barrier = threading.Barrier(2)
+        tries: list[Try] = []
+
+        def write(number: int, path: str = path, barrier: threading.Barrier = barrier) -> None:
+            client = context.make()
+            barrier.wait()
+            tries.append(tried(number, partial(client.write, path, data[number])))  # noqa: B023
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        judge(context, path, tries, lambda number: data[number], f", each of {size} bytes")
+        context.evidence |= {"rounds": version, "writers": 2, "bytes": size}
+        if context.time_left < 2:
+            break
+
+
+@check(10, guarantee=3)
+def other_processes_see_it_at_once(context: Context) -> None:
+    """A client in another process that had looked before sees a write, an overwrite and a delete at once."""
+    needs_processes(context)
+    checkpoint = below(context.root, "_last_checkpoint")
+    with crew(context, 2) as [writer, reader]:
+        writer.call(put, checkpoint, b"start", True)
+        for version in range(context.choose(10, 50, 200)):
+            if version and context.time_left < 1:
+                break
+            path = commit(context.root, version)
+            before = reader.call(look, path, checkpoint)
+            require(before[:2] == (None, []), f"something is at version {version} before it was written: {before}")
+            writer.call(put, path, mark(version), False)
+            writer.call(put, checkpoint, mark(version), True)
+            found, listed, last = reader.call(look, path, checkpoint)
+            require(found == mark(version), "a client in another process that had looked before doesn't read a write")
+            require(listed == [f"{version:020}.json"], "a client in another process doesn't list a write at once")
+            require(last == mark(version), "a client in another process reads what was overwritten")
+            context.evidence["rounds"] = version + 1
+        writer.call(remove, path)
+        found, listed, _ = reader.call(look, path, checkpoint)
+        require((found, listed) == (None, []), "a client in another process still sees what was deleted")
+
+
+def put(here: Station, path: str, data: bytes, overwrite: bool) -> None:
+    """Write by the client of this process."""
+    here.store.write(path, data, overwrite=overwrite)
+
+
+def remove(here: Station, path: str) -> None:
+    """Delete by the client of this process."""
+    here.store.delete(path)
+
+
+def look(here: Station, path: str, checkpoint: str) -> tuple[bytes | None, list[str], bytes]:
+    """What is at `path`, what a listing from there on shows of commits, and what is at `checkpoint`."""
+    try:
+        found = here.store.read(path)
+    except FileNotFoundError:
+        found = None
+    listed = [name for name in names(here.store.list_from(path)) if is_commit_name(name)]
+    return found, listed, here.store.read(checkpoint)

@@ -1,7 +1,10 @@
 """Broken stores of files."""
 
+import contextlib
+import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Iterator
 
 from tablelog.logstore import FileStatus, LocalLogStore
@@ -127,10 +130,162 @@ class StartsAFreshDirectoryBadly(LocalLogStore):
         super().write(path, data, overwrite=overwrite)
 
 
+class WritesInPieces(LocalLogStore):
+    """Creates the file exclusively and fills it piece by piece (HDFS `create(overwrite=False)`)."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        _store(local_path(path), b"", "wb" if overwrite else "xb")
+        for start in range(0, len(data), _PIECE):
+            _store(local_path(path), data[start : start + _PIECE], "ab")
+
+
+class LeavesItsLock(LocalLogStore):
+    """Waits for a lock file to go away, which nobody takes away after a crash."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        lock = _lock_beside(path)
+        while not _made(lock, b""):
+            time.sleep(0.001)
+        try:
+            super().write(path, data, overwrite=overwrite)
+        finally:
+            os.unlink(lock)
+
+
+class StealsALockThatRanOut(LooksThenRenames):
+    """Takes a lock that is older than a minute from its holder, who goes on when it wakes up (lock clients)."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        lock = _lock_beside(path)
+        while not _made(lock, str(time.time()).encode()):
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                with open(lock) as file:
+                    since = float(file.read())
+                if time.time() - since > _LEASE_SECONDS:
+                    os.unlink(lock)
+            time.sleep(0.001)
+        try:
+            super().write(path, data, overwrite=overwrite)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(lock)
+
+
+class ForgetsWhatIsOld(LocalLogStore):
+    """Lets a name be taken again after an hour (a DynamoDB table with a time to live)."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            overwrite = overwrite or time.time() - os.stat(local_path(path)).st_mtime > 3600
+        super().write(path, data, overwrite=overwrite)
+
+
+class ListsWhatHasSettled(LocalLogStore):
+    """Lists a file a moment after it was written (S3 before 2020)."""
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        settled = time.time() * 1000 - 50
+        return (status for status in super().list_from(path) if status.modification_time_ms < settled)
+
+
+class KeepsACallInItself(LocalLogStore):
+    """Has the arguments of a call in attributes: one client serves one thread."""
+
+    _path = ""
+    _data = b""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._path, self._data = path, data
+        time.sleep(0.0005)
+        super().write(self._path, self._data, overwrite=overwrite)
+
+
+class LeavesDescriptors(LocalLogStore):
+    """Opens the file that it loses against, and doesn't close it."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        try:
+            super().write(path, data, overwrite=overwrite)
+        except FileExistsError:
+            os.open(local_path(path), os.O_RDONLY)
+            raise
+
+
+class LeavesTemporaries(LocalLogStore):
+    """Forgets the temporary file of a write that lost."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        final = local_path(path)
+        if not overwrite and os.path.exists(final):
+            _store(f"{os.path.dirname(final)}/.{os.urandom(16).hex()}", data, "xb")
+        super().write(path, data, overwrite=overwrite)
+
+
+class DeclaresByProcess(LocalLogStore):
+    """Claims more in a process that another one started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exclusion = "host" if multiprocessing.parent_process() is None else "global"
+
+
+class DeniesALink(LocalLogStore):
+    """Takes any error of the last step for a name that is taken (NFS, where a link is sent twice)."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        final = local_path(path)
+        temporary = f"{os.path.dirname(final)}/.{os.urandom(16).hex()}"
+        _store(temporary, data, "xb")
+        try:
+            (os.replace if overwrite else os.link)(temporary, final)
+        except OSError as error:
+            raise FileExistsError(path) from error
+
+
+_PIECE = 1 << 16
+_LEASE_SECONDS = 60.0
+
+
+def _lock_beside(path: str) -> str:
+    final = local_path(path)
+    os.makedirs(os.path.dirname(final), exist_ok=True)
+    return f"{os.path.dirname(final)}/.{os.path.basename(final)}.lock"
+
+
+def _made(path: str, data: bytes) -> bool:
+    try:
+        _store(path, data, "xb")
+    except FileExistsError:
+        return False
+    return True
+
+
 MUTANTS: tuple[Mutant, ...] = (
+    in_files(WritesInPieces, "a_reader_never_sees_a_part", "never_a_part_of_a_file"),
+    in_files(LeavesItsLock, "a_killed_writer_leaves_all_or_nothing"),
+    in_files(StealsALockThatRanOut, "a_lock_that_ran_out_is_lost_safely"),
+    in_files(ForgetsWhatIsOld, "a_clock_that_is_off_changes_nothing"),
+    in_files(ListsWhatHasSettled, "lists_at_once", "lists_while_others_write"),
+    in_files(KeepsACallInItself, "threads_share_a_client"),
+    in_files(LeavesDescriptors, "losers_leave_nothing_behind"),
+    in_files(LeavesTemporaries, "losers_leave_nothing_behind"),
+    in_files(DeclaresByProcess, "declares_the_same_everywhere"),
+    in_files(DeniesALink, "a_lost_reply_is_never_a_loss", "what_was_never_sent_is_never_won"),
     in_files(LooksThenWrites, "one_winner_in_every_interleaving", "overwrite_and_create_exclude_each_other"),
-    in_files(LooksThenRenames, "one_winner_in_every_interleaving", "overwrite_and_create_exclude_each_other"),
-    in_files(WritesInPlace, "never_a_part_of_a_file", "overwrite_is_atomic_where_declared"),
+    in_files(
+        LooksThenRenames,
+        "a_paused_writer_goes_on_safely",
+        "exists_is_seen_in_every_form",
+        "one_winner_in_every_interleaving",
+        "overwrite_and_create_exclude_each_other",
+    ),
+    in_files(
+        WritesInPlace,
+        "a_killed_writer_leaves_all_or_nothing",
+        "a_write_without_room_leaves_nothing",
+        "never_a_part_of_a_file",
+        "overwrite_is_atomic_where_declared",
+    ),
     in_files(LinksBeforeWriting, "lists_no_temporary_names"),
     in_files(ListsWhatIsBelow, "lists_no_directories_below"),
     in_files(ListsLate, "missing_directory_is_not_found"),

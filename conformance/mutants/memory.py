@@ -1,10 +1,15 @@
 """Broken stores in memory."""
 
+import functools
+import secrets
+import unicodedata
 from collections.abc import Iterator
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import quote, unquote
 
 from tablelog.logstore import FileStatus, MemoryLogStore
 
+from ..model import Target
 from .mutant import Mutant, in_memory
 
 
@@ -110,7 +115,79 @@ class ShowsParts(MemoryLogStore):
     partial_writes_visible = True
 
 
+class _Renames(MemoryLogStore):
+    """Takes another path than it is given."""
+
+    def _other(self, path: str) -> str:
+        raise NotImplementedError
+
+    def read(self, path: str) -> bytes:
+        return super().read(self._other(path))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(self._other(path), data, overwrite=overwrite)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        return super().list_from(self._other(path))
+
+    def resolve(self, path: str) -> str:
+        return super().resolve(self._other(path))
+
+
+class FoldsCase(_Renames):
+    """Takes upper and lower case for the same."""
+
+    def _other(self, path: str) -> str:
+        return quote(unquote(path).lower(), safe=":/")
+
+
+class NormalisesLetters(_Renames):
+    """Takes the two forms of a letter with an accent for the same (macOS)."""
+
+    def _other(self, path: str) -> str:
+        return quote(unicodedata.normalize("NFC", unquote(path)), safe=":/")
+
+
+class DecodesTwice(_Renames):
+    """Takes `%20` in a name for a space."""
+
+    def _other(self, path: str) -> str:
+        return quote(unquote(unquote(path)), safe=":/")
+
+
+class LivesInOneProcess(MemoryLogStore):
+    """Keeps its files in the process, and says that the whole host shares them."""
+
+    exclusion = "host"
+
+    def _check_process(self) -> None:
+        """Serve everyone, each with files of his own."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_this_process, ()
+
+
+@functools.cache
+def _of_this_process() -> LivesInOneProcess:
+    return LivesInOneProcess()
+
+
 MUTANTS: tuple[Mutant, ...] = (
+    in_memory(FoldsCase, "hostile_names_are_files_of_their_own", "hostile_tables_are_tables_of_their_own"),
+    in_memory(NormalisesLetters, "hostile_names_are_files_of_their_own", "hostile_tables_are_tables_of_their_own"),
+    in_memory(DecodesTwice, "hostile_names_are_files_of_their_own", "hostile_tables_are_tables_of_their_own"),
+    Mutant(
+        LivesInOneProcess.__name__,
+        (LivesInOneProcess.__doc__ or "").partition("\n")[0],
+        (
+            "one_winner_among_processes",
+            "processes_make_one_contiguous_log",
+            "other_processes_see_it_at_once",
+            "a_second_process_is_served_or_refused",
+            "survives_a_fork",
+        ),
+        lambda _directory: Target(_of_this_process, f"memory:///{secrets.token_hex(6)}", ""),
+    ),
     in_memory(HidesALoss, "second_writer_loses", "one_winner_among_threads", "a_deleted_name_is_won_anew"),
     in_memory(ReplacesEmptyFiles, "second_writer_loses"),
     in_memory(SaysIOErrorForALoss, "second_writer_loses", "one_winner_among_threads"),

@@ -122,6 +122,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "one_winner_among_processes",
         "processes_make_one_contiguous_log",
     ),
+    _bucket("ignores-it-on-multipart", "Heeds no condition on multipart (Ceph 16)", "a_large_write_loses_too"),
     _bucket("looks-then-acts", "Looks and acts in two steps (moto)", "one_winner_among_threads"),
     _bucket("answers-first", "Answers before the write is done", "absent_is_not_found"),
 )

@@ -38,6 +38,13 @@ NOT_IN_MEMORY = {
     "what_was_never_sent_is_never_won",
     "what_was_turned_away_is_never_a_loss",
     "exists_is_seen_in_every_form",
+    "a_killed_writer_leaves_all_or_nothing",
+    "a_paused_writer_goes_on_safely",
+    "a_write_without_room_leaves_nothing",
+    "other_processes_see_it_at_once",
+    "a_clock_that_is_off_changes_nothing",
+    "a_lock_that_ran_out_is_lost_safely",
+    "survives_a_fork",
 }
 
 
