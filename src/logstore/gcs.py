@@ -185,7 +185,7 @@ class Reply(NamedTuple):
     @classmethod
     def of(cls, response: Any) -> "Reply":
         """The reply in a response of `requests`."""
-        length = response.headers.get("Content-Length")
+        length = None if "Content-Encoding" in response.headers else response.headers.get("Content-Length")
         if length is not None and response.request.method == "GET" and int(length) != len(response.content):
             raise OSError(f"{len(response.content)} of {length} bytes came")
         code, message = "", ""
