@@ -15,6 +15,8 @@ _INSTALLERS: dict[str, Callable[[], Path | list[Path]]] = {
     "spark_jars": spark_jars,
 }
 
+_OPTIONAL = {name for name, server in SERVERS.items() if server.optional}
+
 
 def main() -> int:
     """Do what the command line says; 1 if an installation failed, or one that was asked for isn't possible here."""
@@ -47,7 +49,7 @@ def _install(names: list[str], *, required: bool) -> int:
             where = _INSTALLERS[name]()
             print(f"{name}: {where if isinstance(where, Path) else ','.join(map(str, where))}", flush=True)
         except install.CannotInstallError as error:
-            failed |= required or install.all_required()
+            failed |= required or (install.all_required() and name not in _OPTIONAL)
             print(f"{name}: {error}", file=sys.stderr, flush=True)
         except install.InstallationError as error:
             failed = True

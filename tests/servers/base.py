@@ -31,6 +31,8 @@ class Server(ABC):
     name: ClassVar[str]
     keeps_data: ClassVar[bool] = False
     """Whether what it acknowledged is still there after `kill` and `restart`."""
+    optional: ClassVar[bool] = False
+    """Whether its tests may be skipped even where all servers are required."""
     start_seconds: ClassVar[float] = 60.0
 
     @classmethod

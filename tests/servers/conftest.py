@@ -1,5 +1,5 @@
 """The servers as fixtures."""
 
-from .fixtures import azurite, dynalite, gcs_server, hdfs, minio, moto_server, pytest_terminal_summary
+from .fixtures import azurite, ceph, dynalite, gcs_server, hdfs, minio, moto_server, pytest_terminal_summary
 
-__all__ = ["azurite", "dynalite", "gcs_server", "hdfs", "minio", "moto_server", "pytest_terminal_summary"]
+__all__ = ["azurite", "ceph", "dynalite", "gcs_server", "hdfs", "minio", "moto_server", "pytest_terminal_summary"]

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from . import HDFS, Azurite, CannotInstallError, Dynalite, FakeGCS, MinIO, Moto, Server, install
+from . import HDFS, Azurite, CannotInstallError, Ceph, Dynalite, FakeGCS, MinIO, Moto, Server, install
 
 _AnyServer = TypeVar("_AnyServer", bound=Server)
 _LOGS = pytest.StashKey[list[str]]()
@@ -25,7 +25,7 @@ def _fixture(kind: type[_AnyServer]) -> Callable[[pytest.FixtureRequest], Iterat
         try:
             server = kind.start()
         except CannotInstallError as error:
-            if install.all_required():
+            if install.all_required() and not kind.optional:
                 pytest.fail(f"{kind.name}: {error}")
             pytest.skip(f"{kind.name}: {error}")
         failed_before = request.session.testsfailed
@@ -45,6 +45,7 @@ gcs_server = _fixture(FakeGCS)
 hdfs = _fixture(HDFS)
 moto_server = _fixture(Moto)
 dynalite = _fixture(Dynalite)
+ceph = _fixture(Ceph)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -40,6 +40,8 @@ class HDFS(StorageServer):
         hadoop = gateway.jvm.org.apache.hadoop
         conf = hadoop.conf.Configuration()
         conf.set("dfs.replication", "1")
+        # Served only when every block is reported: 0.999 of few blocks, rounded down, would be none after a restart.
+        conf.set("dfs.namenode.safemode.threshold-pct", "1.0f")
         conf.set("dfs.namenode.resource.du.reserved", "0")  # else it turns read-only whenever the disk looks full
         hadoop_home = gateway.jvm.java.io.File(str(self.data))
         new = not any(self.data.iterdir())

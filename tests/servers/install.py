@@ -67,11 +67,12 @@ def java() -> str:
     return str(Path(home) / "bin" / "java") if home else tool("java")
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run an installer; its words are shown only if it fails."""
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, directory: Path | None = None) -> None:
+    """Run an installer, in `directory`; its words are shown only if it fails."""
     done = subprocess.run(
         command,
         env={**os.environ, **(environment or {})},
+        cwd=directory,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
