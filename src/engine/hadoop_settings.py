@@ -14,7 +14,7 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _KEYS = {
     **dict.fromkeys(("s3", "s3a", "s3n"), ("fs.s3a.",)),
     **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), ("fs.azure.",)),
-    **dict.fromkeys(("gs", "gcs"), ("fs.gs.",)),
+    **dict.fromkeys(("gs", "gcs"), ("fs.gs.", "google.cloud.auth.")),
     **dict.fromkeys(("hdfs", "viewfs", "ofs", "o3fs"), ("fs.", "dfs.", "hadoop.")),
 }
 

@@ -12,7 +12,11 @@ from .log_once import log_once
 
 _PREFIXES = (
     *("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta."),
-    *(f"{of_session}{kind}." for of_session in ("", "spark.hadoop.") for kind in ("fs", "dfs", "hadoop")),
+    *(
+        f"{of_session}{kind}."
+        for of_session in ("", "spark.hadoop.")
+        for kind in ("fs", "dfs", "hadoop", "google.cloud.auth")
+    ),
 )
 _DELTA = "spark.databricks.delta."
 _HONOURED = (

@@ -262,3 +262,12 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "google.auth.transport.requests", None)
     with pytest.raises(UnsupportedEnvironmentError, match=r"pip install 'tablelog\[gcs\]'"):
         settings({"fs.gs.auth.type": "UNAUTHENTICATED"}).session("https://x")
+
+
+def test_a_sessions_keys_reach_the_store() -> None:
+    """Those of today and those of older connectors: `relevant` lets through all that the store reads."""
+    from tablelog.logstore.gcs import GCSLogStore
+    from tablelog.spark.conf import relevant
+
+    keys = {f"{prefix}x": "1" for prefix in GCSLogStore.configuration_prefixes}
+    assert relevant({**keys, "spark.app.name": "a"}) == keys
