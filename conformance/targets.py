@@ -15,12 +15,14 @@ from urllib.parse import urlsplit
 
 from tablelog.errors import TablelogError
 from tablelog.logstore import LogStore, new_store_for, store_for
+from tablelog.logstore.prefixed import PrefixedLogStore
 from tablelog.logstore.uri import local_uri, scheme_of, shown
 
 from .model import Factory, Target
 from .secrecy import secrets_among, shown_setting
 
 _ENDPOINT_NAME = re.compile(r"(^|[._])(endpoint|endpoint_url|root\.url|account_host|connection_string)$", re.I)
+_TLS_NAME = re.compile(r"(^|[._])(ssl\.enabled|always\.use\.https|use_ssl)$")
 _ADDRESS = re.compile(r"(?:https?://)?[\w.\-\[\]]+:\d+|https?://[\w.\-\[\]]+")
 
 
@@ -48,7 +50,7 @@ def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], stor
         importable(store)
         conf = {**conf, f"spark.delta.logStore.{scheme_of(url)}.impl": store}
         words = ["--store", store, "--root", shown(url)]
-    url = _absolute(url)
+    url = _absolute(url).rstrip("/")
     words += [word for name, value in options.items() for word in ("--option", shown_setting(name, value))]
     words += [
         word
@@ -57,11 +59,9 @@ def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], stor
         for word in ("--conf", shown_setting(name, value))
     ]
     make: Factory = partial(_configured, url, dict(conf), dict(options))
-    found = make()
-    endpoint = _endpoint_of(url, {**options, **conf})
-    through = None if endpoint is None else partial(_through, url, dict(conf), dict(options), endpoint)
-    what = type(found).__name__ + (f" on {urlsplit(endpoint).netloc or endpoint}" if endpoint else "")
-    target = Target(make, url.rstrip("/"), what, endpoint, through)
+    endpoint, through = _stood_before(url, dict(conf), dict(options))
+    what = type(make()).__name__ + (f" on {urlsplit(endpoint).netloc or endpoint}" if endpoint else "")
+    target = Target(make, url, what, endpoint, through)
     # What the place itself says is no secret, though a key may be called as a bucket is.
     secrets = frozenset(word for word in secrets_among({**options, **conf}) if word not in shown(url))
     return Asked(target, tuple(words), secrets)
@@ -165,13 +165,35 @@ def _factory_through(name: str, address: str) -> Factory:
     return partial(_made_by, name, endpoint=address)
 
 
-def _endpoint_of(url: str, settings: Mapping[str, Any]) -> str | None:
-    """The address of the service, where a setting names it."""
-    for name, value in _flat(settings):
+def _stood_before(
+    url: str, conf: dict[str, str], options: dict[str, Any]
+) -> tuple[str | None, Callable[[str], Factory] | None]:
+    """The address of the service, and what makes the factory of clients that talk to another in its place."""
+    settings = {**options, **conf}
+    address = _address_in(settings)
+    if address is not None:
+        return _endpoint(address, settings), partial(_through, url, conf, options, address)
+    authority = urlsplit(url).netloc
+    if scheme_of(url) == "hdfs" and ":" in authority:
+        return authority, partial(_through_the_url, url, conf, options)
+    return None, None
+
+
+def _address_in(settings: Mapping[str, Any]) -> str | None:
+    """The address of the service, where a setting names it, as it stands there; a bucket's own before all buckets'."""
+    for name, value in sorted(_flat(settings), key=lambda item: ".bucket." not in item[0]):
         match = _ADDRESS.search(value) if _ENDPOINT_NAME.search(name) else None
         if match is not None:
             return match[0]
     return None
+
+
+def _endpoint(address: str, settings: Mapping[str, Any]) -> str:
+    """`address` with the protocol that is spoken there."""
+    if "://" in address:
+        return address
+    plain = any(_TLS_NAME.search(name) and value.lower() == "false" for name, value in _flat(settings))
+    return f"{'http' if plain else 'https'}://{address}"
 
 
 def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -181,16 +203,22 @@ def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], endpoint: str, address: str) -> Factory:
-    """The factory of clients that talk to `address` where the settings say `endpoint`."""
-    if "://" not in endpoint:
-        address = urlsplit(address).netloc or address
-    elif "://" not in address:
-        address = f"{urlsplit(endpoint).scheme}://{address}"
-    return partial(_configured, url, _replaced(conf, endpoint, address), _replaced(options, endpoint, address))
+def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], old: str, endpoint: str) -> Factory:
+    """The factory of clients that talk to `endpoint` where the settings say `old`."""
+    new = endpoint if "://" in old else urlsplit(endpoint).netloc
+    return partial(_configured, url, _replaced(conf, old, new), _replaced(options, old, new))
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
     if isinstance(value, Mapping):
         return {key: _replaced(item, old, new) for key, item in value.items()}
     return value.replace(old, new) if isinstance(value, str) else value
+
+
+def _through_the_url(url: str, conf: Mapping[str, str], options: Mapping[str, Any], address: str) -> Factory:
+    """The factory of clients for `url` that talk to `address` where the URL says `host:port`."""
+    return partial(_prefixed, url, urlsplit(url)._replace(netloc=address).geturl(), conf, options)
+
+
+def _prefixed(url: str, other: str, conf: Mapping[str, str], options: Mapping[str, Any]) -> LogStore:
+    return PrefixedLogStore(_configured(other, conf, options), other, shown_as=url)

@@ -60,6 +60,10 @@ class Elsewhere(MemoryLogStore):
     schemes = frozenset({"elsewhere"})
 
 
+class OnOneNode(MemoryLogStore):
+    schemes = frozenset({"hdfs"})
+
+
 def no_store() -> str:
     return "a string"
 

@@ -68,46 +68,50 @@ def test_a_factory_with_an_endpoint_can_be_stood_in_front_of(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "conf", "endpoint", "address", "seen"),
+    ("options", "conf", "endpoint", "seen"),
     [
+        ({"x": "h:1"}, {"fs.own.endpoint": "http://h:1"}, "http://h:1", {"fs.own.endpoint": "http://p:2", "x": "h:1"}),
+        ({}, {"a.endpoint": "h:1", "a.ssl.enabled": "false"}, "http://h:1", {"a.endpoint": "p:2"}),
+        ({}, {"a.endpoint": "h:1"}, "https://h:1", {"a.endpoint": "p:2"}),
         (
-            {"password": "x"},
-            {"fs.own.endpoint": "http://h:1"},
-            "http://h:1",
-            "http://p:2",
-            {"fs.own.endpoint": "http://p:2"},
+            {},
+            {"a.endpoint": "http://h:1", "a.bucket.b.endpoint": "http://h:7"},
+            "http://h:7",
+            {"a.endpoint": "http://h:1"},
         ),
-        ({}, {"fs.own.endpoint": "h:1"}, "h:1", "http://p:2", {"fs.own.endpoint": "p:2"}),
-        ({}, {"fs.own.endpoint": "http://h:1"}, "http://h:1", "p:2", {"fs.own.endpoint": "http://p:2"}),
         (
             {"client_kwargs": {"endpoint_url": "http://h:1/"}},
             {},
             "http://h:1",
-            "http://p:2",
             {"client_kwargs": {"endpoint_url": "http://p:2/"}},
         ),
         (
             {"connection_string": "A=b;BlobEndpoint=http://h:1/acc;"},
             {},
             "http://h:1",
-            "http://p:2",
             {"connection_string": "A=b;BlobEndpoint=http://p:2/acc;"},
         ),
     ],
 )
 def test_the_address_is_found_in_the_settings_and_replaced(
-    tmp_path: Path,
-    options: dict[str, Any],
-    conf: dict[str, str],
-    endpoint: str,
-    address: str,
-    seen: dict[str, Any],
+    tmp_path: Path, options: dict[str, Any], conf: dict[str, str], endpoint: str, seen: dict[str, Any]
 ) -> None:
     target = from_url(str(tmp_path), options, conf).target
     assert target.endpoint == endpoint
     assert target.through is not None
-    arguments = target.through(address).args  # type: ignore[attr-defined]
+    arguments = target.through("http://p:2").args  # type: ignore[attr-defined]
     assert seen.items() <= {**arguments[1], **arguments[2]}.items()
+
+
+def test_an_address_in_the_url_is_replaced_there() -> None:
+    conf = {"spark.delta.logStore.hdfs.impl": "own_store:OnOneNode"}
+    target = from_url("hdfs://node:9000/x/", {}, conf).target
+    assert target.endpoint == "node:9000"
+    assert target.through is not None
+    store = pickle.loads(pickle.dumps(target.through("127.0.0.1:5555")))()
+    store.write("hdfs://node:9000/x/a", b"1")
+    assert store.inner.read("hdfs://127.0.0.1:5555/x/a") == b"1"
+    assert [status.path for status in store.list_from("hdfs://node:9000/x/")] == ["hdfs://node:9000/x/a"]
 
 
 def test_a_name_of_ones_choice(tmp_path: Path) -> None:
