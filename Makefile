@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test servers test-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
+.PHONY: help install demo test servers test-servers conformance check lint types layers wheel bench bench-stores interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or 
 
 test-servers: $(BIN)/.ready  ## The stores on real servers; what isn't installed yet is, where Go, Node and Java are
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/servers
+
+conformance: $(BIN)/.ready  ## The conformance suite against every store on its server; reports in build/conformance
+	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers.conformance --level $(or $(LEVEL),quick)
 
 check: lint types layers  ## ruff on the source; mypy --strict and import-linter on the installed wheel
 

@@ -1,0 +1,139 @@
+"""The suite against every store on its server: `python -m servers.conformance [STORE ...]` in the directory `tests`.
+
+The reports go to a directory (JSON and HTML). A store fails if a check does, or if a check that the committed report
+in docs/conformance has established isn't any more. What this machine can't run is said, and with
+`TABLELOG_REQUIRE_SERVERS=1`, as in CI, it fails too.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tablelog.conformance.model import Verdict
+from tablelog.conformance.report import Report, from_json, to_json
+
+from . import HDFS, Azurite, CannotInstallError, Dynalite, FakeGCS, MinIO, install
+from .base import StorageServer
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "docs" / "conformance"
+_SINGLE_DRIVER = "io.delta.storage.S3SingleDriverLogStore"
+_DYNAMODB = "io.delta.storage.S3DynamoDBLogStore"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What to hand to `tablelog conformance`."""
+
+    url: str
+    conf: Mapping[str, str]
+    what: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def _local() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield Place(directory, {}, "LocalLogStore on a local disk")
+
+
+def _on(
+    kind: type[StorageServer], what: str, conf: Mapping[str, str] | None = None
+) -> Callable[[], AbstractContextManager[Place]]:
+    @contextmanager
+    def place() -> Iterator[Place]:
+        server = kind.start()
+        try:
+            yield Place(server.url(), {**server.conf, **(conf or {})}, what)
+        finally:
+            server.stop()
+
+    return place
+
+
+@contextmanager
+def _dynamodb() -> Iterator[Place]:
+    with ExitStack() as stack:
+        minio, dynalite = MinIO.start(), Dynalite.start()
+        stack.callback(minio.stop)
+        stack.callback(dynalite.stop)
+        conf = {**minio.conf, **dynalite.conf, "spark.delta.logStore.s3a.impl": _DYNAMODB}
+        what = "S3DynamoDBLogStore on MinIO 2026-02-12 and dynalite 4"
+        yield Place(minio.url(), conf, what, dynalite.environment)
+
+
+STORES: dict[str, Callable[[], AbstractContextManager[Place]]] = {
+    "local": _local,
+    "s3": _on(MinIO, "S3LogStore on MinIO 2026-02-12"),
+    "s3-single-driver": _on(
+        MinIO, "S3SingleDriverLogStore on MinIO 2026-02-12", {"spark.delta.logStore.s3a.impl": _SINGLE_DRIVER}
+    ),
+    "s3-dynamodb": _dynamodb,
+    "azure": _on(Azurite, "AzureLogStore on Azurite 3.35"),
+    "gcs": _on(FakeGCS, "GCSLogStore on fake-gcs-server 1.56"),
+    "hdfs": _on(HDFS, "HDFSLogStore on HDFS 3.5, by hdfs-native"),
+}
+
+
+def examined(name: str, level: str, reports: Path) -> Report | None:
+    """The report on a store; None where the suite itself came to no end."""
+    written = reports / f"{name}.json"
+    written.unlink(missing_ok=True)
+    with STORES[name]() as place:
+        conf = [word for key, value in place.conf.items() for word in ("--conf", f"{key}={value}")]
+        command = [sys.executable, "-m", "tablelog.cli", "conformance", place.url, "--level", level, *conf]
+        command += ["--what", place.what, "--json", str(written), "--html", str(written.with_suffix(".html"))]
+        command += ["--junit", str(written.with_suffix(".xml"))]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **place.environment}, check=False)
+    return from_json(written.read_text()) if written.exists() else None
+
+
+def no_longer_established(report: Report, published: Report) -> list[str]:
+    """The checks that passed in the published report, of those that both have, and not in this one."""
+    passed = {finding.check.name for finding in published.findings if finding.verdict is Verdict.PASS}
+    return [f.check.name for f in report.findings if f.verdict is not Verdict.PASS and f.check.name in passed]
+
+
+def main() -> int:
+    """1 if a store failed or lost what was established of it."""
+    parser = argparse.ArgumentParser(prog="python -m servers.conformance", description=__doc__)
+    parser.add_argument("stores", nargs="*", metavar="STORE", help=", ".join(STORES))
+    parser.add_argument("--level", default="quick")
+    parser.add_argument("--reports", type=Path, default=ROOT / "build" / "conformance")
+    parser.add_argument("--publish", action="store_true", help="keep slim reports in docs/conformance, for the matrix")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.stores) - set(STORES):
+        parser.error(f"no such store: {', '.join(sorted(unknown))}; there are {', '.join(STORES)}")
+    arguments.reports.mkdir(parents=True, exist_ok=True)
+    said = {name: _said(name, arguments) for name in arguments.stores or STORES}
+    print("\n".join(f"{name:18} {text}" for name, (_, text) in said.items()))
+    return any(failed for failed, _ in said.values())
+
+
+def _said(name: str, arguments: argparse.Namespace) -> tuple[bool, str]:
+    """(whether that is a failure, how the examination of a store ended)."""
+    print(f"\n=== {name}", flush=True)
+    try:
+        report = examined(name, arguments.level, arguments.reports)
+    except CannotInstallError as error:
+        return install.all_required(), f"not run: {error}"
+    if report is None:
+        return True, "the suite came to no end"
+    published = PUBLISHED / f"{name}.json"
+    if arguments.publish:
+        PUBLISHED.mkdir(exist_ok=True)
+        published.write_text(to_json(report.slim()) + "\n")
+    lost = no_longer_established(report, from_json(published.read_text())) if published.exists() else []
+    counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in Verdict if report.count(verdict))
+    text = counts + (f"; no longer established: {', '.join(lost)}" if lost else "")
+    return report.verdict is Verdict.FAIL or bool(lost), text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
