@@ -126,7 +126,7 @@ class S3LogStore(LogStore):
 
     def _try_twice(self, place: Place) -> None:
         probe = place.beside(f".probe.{uuid.uuid4()}.tmp")
-        taken, last = 0, ""
+        taken, last, may_be_there = 0, "", False
         try:
             for number in range(_PROBE_TRIES):
                 data = b"tablelog asks whether the condition of a write is enforced: %d\n" % number
@@ -135,13 +135,14 @@ class S3LogStore(LogStore):
                 except FileExistsError:
                     return
                 except WriteOutcomeUnknown as error:
-                    last = error.reason
+                    last, may_be_there = error.reason, True
                     continue
-                taken += 1
+                taken, may_be_there = taken + 1, True
                 if taken == 2:
                     raise no_condition(place.uri, "it took two writes of one new object, both with the condition")
         finally:
-            self._remove(probe)
+            if may_be_there:
+                self._remove(probe)
         raise StorageUnavailableError(
             f"writing {shown(place.uri)}: whether the service enforces the condition of a write couldn't be found out "
             f"({last}); nothing was written, try again later"

@@ -261,6 +261,13 @@ def test_a_probe_without_a_certain_answer_refuses_with_nothing_written(fake: Fak
         store_of(fake).write(commit(0), b"data")
 
 
+def test_a_probe_that_never_arrived_isnt_removed(fake: FakeS3) -> None:
+    fake.replies, fake.scripted = [Reply(403, "AccessDenied")] * 10, lambda _asked: True
+    with pytest.raises(StorageAccessError):
+        store_of(fake).write(commit(0), b"data")
+    assert fake.methods() == ["PUT?"]
+
+
 def test_a_probe_that_cant_be_removed_warns(fake: FakeS3, caplog: pytest.LogCaptureFixture) -> None:
     fake.replies, fake.scripted = [Reply(403, "AccessDenied")], lambda asked: asked.method == "DELETE"
     with caplog.at_level(logging.WARNING):
