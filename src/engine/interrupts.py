@@ -1,6 +1,10 @@
 """Ctrl-C while Spark works: end the jobs, and make the session usable again."""
 
 import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
@@ -13,6 +17,27 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Inside, Ctrl-C is a `KeyboardInterrupt` at once, and `stop` ends the jobs; to be entered before they start.
+
+    PySpark's own handler first cancels all jobs, over the connection that it has interrupted. On Spark 4.1 that fails,
+    and what comes out is a Py4JError, with the jobs running on. Somebody else's handler stays.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or getattr(handler, "__module__", None) != "pyspark.core.context"
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def stop(spark: "SparkSession", tag: str) -> bool:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -22,6 +21,7 @@ from pyspark.sql.types import (
 from ..core.deltalog import DeltaLog
 from ..core.protocol import features
 from ..core.protocol.actions import CommitInfo
+from ..core.protocol.schema import arrow_schema, parse_schema
 from ..core.table.history import HistoryEntry
 from ..dml.delete import delete
 from ..engine import scan
@@ -93,7 +93,7 @@ class DeltaTable:
         `hadoopConf` may hold `fs.*` and `dfs.*` keys only. Raises TableNotFoundError where there is no table.
         """
         _check_session(sparkSession)
-        table = find_table(path, session_conf(sparkSession), _file_system(hadoopConf))
+        table = find_table(path, session_conf(sparkSession, path), _file_system(hadoopConf))
         if table is None:
             raise not_a_table(path)
         return cls(sparkSession, table)
@@ -202,7 +202,7 @@ def _local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: S
     import pyarrow as pa
 
     columns = zip(*rows, strict=True) if rows else ([] for _ in schema.fields)
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = arrow_schema(parse_schema(schema.json()))
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, arrow, strict=True)]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
 
