@@ -80,7 +80,9 @@ class _Steps:
         if self._busy or frame.f_code.co_filename == __file__:
             return
         if self._hold_at is not None and self._hold_at - _STEPS_TOLD < self.count <= self._hold_at:
-            self._last.append(f"{frame.f_code.co_filename}:{frame.f_lineno} ({event})")
+            # Reports go to others, whom the directories of this machine are nothing to.
+            file = "/".join(frame.f_code.co_filename.split("/")[-2:])
+            self._last.append(f"{file}:{frame.f_lineno} ({event})")
         if self.count == self._hold_at:
             self._busy = True
             self.where = self._last[-1]

@@ -23,7 +23,7 @@ _MEANINGS = {
     Verdict.NOT_ESTABLISHED: "The check could not tell here, for the reason given. Read it as “unknown”, and not as "
     "“fine”.",
 }
-_MOST_ACTORS = 4
+_MOST_ACTORS = 8
 
 
 def to_html(report: Report) -> str:

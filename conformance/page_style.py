@@ -64,7 +64,7 @@ details.open .message { color: var(--open); }
 .timeline { font: .82rem/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 .timeline caption { font-family: system-ui, sans-serif; }
 .timeline td, .timeline th { border: 1px solid var(--line); padding: .3rem .6rem; background: var(--paper); }
-.timeline td.when { white-space: nowrap; }
+.timeline td.when { white-space: nowrap; width: 1%; text-align: right; }
 .timeline td.idle { background: none; border-top: 0; border-bottom: 0; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: .35rem; padding: .8rem 1rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }

@@ -8,7 +8,7 @@ from .model import Verdict
 
 _COUNTED = frozenset({"cases", "commits", "files", "processes", "readers", "threads", "writes"})
 _STEP = re.compile(
-    r"\s*(?:(?P<at>\+?[\d.,]+ ?(?:µs|us|ms|s)) +)?(?:(?P<actor>[^:|/]{1,40}): |(?P<numbered>(?:writer|reader) \d+) )"
+    r"\s*(?:(?P<at>\+?[\d.,]+ ?(?:µs|us|ms|s)) +)?(?:(?P<numbered>(?:writer|reader) \d+):? |(?P<actor>[^:|/]{1,40}): )"
     r"(?P<what>.*)",
     re.S,
 )

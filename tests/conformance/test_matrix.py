@@ -15,9 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_a_row_says_how_much_of_each_guarantee_is_established() -> None:
     lines = matrix([REPORT, replace(ALL_PASSED, what="A | B")], [("GCS itself", "nobody has an account")]).splitlines()
     assert lines[0].startswith("| store | run | Atomic visibility | Mutual exclusion |")
-    assert lines[2].startswith(
-        "| A \\| B | 2026-11-21, standard | PASS (1 of 1) | PASS (1 of 1) | NOT ESTABLISHED |"
-    )
+    assert lines[2].startswith("| A \\| B | 2026-11-21, standard | PASS (1 of 1) | PASS (1 of 1) | NOT ESTABLISHED |")
     assert "| FAIL (1 of 2) |" in lines[3]
     assert lines[3].endswith("| 1 of 2 |")
     assert lines[4].startswith("| GCS itself | never | NOT ESTABLISHED |")

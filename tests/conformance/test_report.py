@@ -222,6 +222,7 @@ def test_evidence_in_words(found: dict[str, object], said: str) -> None:
         ("+12.3 ms writer A: PUT x -> 200", ("+12.3 ms", "writer A", "PUT x -> 200")),
         ("first: goes on and returns", ("", "first", "goes on and returns")),
         ("       2835 µs  writer 0 begins", ("2835 µs", "writer 0", "begins")),
+        ("      10939 µs  writer 5 ends: won", ("10939 µs", "writer 5", "ends: won")),
         ("both wait", ("", "", "both wait")),
     ],
 )
