@@ -77,7 +77,8 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
     context: Any = spark.sparkContext
     context.addJobTag(tag)
     try:
-        yield
+        with interrupts.raised():
+            yield
     except KeyboardInterrupt:
         interrupts.stop(spark, tag)
         raise
