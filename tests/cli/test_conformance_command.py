@@ -1,6 +1,8 @@
 """`tablelog conformance`: its words, its files, its exit codes, and that it keeps secrets and hands."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +125,26 @@ def test_an_error_of_the_suite_is_no_verdict_on_the_store(place: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 3
     assert "of the suite" in ran.stderr
+
+
+def test_an_interrupt_ends_it_at_once_and_leaves_nothing(place: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = ["conformance", str(place), "--store", "own_store:Hangs", "--only", "second_writer_loses"]
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "tablelog.cli", *words],
+        env={**os.environ, "PYTHONPATH": str(STORES), "PIPE": str(pipe)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with open(pipe):  # opens when the check hangs
+            ran.send_signal(signal.SIGINT)
+            assert "interrupted" in ran.communicate(timeout=60)[1]
+    finally:
+        ran.kill()
+    assert ran.returncode == 130
+    assert list(place.iterdir()) == []
 
 
 def test_the_command_needs_no_spark() -> None:

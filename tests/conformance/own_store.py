@@ -1,5 +1,7 @@
 """Stores and factories as a user writes them, to be named on a command line."""
 
+import os
+import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -70,3 +72,13 @@ def no_store() -> str:
 
 def raises() -> LogStore:
     raise RuntimeError("no configuration found")
+
+
+class Hangs(LocalLogStore):
+    """Never returns from a write, after it has said so to who reads the pipe."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(path, data, overwrite=overwrite)
+        if "first-touch" not in path:
+            with open(os.environ["PIPE"], "w"):
+                threading.Event().wait()
