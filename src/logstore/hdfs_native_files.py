@@ -5,9 +5,11 @@ each call runs on a thread that can be left behind.
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -51,6 +53,7 @@ class NativeFiles:
         self._conf = {**_site_files(), **conf}
         self._umask = _umask(self._conf)
         self._clients: dict[str, Any] = {}
+        _alive.add(self)
 
     def default_file_system(self) -> str:
         return self._conf.get("fs.defaultFS", "")
@@ -188,6 +191,17 @@ def _bounded(call: Callable[[], _Result]) -> _Result:
 
 
 _used_in: list[int] = []
+_alive: "weakref.WeakSet[NativeFiles]" = weakref.WeakSet()
+
+
+def _keep_for_ever() -> None:
+    """In a child that was forked: the end of a client would wait for threads of the parent's, for ever."""
+    for files in list(_alive):
+        for client in files._clients.values():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client.inner))
+
+
+os.register_at_fork(after_in_child=_keep_for_ever)
 
 
 def _check_process() -> None:
