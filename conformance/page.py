@@ -1,6 +1,6 @@
 """A report as one page that needs nothing else: to be read by a person, and sent to the vendor of a store."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape as _escape
 
 from . import words
@@ -145,8 +145,7 @@ def _finding(finding: Finding) -> str:
     parts = [f'<p class="asks">{_text(check.summary)}</p>']
     if finding.message:
         parts.append(f'<p class="message">{_text(finding.message)}</p>')
-    if finding.evidence:
-        parts.append(f'<p class="evidence">{_text(words.evidence(finding.evidence))}</p>')
+    parts += _evidence(finding)
     if finding.timeline and finding.verdict is Verdict.FAIL:
         parts.append(_timeline(finding))
     return (
@@ -156,6 +155,17 @@ def _finding(finding: Finding) -> str:
         f'<span class="number">check {check.number}, {finding.seconds:.1f} s</span></summary>\n'
         f"{''.join(parts)}\n</details>\n"
     )
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    """One line for what was counted, and a list for each table, such as the answer to each kind of lost reply."""
+    tables = {name: value for name, value in finding.evidence.items() if isinstance(value, Mapping)}
+    line = words.evidence({name: value for name, value in finding.evidence.items() if name not in tables})
+    if line:
+        yield f'<p class="evidence">{_text(line)}</p>'
+    for name, table in tables.items():
+        items = "".join(f"<li>{_text(words.evidence({key: value}))}</li>" for key, value in table.items())
+        yield f'<p class="evidence">{_text(name)}:</p><ul class="evidence">{items}</ul>'
 
 
 def _timeline(finding: Finding) -> str:

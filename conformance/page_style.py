@@ -57,6 +57,7 @@ summary { padding: .45rem 0; cursor: pointer; }
 summary .name { font-weight: 600; margin: 0 .4rem; overflow-wrap: anywhere; }
 .number { font-size: .85rem; white-space: nowrap; }
 .asks, .evidence { font-size: .925rem; }
+ul.evidence { margin: .1rem 0 .5rem; padding-left: 1.2rem; overflow-wrap: anywhere; }
 .message { font-weight: 550; }
 details.fail .message { color: var(--fail); }
 details.open .message { color: var(--open); }

@@ -13,7 +13,7 @@ ELIDED = "…"
 # Every other value is elided: a name that nobody thought of is no reason to show a key.
 _HARMLESS = re.compile(
     r"(^|[._])(endpoint|endpoint_url|endpoint\.region|region|region_name|path\.style\.access|anon|use_ssl|ssl\.enabled"
-    r"|account_name|project|impl|class|addressing_style|version_aware|table|tableName|provider|requester_pays)$"
+    r"|account_name|project|impl|class|addressing_style|version_aware|table|tableName|provider|requester_pays|defaultFS|replication)$"
 )
 _USER_INFORMATION = re.compile(r"(?<=://)[^/@\s]+:[^@\s]+@")
 _LEAST_LENGTH = 5

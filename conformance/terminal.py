@@ -16,6 +16,7 @@ _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "1;31", Verdict.NOT_ESTABLISHED: "
 _BAR = 24
 _WIDEST, _NARROWEST = 120, 60
 _TIMELINE_LINES = 14
+_EVIDENCE_LETTERS = 240
 
 
 class Paint:
@@ -108,7 +109,10 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
     if finding.message:
         colour = _COLOURS[finding.verdict].removeprefix("1;")
         yield from _wrapped(finding.message, "       ", width, paint, colour)
-    yield from _wrapped(words.evidence(finding.evidence), "       ", width, paint, "2")
+    found = words.evidence(finding.evidence)
+    if len(found) > _EVIDENCE_LETTERS:
+        found = f"{found[:_EVIDENCE_LETTERS]}… (all of it is in the page and the JSON)"
+    yield from _wrapped(found, "       ", width, paint, "2")
     if finding.verdict is Verdict.FAIL and finding.timeline:
         for line in finding.timeline[:_TIMELINE_LINES]:
             yield from _wrapped(line, "       │ ", width, paint, "")

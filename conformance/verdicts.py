@@ -3,7 +3,7 @@
 import traceback
 from types import TracebackType
 
-from tablelog.errors import TablelogError, UnsafeStoreError
+from tablelog.errors import StorageError, TablelogError, UnsafeStoreError, WriteOutcomeUnknown
 from tablelog.logstore import LogStore
 
 from .failures import GuaranteeBrokenError, NotEstablishedError
@@ -22,15 +22,17 @@ def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
         return Verdict.FAIL, str(error)
     if isinstance(error, NotEstablishedError):
         return Verdict.NOT_ESTABLISHED, str(error)
-    said = "".join(traceback.format_exception_only(error)).strip().rpartition("\n")[2]
+    said = f"{type(error).__name__}: {error}"
     if isinstance(error, UnsafeStoreError):
         return Verdict.FAIL, f"the store refuses to be used here: {error}"
     if isinstance(error, FileNotFoundError):
         return Verdict.FAIL, f"a file that was written isn't there: {said}"
     if isinstance(error, FileExistsError):
         return Verdict.FAIL, f"a file that nobody had written is there: {said}"
-    if isinstance(error, OSError | TablelogError):
+    if isinstance(error, OSError | StorageError | WriteOutcomeUnknown):
         return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {said}"
+    if isinstance(error, TablelogError):
+        return Verdict.NOT_ESTABLISHED, f"the store refuses: {said}"
     if _out_of_a_store(error.__traceback__):
         return Verdict.FAIL, f"an error that the contract doesn't know: {said}"
     return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {said}"

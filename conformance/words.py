@@ -42,7 +42,7 @@ def _value(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_value(item)}" for key, item in value.items())
+        return ", ".join(f"{key}: {_value(item)}" for key, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(_value(item) for item in value)
     return str(value)

@@ -60,6 +60,8 @@ class Desk:
     @property
     def sent_again(self) -> bool:
         """Whether the conditional request that was decided about was sent once more."""
+        if len(self.changing) < self.at:  # the write took fewer requests this time
+            return False
         decided = self.changing[self.at - 1]
         again = [(one.method, one.target, one.body) for one in self.changing[self.at :]]
         return decided.conditional and (decided.method, decided.target, decided.body) in again

@@ -188,6 +188,18 @@ def test_the_page_shows_the_interleaving_with_a_column_for_each_actor() -> None:
     assert "<b>" not in text
 
 
+def test_the_page_lists_what_a_table_of_evidence_holds() -> None:
+    assert "<li>the reply is lost: unknown</li><li>500 &lt;late&gt;: won</li>" in to_html(REPORT)
+
+
+def test_long_evidence_is_cut_in_the_terminal_and_nowhere_else() -> None:
+    long = replace(ALL_PASSED, findings=(replace(PASSED, evidence={"words": "word " * 100 + "the end"}),))
+    assert "the end" not in summary(long, PLAIN, 80)
+    assert "in the page and the JSON" in " ".join(summary(long, PLAIN, 80).split())
+    assert "the end" in to_html(long)
+    assert "the end" in to_junit(long)
+
+
 def test_the_page_says_how_far_the_suite_could_see() -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", to_html(REPORT)).split())
     assert "caught 1 of 2 broken stores (50 %)" in said
@@ -209,7 +221,7 @@ def test_the_page_says_how_far_the_suite_could_see() -> None:
         ({"sizes": [0, 1, 1048576]}, "sizes: 0, 1, 1,048,576"),
         ({"overlap": 7.259, "commits": 12}, "overlap: 7.26; 12 commits"),
         ({"late_joiners": True}, "late joiners: yes"),
-        ({"answers": {"won": 1, "lost": 7}}, "answers: won 1, lost 7"),
+        ({"answers": {"won": 1, "lost": 7}}, "answers: won: 1, lost: 7"),
     ],
 )
 def test_evidence_in_words(found: dict[str, object], said: str) -> None:

@@ -33,7 +33,7 @@ FAILED = Finding(
     Verdict.FAIL,
     "2 of 2 writers of one file were told that they won when the first was held before step 17, client.py:210 (line)",
     1.5,
-    {"steps held at": 17},
+    {"steps held at": 17, "answers": {"the reply is lost": "unknown", "500 <late>": "won"}},
     TIMELINE,
 )
 OPEN = Finding(
