@@ -193,13 +193,15 @@ def all_interleavings(
     `prepare` is called with it before both. A call of more steps than `max_cases`, or than fit into `seconds`, is held
     at that many, evenly spread.
     """
-    began = time.monotonic()
     uncounted = 10**9
     prepare(uncounted)
-    steps = count_steps(lambda: held(uncounted))
+    outcome(partial(held, uncounted))  # what is done only once, such as to connect, is done then
+    began = time.monotonic()
     prepare(uncounted + 1)
+    steps = count_steps(lambda: held(uncounted + 1))
+    prepare(uncounted + 2)
     started = time.monotonic()
-    outcome(partial(between, uncounted + 1))  # not behind anything: so long it takes
+    outcome(partial(between, uncounted + 2))  # not behind anything: so long it takes
     patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_FACTOR * (time.monotonic() - started))
     affordable = min(max_cases, int(seconds / (time.monotonic() - began)) + 1)
     # A call may have more steps later than when they were counted, even more each time (a listing of ever more files).

@@ -51,7 +51,7 @@ def _in_turn(context: Context, call: Callable[..., Any], root: str, offset: floa
             require(end.answer in {LOST, REFUSED}, f"a writer whose clock is off by {offset:.0f} s: {end.answer}")
         else:
             end = call(write_as, 0, path)
-            context.evidence[f"a writer whose clock is off by {offset:.0f} s"] = end.answer + end.said
+            context.evidence[f"a writer whose clock is off by {offset:.0f} s"] = end.said or end.answer
             if end.answer == REFUSED:
                 straight.write(path, mark(0))
             else:

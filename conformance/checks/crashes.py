@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from ..interleave import count_steps, outcome
 from ..model import Context
 from ..processes import Station, Worker, crew, file_size_limit, forked, needs_processes
 from ..tiny_disk import mount
-from .suite import below, check, commit, expect, is_commit_name, mark, names
+from .suite import below, check, commit, enough, expect, is_commit_name, mark, names
 from .trial import LOST, UNKNOWN, WON, Try, judge, tried
 
 _DATA = b"a line of a commit\n" * 400
@@ -77,8 +78,9 @@ def _steps(context: Context, worker: Worker, wanted: int) -> Iterator[int]:
     context.make().write(commit(context.root, 10**9 + 1), _DATA)
     steps = worker.call(steps_of_a_write, commit(context.root, 10**9))
     context.evidence |= {"steps in the call": steps, "seed": context.seed}
+    until = enough(context)
     for step in range(0, steps, 1 + steps // wanted):
-        if step and context.time_left < 1:
+        if step and time.monotonic() > until:
             return
         yield step
 
@@ -91,6 +93,8 @@ def steps_of_a_write(here: Station, path: str) -> int:
 def _begun(here: Station, writer: int, path: str, data: bytes) -> Callable[[], str]:
     """A write by a new client, ready to be done; it gives its answer."""
     store = here.make()
+    with contextlib.suppress(FileNotFoundError):
+        store.read(path)  # what a client does only once, it has done then
     return lambda: tried(writer, partial(store.write, path, data)).answer
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..failures import require
 from ..interleave import outcome
 from ..model import Context
-from .suite import at, below, check, commit, commit_names, interleavings, is_commit_name, names, value_of
+from .suite import at, below, check, commit, commit_names, enough, interleavings, is_commit_name, names, value_of
 
 _WRITERS_AT_ONCE = 8
 
@@ -88,7 +88,7 @@ def lists_while_others_write(context: Context) -> None:
     writer, reader = context.make(), context.make()
     writer.write(commit(context.root, 0), b"x")
     commits, made, ended = context.choose(150, 600, 3000), [0], threading.Event()
-    until = time.monotonic() + context.time_left / 2
+    until = enough(context)
 
     def write() -> None:
         try:

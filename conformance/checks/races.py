@@ -14,7 +14,7 @@ from ..failures import NotEstablishedError, broken, require
 from ..interleave import outcome
 from ..model import Context
 from ..processes import Station, crew, needs_processes, together
-from .suite import check, commit, commit_names, expect, mark, names
+from .suite import check, commit, commit_names, enough, expect, mark, names
 from .trial import LOST, UNKNOWN, WON, Overlap, Try, judge, tried
 
 _BATCH = 10
@@ -38,11 +38,11 @@ def second_writer_loses(context: Context) -> None:
 def one_winner_among_threads(context: Context) -> None:
     """Of threads that write one file at once exactly one wins, and the late ones lose."""
     writers = context.choose(8, 8, 16)
-    overlap = Overlap()
+    overlap, until = Overlap(), enough(context)
     stores = [context.make() for _ in range(writers)]
     with _frequent_switches():
         for number in range(context.choose(40, 200, 1000)):
-            if number and context.time_left < context.choose(1, 5, 10):
+            if number and time.monotonic() > until:
                 break
             path = commit(context.root, number)
             tries = _round_of_threads(path, stores, random.Random(f"{context.seed} {number}"))
@@ -100,8 +100,9 @@ def one_winner_among_processes(context: Context) -> None:
     writers = context.choose(4, 6, 8)
     overlap = Overlap()
     with crew(context, writers) as workers:
+        until = enough(context)
         for batch in range(context.choose(6, 30, 100)):
-            if batch and context.time_left < context.choose(1, 5, 10):
+            if batch and time.monotonic() > until:
                 break
             first = batch * _BATCH
             found = together(workers, race, context.root, first, _BATCH, context.seed)
@@ -129,8 +130,8 @@ def processes_make_one_contiguous_log(context: Context) -> None:
     """Processes that each take the next free version leave no hole, lose no commit and make none twice."""
     needs_processes(context)
     writers, commits = context.choose(4, 6, 8), context.choose(15, 50, 200)
-    until = time.monotonic() + context.time_left / 2
     with crew(context, writers) as workers:
+        until = enough(context)
         made = together(workers, append, context.root, commits, until)
     reader = context.make()
     versions: dict[int, str] = {}

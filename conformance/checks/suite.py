@@ -1,6 +1,7 @@
 """How a check is registered, and the words that the checks are written in."""
 
 import re
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -56,6 +57,11 @@ def mark(number: int) -> bytes:
     return f"writer {number}\n".encode() * (number + 1)
 
 
+def enough(context: Context) -> float:
+    """When a loop of a check that begins now has done enough: a `time.monotonic()`, well before the deadline."""
+    return time.monotonic() + max(1.0, min(context.time_left * 0.6, context.choose(4.0, 20.0, 120.0)))
+
+
 def interleavings(
     context: Context,
     held: Callable[[int], Any],
@@ -66,8 +72,9 @@ def interleavings(
 ) -> Iterator[Interleaving]:
     """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many."""
     tally = context.evidence
+    until = enough(context)
     most = cases or context.choose(300, 600, 5000)
-    for case in all_interleavings(held, between, prepare, max_cases=most, seconds=max(1.0, context.time_left / 2)):
+    for case in all_interleavings(held, between, prepare, max_cases=most, seconds=until - time.monotonic()):
         tally["steps held at"] = tally.get("steps held at", 0) + 1
         tally["steps in the call"] = max(tally.get("steps in the call", 0), case.steps)
         tally["calls that waited for the held one"] = tally.get("calls that waited for the held one", 0) + (

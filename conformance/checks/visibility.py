@@ -1,6 +1,7 @@
 """Checks 8 to 10: what a reader and a lister see during a write, and at once after it."""
 
 import threading
+import time
 from functools import partial
 
 from tablelog.logstore import LogStore
@@ -9,7 +10,7 @@ from ..failures import require
 from ..interleave import outcome
 from ..model import Context
 from ..processes import Station, crew, needs_processes
-from .suite import at, below, check, commit, expect, interleavings, is_commit_name, mark, names, value_of
+from .suite import at, below, check, commit, enough, expect, interleavings, is_commit_name, mark, names, value_of
 from .trial import Try, judge, tried
 
 SIZES = (0, 1, 1023, 1 << 20, (8 << 20) + 1)
@@ -81,13 +82,13 @@ def lists_at_once(context: Context) -> None:
 def a_reader_never_sees_a_part(context: Context) -> None:
     """Files of all sizes are written while others read and list: each is absent or whole at every moment."""
     sizes = [0, 1, 1 << 20, (9 << 20) + 1, *context.choose([], [40 << 20], [40 << 20, 105 << 20])]
-    store = context.make()
+    store, until = context.make(), enough(context)
     store.write(below(context.root, "_first"), b"")
     for number, size in enumerate(sizes):
         rounds = context.choose(10, 40, 100) if size < 1 << 20 else context.choose(2, 4, 8)
         data = _pattern(size)
         for one in range(rounds):
-            if number and context.time_left < 2:
+            if number and (time.monotonic() > until or context.time_left < 2):
                 return
             path = commit(context.root, 1000 * number + one)
             watchers = [_Reader(context.make(), path, data), _Lister(context.make(), path, size)]
@@ -214,9 +215,10 @@ def other_processes_see_it_at_once(context: Context) -> None:
     needs_processes(context)
     checkpoint = below(context.root, "_last_checkpoint")
     with crew(context, 2) as [writer, reader]:
+        until = enough(context)
         writer.call(put, checkpoint, b"start", True)
         for version in range(context.choose(10, 50, 200)):
-            if version and context.time_left < 1:
+            if version and time.monotonic() > until:
                 break
             path = commit(context.root, version)
             before = reader.call(look, path, checkpoint)
