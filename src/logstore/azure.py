@@ -31,7 +31,7 @@ SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 
 # Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
-_MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled", "FilesystemNotFound"})
+_MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled"})
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
