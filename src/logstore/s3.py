@@ -79,7 +79,7 @@ class S3LogStore(LogStore):
                 f"{shown(path)} has {len(data)} bytes; one request to S3 takes {LARGEST} at most"
             )
         if overwrite:
-            self._requests.put(place, data)
+            self._replace(place, data)
         else:
             self._create(place, data)
 
@@ -113,6 +113,10 @@ class S3LogStore(LogStore):
         """Write the new object, or raise as `write` does."""
         self._probe(place)
         settle(place.uri, lambda: self._requests.put_if_absent(place, data))
+
+    def _replace(self, place: Place, data: bytes) -> None:
+        """Write over whatever is there."""
+        self._requests.put(place, data)
 
     def _probe(self, place: Place) -> None:
         """Raise UnsafeStoreError if the service takes a second write of one name."""

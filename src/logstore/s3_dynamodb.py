@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ..errors import StorageError, UnsafeStoreError, WriteOutcomeUnknown
+from ..errors import StorageError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
 from . import s3_entries
 from .answers import settle
 from .base import FileStatus
@@ -33,7 +33,6 @@ from .uri import shown
 
 _LOG = "_delta_log/"
 _COMMIT = re.compile(r"([0-9]{20})\.json").fullmatch
-_PLACING_TRIES = 4
 
 logger = logging.getLogger(__name__)
 
@@ -163,24 +162,29 @@ class S3DynamoDBLogStore(S3LogStore):
                         f"{shown(beside.beside(entry.temp_path).uri)} is there; restore either of them"
                     ) from None
             else:
-                self._put_in_place(final, data)
+                try:
+                    self._put_in_place(final, data)
+                except WriteOutcomeUnknown as error:
+                    raise StorageUnavailableError(
+                        f"{shown(final.uri)} is committed, but couldn't be put in place: {error.reason}; try again later"
+                    ) from error
         self._finish(entry, beside)
 
     def _put_in_place(self, place: Place, data: bytes) -> bool:
-        """Put the winner's bytes under the name; whether that is what stands there now. It may be repeated."""
-        for tries_left in reversed(range(_PLACING_TRIES)):
+        """Put the winner's bytes under the name; whether that is what stands there now."""
+        try:
+            settle(place.uri, lambda: self._requests.put_if_absent(place, data))
+            return True
+        except FileExistsError:
+            return self._requests.get(place) == data
+        except UnsafeStoreError:  # the service knows no condition: DynamoDB's alone has to do
+            settle(place.uri, lambda: self._requests.put_once(place, data))
+            return True
+        except WriteOutcomeUnknown as error:
             try:
-                settle(place.uri, lambda: self._requests.put_if_absent(place, data))
-                return True
-            except FileExistsError:
                 return self._requests.get(place) == data
-            except UnsafeStoreError:  # the service knows no condition: DynamoDB's alone has to do
-                settle(place.uri, lambda: self._requests.put_once(place, data))
-                return True
-            except WriteOutcomeUnknown:
-                if not tries_left:
-                    raise
-        raise AssertionError
+            except FileNotFoundError:
+                raise error from None
 
     def _finish(self, entry: Entry, place: Place) -> None:
         """Step 5; what fails is done by the next who looks."""

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Self
@@ -57,9 +57,8 @@ class _Lock:
 class _Log:
     """What this process knows about its part in one log."""
 
-    held_until: float = float("-inf")
-    """The time (monotonic) until which the lease needs no look."""
-    leased: bool = False
+    leases: dict[str, float] = field(default_factory=dict)
+    """By endpoint: the time (monotonic) until which the lease needs no look."""
     own: set[int] = field(default_factory=set)
     """The versions that this process wrote, the newest of them."""
 
@@ -70,9 +69,10 @@ class _Driver:
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
         self.guard = threading.Lock()
-        self.locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
-        self.logs: dict[tuple[str, str], _Log] = {}
-        self.late: dict[tuple[str, str], tuple[bytes, float]] = {}
+        # By bucket and key, whatever the endpoint: one object may be reached by several.
+        self.locks: WeakValueDictionary[str, _Lock] = WeakValueDictionary()
+        self.logs: dict[str, _Log] = {}
+        self.late: dict[str, tuple[bytes, float]] = {}
         """By object: the digest of what was sent with no certain answer, and until when it may still arrive."""
         self.leases: list[tuple[S3Requests, Place]] = []
 
@@ -129,33 +129,40 @@ class S3SingleDriverLogStore(S3LogStore):
         return cls(S3Settings.of(scheme, conf, storage_options), refuse=asked == "refuse")
 
     def _create(self, place: Place, data: bytes) -> None:
-        endpoint = self._requests.endpoint(place.bucket)
-        name = endpoint, f"{place.bucket}/{place.key}"
+        found = _COMMIT(place.key[len(place.directory) :])
+        version = int(found[1]) if found else None
         with _driver.guard:
-            lock = _driver.locks.setdefault(name, _Lock())
-            log = _driver.logs.setdefault((endpoint, f"{place.bucket}/{place.directory}"), _Log())
-        commit = _COMMIT(place.key[len(place.directory) :])
-        with lock.lock:
-            if commit:
-                self._check_alone(log, place, int(commit[1]))
-            if self._requests.exists(place):
-                _driver.late.pop(name, None)
-                if commit and log.own and int(commit[1]) > min(log.own) and int(commit[1]) not in log.own:
-                    self._second_driver(
-                        place, f"it is there, and this process, which wrote version {max(log.own)}, didn't"
-                    )
-                raise FileExistsError(shown(place.uri))
-            self._check_nothing_is_late(name, place, data)
-            if commit:
-                self._note(log, int(commit[1]))
+            log = _driver.logs.setdefault(f"{place.bucket}/{place.directory}", _Log())
+        with _locked(place):
+            self._check_absent(log, place, version)
+            if version is not None and self._is_alone(log, place, version):
+                self._check_absent(log, place, version)  # that took some requests
+            self._check_nothing_is_late(place, data)
+            if version is not None:
+                _note(log, version)
             try:
                 settle(place.uri, lambda: self._requests.put_once(place, data))
             except WriteOutcomeUnknown:
-                _driver.late[name] = sha256(data).digest(), time.monotonic() + _LATE_SECONDS
+                _driver.late[_name(place)] = sha256(data).digest(), time.monotonic() + _LATE_SECONDS
                 raise
 
-    def _check_nothing_is_late(self, name: tuple[str, str], place: Place, data: bytes) -> None:
+    def _replace(self, place: Place, data: bytes) -> None:
+        with _locked(place):
+            super()._replace(place, data)
+
+    def _check_absent(self, log: _Log, place: Place, version: int | None) -> None:
+        if not self._requests.exists(place):
+            return
+        _driver.late.pop(_name(place), None)
+        with _driver.guard:
+            foreign = version is not None and bool(log.own) and min(log.own) < version and version not in log.own
+        if foreign:
+            self._second_driver(place, f"it is there, and this process, which wrote version {max(log.own)}, didn't")
+        raise FileExistsError(shown(place.uri))
+
+    def _check_nothing_is_late(self, place: Place, data: bytes) -> None:
         """Refuse other bytes than those of an earlier request that may still arrive, and would take their place."""
+        name = _name(place)
         digest, until = _driver.late.get(name, (b"", 0.0))
         if until <= time.monotonic():
             _driver.late.pop(name, None)
@@ -165,28 +172,24 @@ class S3SingleDriverLogStore(S3LogStore):
                 f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that"
             )
 
-    def _note(self, log: _Log, version: int) -> None:
-        """Remember a version as this process's own, before it is sent."""
+    def _is_alone(self, log: _Log, place: Place, version: int) -> bool:
+        """Look for what a second driver leaves, in the version before and in the lease; whether that took requests."""
         with _driver.guard:
-            if log.own and version < min(log.own):
-                log.own.clear()  # a new table in the place of another
-            log.own.add(version)
-            if len(log.own) > _KEPT:
-                log.own.remove(min(log.own))
+            before = max((own for own in log.own if own < version), default=None)
+        asked = False
+        if before is not None and before < version - 1:
+            asked = True
+            there = self._requests.exists(place.beside(f"{version - 1:020}.json"))
+            if there and version - 1 not in log.own:  # a thread of this process may have written it meanwhile
+                self._second_driver(place, f"version {version - 1} isn't this process's, which wrote {before} before")
+        endpoint = self._requests.endpoint(place.bucket)
+        if time.monotonic() >= log.leases.get(endpoint, float("-inf")):
+            asked = True
+            self._take_lease(place.beside(LEASE_NAME), place, first=endpoint not in log.leases)
+            log.leases[endpoint] = time.monotonic() + RENEW_SECONDS
+        return asked
 
-    def _check_alone(self, log: _Log, place: Place, version: int) -> None:
-        """Look for what a second driver leaves, in the versions before this one and in the lease."""
-        before = max((own for own in log.own if own < version), default=None)
-        if (
-            before is not None
-            and before < version - 1
-            and self._requests.exists(place.beside(f"{version - 1:020}.json"))
-        ):
-            self._second_driver(place, f"version {version - 1} isn't this process's, which wrote {before} before it")
-        if time.monotonic() >= log.held_until:
-            self._take_lease(log, place.beside(LEASE_NAME), place)
-
-    def _take_lease(self, log: _Log, lease: Place, place: Place) -> None:
+    def _take_lease(self, lease: Place, place: Place, *, first: bool) -> None:
         holder, age = self._holder(lease)
         if holder is not None and holder.get("driver") != _driver.token and age < LEASE_SECONDS:
             self._second_driver(
@@ -196,13 +199,11 @@ class S3SingleDriverLogStore(S3LogStore):
             )
         claim = {"driver": _driver.token, "host": socket.gethostname(), "process": os.getpid()}
         self._requests.put(lease, json.dumps(claim).encode())
-        if not log.leased:
+        if first:
             winner, _ = self._holder(lease)
             if winner is not None and winner.get("driver") != _driver.token:
                 self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same moment")
-            log.leased = True
             _driver.leases.append((self._requests, lease))
-        log.held_until = time.monotonic() + RENEW_SECONDS
 
     def _holder(self, lease: Place) -> tuple[dict[str, Any] | None, float]:
         """What the lease says, and its age in seconds; None: there is none."""
@@ -225,6 +226,26 @@ class S3SingleDriverLogStore(S3LogStore):
         if self._refuse:
             raise UnsafeStoreError(f"{message}. Nothing was written")
         logger.warning("%s", message)
+
+
+def _name(place: Place) -> str:
+    return f"{place.bucket}/{place.key}"
+
+
+@contextlib.contextmanager
+def _locked(place: Place) -> Iterator[None]:
+    with _driver.guard:
+        lock = _driver.locks.setdefault(_name(place), _Lock())  # which lives as long as somebody holds it or waits
+    with lock.lock:
+        yield
+
+
+def _note(log: _Log, version: int) -> None:
+    """Remember a version as this process's own, before it is sent."""
+    with _driver.guard:
+        log.own.add(version)
+        if len(log.own) > _KEPT:
+            log.own.remove(min(log.own))
 
 
 def _text(holder: Mapping[str, Any], key: str) -> str:

@@ -202,11 +202,13 @@ def test_a_commit_that_s3_doesnt_take_in_yet_is_won_and_put_in_place_by_the_next
     fake: FakeS3, entries: FakeEntries, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.scripted = lambda asked: "if-none-match" in asked.headers
-    fake.replies = [Reply(500, "InternalError")] * 4
+    fake.replies = [Reply(500, "InternalError")] * 2
     with caplog.at_level(logging.WARNING):
         make().write(commit(0), b"data")
     assert "the next reader puts it in place" in caplog.text
     assert f"{KEY}/{NAME}" not in fake.objects
+    with pytest.raises(StorageUnavailableError, match="is committed"):
+        make().list_from(commit(0))
     assert [status.path for status in make().list_from(commit(0))] == [commit(0)]
     assert make().read(commit(0)) == b"data"
     assert not [key for key in fake.objects if "/.tmp/" in key]
@@ -214,9 +216,19 @@ def test_a_commit_that_s3_doesnt_take_in_yet_is_won_and_put_in_place_by_the_next
 
 def test_another_file_that_s3_doesnt_take_in_is_unknown(fake: FakeS3, make: Make) -> None:
     fake.scripted = lambda asked: "if-none-match" in asked.headers
-    fake.replies = [Reply(500, "InternalError")] * 4
+    fake.replies = [Reply(500, "InternalError")]
     with pytest.raises(WriteOutcomeUnknown):
         make().write(f"{LOG}/{0:020}.crc", b"data")
+
+
+def test_a_lost_reply_of_the_copy_is_looked_up_and_not_sent_again(
+    fake: FakeS3, entries: FakeEntries, make: Make
+) -> None:
+    fake.scripted = lambda asked: "if-none-match" in asked.headers
+    fake.replies = [Reply(0, applied=True)]
+    make().write(commit(0), b"data")
+    assert fake.methods().count("PUT?") == 1
+    assert entries.items["s3a://bucket/t", NAME].complete
 
 
 def test_when_s3_cant_be_seen_after_the_decision_it_is_unknown(fake: FakeS3, entries: FakeEntries, make: Make) -> None:

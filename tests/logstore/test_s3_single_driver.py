@@ -10,7 +10,7 @@ from email.utils import formatdate
 
 import pytest
 
-from logstore.fake_s3 import FakeS3, Reply
+from logstore.fake_s3 import Asked, FakeS3, Reply
 from tablelog.errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
 from tablelog.logstore import s3_single_driver, store_for
 from tablelog.logstore.s3_single_driver import LEASE_NAME, S3SingleDriverLogStore
@@ -47,8 +47,8 @@ def put_lease(fake: FakeS3, age: float) -> None:
 def test_requests_of_a_commit(fake: FakeS3) -> None:
     store = store_of(fake)
     store.write(commit(0), b"data")
-    assert fake.methods() == ["GET", "PUT", "GET", "HEAD", "PUT"]
-    assert [asked.key for asked in fake.asked[:3]] == [LEASE] * 3
+    assert fake.methods() == ["HEAD", "GET", "PUT", "GET", "HEAD", "PUT"]
+    assert [asked.key for asked in fake.asked[1:4]] == [LEASE] * 3
     fake.asked.clear()
     store.write(commit(1), b"data")
     store_of(fake).write(commit(2), b"data")
@@ -63,12 +63,11 @@ def test_a_lease_is_renewed(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> No
     store = store_of(fake)
     store.write(commit(0), b"data")
     fake.asked.clear()
-    monkeypatch.setattr(s3_single_driver, "RENEW_SECONDS", -1.0)
-    store.write(commit(1), b"data")  # the former one still holds
-    for log in s3_single_driver._driver.logs.values():
-        log.held_until = 0.0
+    store.write(commit(1), b"data")
+    now = s3_single_driver.time.monotonic()
+    monkeypatch.setattr(s3_single_driver.time, "monotonic", lambda: now + s3_single_driver.RENEW_SECONDS + 1)
     store.write(commit(2), b"data")
-    assert fake.methods() == ["HEAD", "PUT", "GET", "PUT", "HEAD", "PUT"]
+    assert fake.methods() == ["HEAD", "PUT", "HEAD", "GET", "PUT", "HEAD", "PUT"]
 
 
 def test_one_winner_among_threads_of_many_stores(fake: FakeS3) -> None:
@@ -126,9 +125,8 @@ def test_by_configuration_a_second_driver_is_warned_of(
 def test_a_driver_that_starts_at_the_same_moment_is_noticed(fake: FakeS3) -> None:
     seen = iter([False, True])
 
-    def second_look(asked: object) -> bool:
-        looked = asked.method == "GET" and asked.key == LEASE and next(seen)  # type: ignore[attr-defined]
-        return bool(looked)
+    def second_look(asked: Asked) -> bool:
+        return asked.method == "GET" and asked.key == LEASE and next(seen)
 
     put_lease(fake, age=0)
     del fake.objects[LEASE]
@@ -165,7 +163,53 @@ def test_a_table_made_anew_begins_anew(fake: FakeS3) -> None:
     fake.objects.clear()
     for version in range(3):
         store.write(commit(version), b"data")
-    assert max(next(iter(s3_single_driver._driver.logs.values())).own) == 2
+
+
+def test_threads_of_one_process_are_never_a_second_driver(fake: FakeS3) -> None:
+    """Versions that arrive in any order: a thread's earlier one may be seen before it is later's turn."""
+    store, versions, errors = store_of(fake), iter(range(200)), list[Exception]()
+
+    def write() -> None:
+        for version in versions:
+            try:
+                store.write(commit(version), b"data")
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_an_overwrite_waits_for_the_write_of_the_same_name(fake: FakeS3) -> None:
+    store, seen = store_of(fake), threading.Event()
+    overwriting = threading.Thread(target=store.write, args=(commit(0), b"over"), kwargs={"overwrite": True})
+
+    def look(asked: Asked) -> bool:
+        if asked.method == "HEAD" and not seen.is_set():
+            seen.set()
+            overwriting.start()
+        return False
+
+    fake.replies, fake.scripted = [Reply(500)], look
+    store.write(commit(0), b"data")
+    overwriting.join()
+    puts = [asked.key for asked in fake.asked if asked.method == "PUT" and asked.key != LEASE]
+    assert len(puts) == 2
+    assert fake.objects[puts[0]] == b"over"
+
+
+def test_one_object_behind_two_endpoints_has_one_lock(fake: FakeS3) -> None:
+    store = store_of(fake)
+    fake.replies, fake.scripted = [Reply(500)], lambda asked: asked.method == "PUT" and asked.key != LEASE
+    with pytest.raises(WriteOutcomeUnknown):
+        store.write(commit(0), b"late")
+    elsewhere = {**fake.conf, "fs.s3a.endpoint": fake.endpoint.replace("127.0.0.1", "localhost")}
+    with pytest.raises(StorageUnavailableError, match="may still arrive"):
+        S3SingleDriverLogStore.configured("s3a", elsewhere, {}).write(commit(0), b"other")
 
 
 def test_a_write_that_may_still_arrive_keeps_other_bytes_away(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +221,7 @@ def test_a_write_that_may_still_arrive_keeps_other_bytes_away(fake: FakeS3, monk
     with pytest.raises(StorageUnavailableError, match="may still arrive"):
         store_of(fake).write(commit(1), b"other")
     monkeypatch.setattr(s3_single_driver.time, "monotonic", lambda: 1e12)
+    fake.replies.clear()
     store_of(fake).write(commit(1), b"other")
     fake.replies = [Reply(500, "InternalError")]
     with pytest.raises(WriteOutcomeUnknown):
