@@ -166,7 +166,7 @@ class S3DynamoDBLogStore(S3LogStore):
                     self._put_in_place(final, data)
                 except WriteOutcomeUnknown as error:
                     raise StorageUnavailableError(
-                        f"{shown(final.uri)} is committed, but couldn't be put in place: {error.reason}; try again later"
+                        f"{shown(final.uri)} is committed, but not in place yet: {error.reason}; try again later"
                     ) from error
         self._finish(entry, beside)
 
