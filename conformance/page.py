@@ -120,11 +120,7 @@ def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
         f"{_text(finding.message)}</li>"
         for finding in deciding
     )
-    telling = [finding for finding in findings if finding.verdict is Verdict.PASS and "rounds" in finding.evidence]
-    items += "".join(
-        f"<li>{_text(words.title(finding.check.name))}: {_text(words.evidence(finding.evidence))}</li>"
-        for finding in telling
-    )
+    items += "".join(f"<li>{_text(race)}</li>" for race in words.races(findings))
     return f"{said}{f'<ul>{items}</ul>' if items else ''}"
 
 
@@ -220,10 +216,15 @@ def _calibration(calibration: Calibration | None) -> str:
         '<section aria-labelledby="power">\n<h2 id="power">Can the suite see?</h2>\n'
         f"<p>In this environment the checks caught <strong>{rate}</strong> broken stores{percent}, each by the check "
         f"that is meant for it{f'; {left_out} could not be run here' if left_out else ''}. A correct store {control}. "
-        f"It took {calibration.seconds:.0f} s.</p>\n"
+        f"It took {calibration.seconds:.0f} s.</p>\n{_races(calibration)}"
         '<table class="calibration"><thead><tr><th scope="col">Broken store</th><th scope="col">Result</th>'
         f'<th scope="col">Check meant for it</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n</section>\n'
     )
+
+
+def _races(calibration: Calibration) -> str:
+    items = "".join(f"<li>{_text(race)}</li>" for race in words.races(calibration.control))
+    return f"<p>How hard the races on the correct store were:</p>\n<ul>{items}</ul>\n" if items else ""
 
 
 def _footer(report: Report) -> str:

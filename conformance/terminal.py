@@ -139,6 +139,8 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
     failed = calibration.control_failed
     control = f"failed by {', '.join(failed)}" if failed else "not failed by any check"
     yield from _wrapped(f"a correct store was {control}", "   ", width, paint, "31" if failed else "2")
+    for race in words.races(calibration.control):
+        yield from _wrapped(f"on it, {race[:1].lower()}{race[1:]}", "   ", width, paint, "2")
 
 
 def _wrapped(text: str, indent: str, width: int, paint: Paint, colour: str) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """What a report says, in words: the same in the terminal, in JUnit and on the page."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .model import Verdict
+from .model import Finding, Verdict
 
 _COUNTED = frozenset({"cases", "commits", "files", "processes", "readers", "threads", "writes"})
 _STEP = re.compile(
@@ -46,6 +46,12 @@ def _value(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(_value(item) for item in value)
     return str(value)
+
+
+def races(findings: Iterable[Finding]) -> list[str]:
+    """How hard the races of a run really were."""
+    found = [finding for finding in findings if finding.verdict is Verdict.PASS and "rounds" in finding.evidence]
+    return [f"{title(finding.check.name)}: {evidence(finding.evidence)}" for finding in found]
 
 
 def title(check_name: str) -> str:

@@ -106,6 +106,7 @@ def test_the_summary_says_all_that_decides() -> None:
     assert "FAIL 2 of 4 checks passed, 1 failed, 1 not established, in 61 s" in flat
     assert "left behind: s3://bucket/prefix/tablelog-conformance-1/x" in said
     assert "caps its listing: missed" in flat
+    assert "on it, one winner among threads: 40 rounds x 8 writers" in flat
     assert "rclone serve s3: not run, rclone isn't installed" in flat
     assert f"again: {REPORT.replay}" in said
     assert "writes_of_100_mb" in flat
@@ -204,6 +205,7 @@ def test_the_page_says_how_far_the_suite_could_see() -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", to_html(REPORT)).split())
     assert "caught 1 of 2 broken stores (50 %)" in said
     assert "1 could not be run here" in said
+    assert "on the correct store were: One winner among threads: 40 rounds x 8 writers" in said
     assert "not calibrated" in to_html(ALL_PASSED)
     assert REPORT.replay in to_html(REPORT)
 
