@@ -59,7 +59,8 @@ def mark(number: int) -> bytes:
 
 def enough(context: Context) -> float:
     """When a loop of a check that begins now has done enough: a `time.monotonic()`, well before the deadline."""
-    return time.monotonic() + max(1.0, min(context.time_left * 0.6, context.choose(4.0, 20.0, 120.0)))
+    seconds: float = context.choose(4.0, 20.0, 120.0)
+    return time.monotonic() + max(1.0, min(context.time_left * 0.6, seconds))
 
 
 def interleavings(
