@@ -111,12 +111,13 @@ def commit_through(
                 told[name], tokens[name] = None, error.token
         loses.on = False
         loses.deliver()
-    _check(DeltaLog.for_path(root, store=direct), told, tokens)
+    holds_once(DeltaLog.for_path(root, store=direct), told, tokens)
     assert loses.lost >= COMMITS
     return told
 
 
-def _check(log: DeltaLog, told: dict[str, int | None], tokens: dict[str, str]) -> None:
+def holds_once(log: DeltaLog, told: dict[str, int | None], tokens: dict[str, str]) -> None:
+    """The log holds each commit once, where its writer was told, or where its token is found, or not at all."""
     newest = log.snapshot().version
     held: dict[str, list[int]] = {}
     for version in range(1, newest + 1):
