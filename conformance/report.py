@@ -70,7 +70,12 @@ class Report:
 
     def slim(self) -> "Report":
         """What the matrix of the documentation needs: no evidence, no timelines, nothing of the machine it ran on."""
-        findings = tuple(replace(finding, evidence={}, timeline=(), seconds=0.0) for finding in self.findings)
+        findings = tuple(
+            replace(
+                finding, evidence={}, timeline=(), seconds=0.0, message=finding.message.replace(self.root or "…", "…")
+            )
+            for finding in self.findings
+        )
         versions = {name: value for name, value in self.versions.items() if name != "system"}
         return replace(self, root="", versions=versions, findings=findings, leftovers=(), replay="")
 

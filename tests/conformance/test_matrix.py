@@ -38,6 +38,8 @@ def test_what_failed_or_is_not_established_is_said_once_for_each_reason() -> Non
 def test_a_slim_report_makes_the_same_row() -> None:
     slim = to_json(REPORT.slim())
     assert matrix([from_json(slim)]) == matrix([REPORT])
+    there = replace(REPORT, findings=(replace(OPEN, message=f"{REPORT.root}/x can't be read"),))
+    assert there.slim().findings[0].message == "…/x can't be read"
     assert len(slim) < len(to_json(REPORT))
     assert "writer A" not in slim
     assert REPORT.root not in slim
