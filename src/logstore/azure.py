@@ -7,11 +7,13 @@ so it is ambiguous as every other 5xx.
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Self, TypeVar
 
 from ..errors import (
+    InvalidArgumentError,
     StorageAccessError,
     StorageError,
     StorageMissingError,
@@ -32,6 +34,7 @@ SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 # Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
 _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled"})
+_other_name = re.compile(r"[\\\x00-\x1f\x7f]|\.(?:/|$)").search
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
@@ -72,7 +75,7 @@ class AzureLogStore(LogStore):
             settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        scheme, authority, key = object_uri.split(path)
+        scheme, authority, key = _split(path)
         directory = object_uri.parent(key)
         start = key[len(directory) :].encode()
         container = self._clients[authority].get_container_client(place(authority).container)
@@ -97,11 +100,23 @@ class AzureLogStore(LogStore):
 
     def resolve(self, path: str) -> str:
         """`scheme://authority/key`; see `object_uri.resolve`."""
+        _split(path)
         return object_uri.resolve(path)
 
     def _blob(self, path: str) -> Any:
-        _, authority, key = object_uri.split(path)
+        _, authority, key = _split(path)
         return self._clients[authority].get_blob_client(place(authority).container, key)
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    """`object_uri.split`. Raises InvalidArgumentError also for what would be another name, or none, to the service."""
+    scheme, authority, key = object_uri.split(path)
+    if _other_name(key):
+        raise InvalidArgumentError(
+            f"{shown(path)!r}: no blob can have a backslash (Azure takes it for a slash), a control character, or a "
+            "dot at the end of a part in its name"
+        )
+    return scheme, authority, key
 
 
 def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:

@@ -353,6 +353,16 @@ def test_resolve() -> None:
         store.resolve("abfss:///x")
 
 
+@pytest.mark.parametrize("name", ["a%5Cb", "a%01b", "a%7F", "a.", "a./b"])
+def test_names_that_azure_would_change_are_refused(play: Play, name: str) -> None:
+    store, service = play(CREATED)
+    path = f"{ROOT}/{name}"
+    for request in (store.read, store.list_from, store.delete, store.resolve, lambda path: store.write(path, b"")):
+        with pytest.raises(InvalidArgumentError):
+            request(path)
+    assert not service.asked
+
+
 def test_the_registry_has_it_for_its_schemes_and_deltas_name() -> None:
     for scheme in ("abfs", "abfss", "az", "wasb", "wasbs"):
         assert type(store_for(f"{scheme}://c@a.dfs.core.windows.net/t")) is AzureLogStore
