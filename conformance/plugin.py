@@ -55,6 +55,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("not established")
         for report in found:
             terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {report.wasxfail}")
+    properties = [
+        dict(report.user_properties)
+        for found in terminalreporter.stats.values()
+        for report in found
+        if getattr(report, "when", "") == "call"
+    ]
+    left = [path for found in properties for path in found.get("leftovers", ())]
+    if left:
+        terminalreporter.section("left behind, because it could not be deleted")
+        terminalreporter.write_line("\n".join(left))
 
 
 class _Suite(pytest.Directory):

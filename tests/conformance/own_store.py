@@ -58,6 +58,25 @@ def served(endpoint: str = "http://127.0.0.1:9000") -> LogStore:
     return Client(endpoint)
 
 
+class Keeps(MemoryLogStore):
+    """Deletes nothing."""
+
+    schemes = frozenset({"keeps"})
+
+    def delete(self, path: str) -> None:
+        pass
+
+
+_only_keeps = Keeps()
+
+
+def keeps() -> LogStore:
+    return _only_keeps
+
+
+keeps.root = "keeps://here/there"  # type: ignore[attr-defined]
+
+
 class Elsewhere(MemoryLogStore):
     schemes = frozenset({"elsewhere"})
 

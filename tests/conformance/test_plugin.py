@@ -57,6 +57,13 @@ def test_what_is_not_established_is_shown_with_its_reason(tmp_path: Path) -> Non
     assert "one_winner_among_processes: NOT ESTABLISHED: the store declares" in ran.stdout
 
 
+def test_what_could_not_be_deleted_is_shown(tmp_path: Path) -> None:
+    ran = run_pytest(tmp_path, "--logstore", "own_store:keeps", "-k", "second_writer_loses")
+    assert ran.returncode == 0, ran.stdout
+    assert "left behind" in ran.stdout
+    assert "keeps://here/there/tablelog-conformance-" in ran.stdout
+
+
 def test_the_seed_is_shown_and_repeats(tmp_path: Path) -> None:
     ran = run_pytest(tmp_path, "--logstore", "own_store:in_memory", "-k", "nothing", "--conformance-seed", "77")
     assert "conformance of own_store:in_memory, seed 77" in ran.stdout
