@@ -48,6 +48,14 @@ def stop(spark: "SparkSession", tag: str) -> bool:
     one (with it go what this thread had set as local properties of Spark). False when tasks still ran after 20 s.
     """
     _reconnect(spark)
+    return settle(spark, tag)
+
+
+def settle(spark: "SparkSession", tag: str) -> bool:
+    """Cancel the Spark jobs with a tag and wait for their tasks to end, those of a failed job too.
+
+    False when tasks still ran after 20 s.
+    """
     context: Any = spark.sparkContext
     context.cancelJobsWithTag(tag)
     tracker = context._jsc.sc().statusTracker()

@@ -6,7 +6,7 @@ before the commit. After a failure nothing is left.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -81,6 +81,10 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         interrupts.stop(spark, tag)
+        raise
+    except Exception:
+        with suppress(Exception):  # what went wrong before is what the user needs to know
+            interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
         raise
     finally:
         place.clear()

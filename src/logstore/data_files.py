@@ -152,7 +152,8 @@ class DataFiles:
             except FileNotFoundError:
                 return []
         start = len(self.path.lstrip("/")) + 1
-        return [path.lstrip("/")[start:] for path in found]
+        # s3a marks directories by empty objects with a slash at the end.
+        return [path.lstrip("/")[start:] for path in found if not path.endswith("/")]
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove files; what isn't there is fine. Directories stay."""

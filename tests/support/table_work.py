@@ -80,7 +80,7 @@ class Work:
         named: set[str] = set()
         for version in range(log.snapshot().version + 1):
             named |= {decode(add.path) for add in log.snapshot(version).add_files()}
-        assert there <= named
+        assert not there - named, sorted(there - named)[:5]
 
 
 def whole_work(spark: SparkSession, url: str, conf: Mapping[str, str], *, by_job: bool) -> None:

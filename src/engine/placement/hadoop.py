@@ -70,7 +70,7 @@ class HadoopPlacement:
         written = spark_writer.write(
             df,
             job,
-            self._uri(self._directory),
+            paths.absolute(self._table, self._directory),  # a path in a string isn't percent-encoded for Hadoop
             options={},
             settings={**self._committer(), **self._settings},
             find=lambda partition_columns: sorted(self._find(len(partition_columns)), key=lambda file: file.name),
@@ -90,6 +90,8 @@ class HadoopPlacement:
         try:
             found = list(self._files.list_recursive(self._uri(self._directory)))
         except FileNotFoundError:
+            if self._renames:  # every job makes its directory; only an object store has none that is empty
+                raise
             return
         for status in found:
             # Hadoop may spell the way to the directory otherwise than we do; its name is there once.

@@ -1,0 +1,90 @@
+"""The Arrow route on storage that isn't local: how little it asks of the store, and that it keeps its secrets."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+from pyspark.sql import SparkSession
+
+from tablelog.core.deltalog import DeltaLog
+from tablelog.core.protocol.actions import AddFile
+from tablelog.core.protocol.schema import parse_schema
+from tablelog.core.txn.operation import Operation
+from tablelog.engine import scan
+from tablelog.engine.routes import ROUTE_KEY
+from tablelog.engine.routes.arrow import _source
+
+from .conftest import Make
+
+
+class Counting(LocalFileSystem):
+    """A file system that notes what is asked of it."""
+
+    cachable = False
+    asked: ClassVar[list[str]] = []
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+        self.asked.append(f"{start}-{end}")
+        return super().cat_file(path, start=start, end=end, **kwargs)
+
+    def info(self, path: str, **kwargs: Any) -> Any:
+        self.asked.append("info")
+        return super().info(path, **kwargs)
+
+    def _open(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return super()._open(path, *args, **kwargs)
+
+
+def read(path: Path, columns: list[str]) -> tuple[list[str], pa.Table]:
+    """What reading the file's columns asks, and the rows."""
+    Counting.asked.clear()
+    systems = {"file://": (f"{__name__}:Counting", {})}
+    method: Any = _source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
+    reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
+    arrow = pa.schema([pq.read_schema(path).field(name) for name in columns])
+    entry = {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "gone": ""}
+    batches = list(reader_type({}, arrow, None).read(SimpleNamespace(value=[entry])))
+    return list(Counting.asked), pa.Table.from_batches(batches)
+
+
+def test_a_small_file_is_one_request_and_no_look(tmp_path: Path) -> None:
+    rows = pa.table({"a": range(100), "b": range(100)})
+    pq.write_table(rows, tmp_path / "f")
+    asked, found = read(tmp_path / "f", ["a", "b"])
+    assert found == rows
+    assert asked == [f"0-{(tmp_path / 'f').stat().st_size}"]
+
+
+def test_of_a_large_file_the_footer_and_the_wanted_columns_are_read(tmp_path: Path) -> None:
+    rows = pa.table({name: pa.array([f"{name}{i}" for i in range(40_000)]) for name in "abcd"})
+    pq.write_table(rows, tmp_path / "f", row_group_size=20_000, compression="none", use_dictionary=False)
+    size = (tmp_path / "f").stat().st_size
+    asked, found = read(tmp_path / "f", ["b"])
+    assert found == rows.select(["b"])
+    assert "info" not in asked
+    starts, ends = zip(*(map(int, one.split("-")) for one in asked), strict=True)
+    assert len(asked) <= 3
+    assert sum(ends) - sum(starts) < size * 0.55
+
+
+def test_a_secret_is_in_no_plan(spark: SparkSession, make: Make) -> None:
+    table = make({"id": "long"})
+    columns = parse_schema('{"type":"struct","fields":[{"name":"id","type":"long"}]}')
+    conf = {"fs.s3a.access.key": "who", "fs.s3a.secret.key": "HUSH", "fs.s3a.endpoint.region": "eu-west-1"}
+    log = DeltaLog.for_path(str(table.root), conf=conf)
+    transaction = log.transaction()
+    transaction.set_metadata(table.metadata(columns))
+    transaction.commit([AddFile("s3a://bucket/f", {}, 10, 0, True)], Operation("WRITE"))
+    spark.conf.set(ROUTE_KEY, "arrow")
+    try:
+        frame = scan.frame(spark, log)
+    finally:
+        spark.conf.unset(ROUTE_KEY)
+    plan = frame._jdf.queryExecution()
+    options = plan.analyzed().options().asCaseSensitiveMap()
+    texts = [plan.toString(), plan.analyzed().treeString(), str(dict(options)), repr(log)]
+    assert "tablelog_arrow_" in texts[0]
+    assert not any("HUSH" in text for text in texts)
