@@ -183,8 +183,8 @@ def _add_type(snapshot: Snapshot) -> pa.DataType:
 
 def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:
     found = []
-    for name in snapshot.partition_columns:
-        field = snapshot.schema.get(name)
+    for name in snapshot.mapping.physical_partition_columns:
+        field = snapshot.mapping.physical.get(name, case_sensitive=True)
         if field is not None and isinstance(field.data_type, schema.PrimitiveType):
             found.append((name, field.data_type))
     return found
@@ -198,7 +198,7 @@ def _stats_tree(snapshot: Snapshot) -> stats.Tree:
         properties.data_skipping_num_indexed_cols,
         properties.data_skipping_stats_columns,
     )
-    return stats.tree((column, f.data_type) for column, f in leaves)
+    return stats.tree((snapshot.mapping.to_physical(column), f.data_type) for column, f in leaves)
 
 
 def _stats_type(snapshot: Snapshot) -> pa.DataType:

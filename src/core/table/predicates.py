@@ -5,8 +5,8 @@ by it which files may hold a row, `core.txn.conflict` whether a concurrent commi
 an Arrow scalar of the column's own type (a null scalar is SQL's NULL); columns bear their exact logical names.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -116,6 +116,19 @@ def columns(predicate: Predicate) -> frozenset[Column]:
         elif isinstance(node, Opaque) and node.columns is not None:
             found |= node.columns
     return frozenset(found)
+
+
+def with_columns(predicate: Predicate, renamed: Callable[[Column], Column]) -> Predicate:
+    """The predicate with each column called otherwise."""
+    if isinstance(predicate, And | Or):
+        return type(predicate)(tuple(with_columns(child, renamed) for child in predicate.children))
+    if isinstance(predicate, Not):
+        return Not(with_columns(predicate.child, renamed))
+    if isinstance(predicate, Compare | In | IsNull | IsNotNull | StartsWith):
+        return replace(predicate, column=renamed(predicate.column))
+    if isinstance(predicate, Opaque) and predicate.columns is not None:
+        return replace(predicate, columns=frozenset(map(renamed, predicate.columns)))
+    return predicate
 
 
 def partition_only(predicate: Predicate, partition_columns: Iterable[str]) -> bool:

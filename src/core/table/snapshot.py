@@ -18,6 +18,7 @@ from ..protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import StructType, parse_schema
 
@@ -92,6 +93,11 @@ class Snapshot:
     def partition_columns(self) -> tuple[str, ...]:
         """The names of the partition columns, in order."""
         return self.metadata.partition_columns
+
+    @property
+    def mapping(self) -> ColumnMapping:
+        """What the columns are called in data files, partition values and statistics."""
+        return ColumnMapping.of(self.protocol, self.metadata)
 
     @cached_property
     def properties(self) -> TableProperties:
@@ -307,14 +313,20 @@ class Snapshot:
         return self.files.filter(self.prune_mask(predicate, time_zone=time_zone))
 
     def prune_mask(self, predicate: "Predicate", *, time_zone: str = "UTC") -> "pa.BooleanArray":
-        """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter."""
+        """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter.
+
+        The predicate names columns logically, whatever the column mapping.
+        """
         import pyarrow.compute as pc
 
         from ..log.columns import mask_of
-        from .predicates import columns, split
+        from .predicates import columns, split, with_columns
         from .pruning import may_match
 
-        files, schema, partition_columns = self.files, self.schema, self.partition_columns
+        mapping = self.mapping
+        files, schema, partition_columns = self.files, mapping.physical, mapping.physical_partition_columns
+        if mapping.active:
+            predicate = with_columns(predicate, mapping.to_physical)
         of_partition, of_data = split(predicate, partition_columns)
         mask = may_match(files, of_partition, schema, partition_columns, use_stats=False, time_zone=time_zone)
         if of_data is None or not columns(of_data):
@@ -330,7 +342,9 @@ class Snapshot:
         return mask_of(flags)
 
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
-        """`files` with the statistics of these columns: of a checkpoint as structs, with no other column's."""
+        """`files` with the statistics of these columns, by their physical names: of a checkpoint as structs, with no
+        other column's.
+        """
         if self._base is None:
             return self.files_with("stats")
         import pyarrow as pa
@@ -344,7 +358,7 @@ class Snapshot:
             else:
                 from ..protocol.stats import leaf_types
 
-                parsed = self._base.stats_from_text(leaf_types(self.schema, sorted(columns)))
+                parsed = self._base.stats_from_text(leaf_types(self.mapping.physical, sorted(columns)))
             # The texts of the base say nothing more, and are long.
             texts = pa.chunked_array([pa.nulls(len(parsed), pa.string())])
             more = self._combined({"stats": texts, "stats_parsed": parsed})

@@ -45,9 +45,9 @@ from ..protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from ..protocol.column_mapping import ColumnMapping
 from ..protocol.features import supported
 from ..protocol.paths import canonical, canonical_column
-from ..protocol.schema import parse_schema
 from ..table import predicates
 from ..table.predicates import Predicate
 
@@ -281,7 +281,7 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
     if reads.whole_table or (reads.predicates and not partitioned):
         hit = winner.adds[0]
     else:
-        hit = _first_match(winner.adds, reads.predicates, staged.read_metadata)
+        hit = _first_match(winner.adds, reads.predicates, staged)
     if hit is not None:
         where = _partition(hit.partition_values)
         raise ConcurrentAppendException(
@@ -290,9 +290,9 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
         )
 
 
-def _first_match(adds: Sequence[AddFile], by: tuple[Predicate, ...], metadata: Metadata | None) -> AddFile | None:
+def _first_match(adds: Sequence[AddFile], by: tuple[Predicate, ...], staged: Staged) -> AddFile | None:
     """The first of `adds` whose partition may satisfy one of the predicates; their stats are not looked at."""
-    if metadata is None or not by:
+    if staged.read_metadata is None or not by:
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -307,10 +307,11 @@ def _first_match(adds: Sequence[AddFile], by: tuple[Predicate, ...], metadata: M
             ),
         }
     )
-    schema = parse_schema(metadata.schema_string)
+    mapping = ColumnMapping.of(staged.protocol, staged.read_metadata)
     for predicate in by:
-        part, _ = predicates.split(predicate, metadata.partition_columns)
-        kept = may_match(files, part, schema, metadata.partition_columns, use_stats=False)
+        part, _ = predicates.split(predicate, mapping.partition_columns)
+        part = predicates.with_columns(part, mapping.to_physical)
+        kept = may_match(files, part, mapping.physical, mapping.physical_partition_columns, use_stats=False)
         first: int = pc.index(kept, pa.scalar(True)).as_py()
         if first >= 0:
             return adds[first]

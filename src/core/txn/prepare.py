@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
-from ..protocol import features, properties, schema
+from ..protocol import column_mapping, features, properties, schema
 from ..protocol.actions import (
     Action,
     AddCDCFile,
@@ -18,6 +18,7 @@ from ..protocol.actions import (
     SetTransaction,
     Sidecar,
 )
+from ..protocol.column_mapping import MAX_ID, ColumnMapping
 from .operation import Operation
 
 
@@ -55,10 +56,12 @@ def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str])
         return metadata
     kept = {} if old is None else {k: v for k, v in configuration.items() if old.configuration.get(k) == v}
     changed = {key: value for key, value in configuration.items() if key not in kept}
+    # Not for a user to set; it comes with the ids of the columns.
+    given = {} if column_mapping.unassigned(metadata) else {k: changed.pop(k) for k in (MAX_ID,) if k in changed}
     arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
     changed = properties.validate(changed, allow_arbitrary=arbitrary)
     defaults = properties.defaults_from(conf) if old is None else {}
-    return replace(metadata, configuration={**defaults, **kept, **changed})
+    return replace(metadata, configuration={**defaults, **kept, **changed, **given})
 
 
 def prepare(
@@ -85,6 +88,7 @@ def prepare(
         raise InvalidArgumentError(f"the first commit to {base.table} needs the table's metadata (set_metadata)")
     if new_metadata is not None:
         new_metadata = requested(new_metadata, base.metadata, base.conf)
+        new_metadata = column_mapping.assigned(new_metadata, base.metadata, replaces_table=operation.replaces_table)
         if new_protocol is None:
             new_protocol = implied_protocol(base, new_metadata)
         stored = properties.without_protocol_properties(new_metadata.configuration)
@@ -101,7 +105,7 @@ def prepare(
     assert rules is not None
     if new_metadata is not None or new_protocol is not None:
         features.check_writable(rules, in_force, base.table)
-    _check_files(base, others, in_force)
+    _check_files(base, others, ColumnMapping.of(rules, in_force))
 
     head: list[Action] = []
     if new_protocol is not None:
@@ -166,6 +170,7 @@ def check_shape(metadata: Metadata, table: str) -> None:
 
 def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> None:
     check_shape(metadata, base.table)
+    column_mapping.check(metadata)
     old = base.metadata
     if old is None or operation.replaces_table:
         return
@@ -208,10 +213,10 @@ def _check_not_lowered(table: str, old: Protocol, new: Protocol) -> None:
         )
 
 
-def _check_files(base: Base, actions: list[Action], metadata: Metadata) -> None:
+def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> None:
     added: dict[str, str | None] = {}
     removed: dict[str, str | None] = {}
-    columns = set(metadata.partition_columns)
+    columns = set(mapping.physical_partition_columns)
     for action in actions:
         if isinstance(action, AddFile):
             if action.partition_values.keys() != columns:

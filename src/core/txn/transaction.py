@@ -18,7 +18,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedEnvironmentError,
 )
-from ..protocol import codec, features, paths, properties
+from ..protocol import codec, column_mapping, features, paths, properties
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol
 from . import conflict
 from .after import after_commit
@@ -178,13 +178,16 @@ class Transaction:
 
     # --- what it stages -------------------------------------------------------------------------------------------
 
-    def set_metadata(self, metadata: Metadata) -> None:
+    def set_metadata(self, metadata: Metadata, *, replaces_table: bool = False) -> None:
         """Stage the table's metadata; of a new table, the session's default properties are put under its own.
 
-        Raises SchemaMismatchError or InvalidArgumentError. Changes that the operation must allow are checked at the
-        commit.
+        Where the table maps its columns, those that have no id and physical name get them here: `metadata` says which.
+        `replaces_table`: the operation that is committed replaces the table. Raises SchemaMismatchError or
+        InvalidArgumentError. Changes that the operation must allow are checked at the commit.
         """
-        metadata = requested(metadata, None if self.snapshot is None else self.snapshot.metadata, self._log.conf)
+        old = None if self.snapshot is None else self.snapshot.metadata
+        metadata = requested(metadata, old, self._log.conf)
+        metadata = column_mapping.assigned(metadata, old, replaces_table=replaces_table)
         check_shape(metadata, self.table)
         self._metadata = metadata
 

@@ -1,0 +1,351 @@
+"""Column mapping: what columns are called in data files and in the log (PROTOCOL.md, "Column Mapping").
+
+A column keeps its physical name and its id for ever, so that a rename or a drop touches the metadata alone. Users and
+predicates speak of logical names; partition values, statistics and data files bear the physical ones. Without mapping
+the two are the same, and a `ColumnMapping` costs nothing.
+"""
+
+import operator
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Literal, cast
+
+from ...errors import CorruptLogError, InvalidArgumentError, SchemaMismatchError
+from . import features, properties
+from .actions import Metadata, Protocol
+from .schema import (
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    all_fields,
+    dotted,
+    find,
+    parse_schema,
+    to_json,
+    type_text,
+)
+
+Mode = Literal["none", "name", "id"]
+
+MODE = "delta.columnMapping.mode"
+MAX_ID = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+FIELD_ID = "parquet.field.id"
+"""Where Spark's schemas have a column's `field_id` of Parquet."""
+
+_PREFIX = "delta.columnMapping."
+_LARGEST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """How the columns of one schema are called where. Equal schemas share one: see `of`."""
+
+    mode: Mode
+    logical: StructType
+    partition_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, protocol: Protocol, metadata: Metadata) -> "ColumnMapping":
+        """The mapping of a table: that of its metadata, if its protocol supports the feature at all.
+
+        `CorruptLogError` where a column lacks its name or id, or shares it.
+        """
+        mode = mode_of(metadata) if "columnMapping" in features.supported(protocol) else "none"
+        return _mapping(mode, metadata.schema_string, tuple(metadata.partition_columns))
+
+    @property
+    def active(self) -> bool:
+        return self.mode != "none"
+
+    @cached_property
+    def physical(self) -> StructType:
+        """The schema with physical names at every depth, in the same order; the metadata of fields is kept."""
+        return _with_names(self.logical, physical_name) if self.active else self.logical
+
+    @cached_property
+    def physical_partition_columns(self) -> tuple[str, ...]:
+        return tuple(self.to_physical((name,))[0] for name in self.partition_columns)
+
+    def to_physical(self, column: Column) -> Column:
+        """The physical name of a column or a field of a struct, by its exact logical one; itself where it is unknown.
+
+        `element`, `key` and `value` lead into arrays and maps.
+        """
+        return _translated(column, self.logical, lambda f: f.name, physical_name) if self.active else column
+
+    def to_logical(self, column: Column) -> Column:
+        """The inverse of `to_physical`."""
+        return _translated(column, self.logical, physical_name, lambda f: f.name) if self.active else column
+
+
+@lru_cache(maxsize=64)
+def _mapping(mode: Mode, schema_string: str, partition_columns: tuple[str, ...]) -> ColumnMapping:
+    schema = parse_schema(schema_string)
+    if mode != "none":
+        _check(schema, lambda reason: CorruptLogError(f"the table's schema is damaged: {reason}"))
+    return ColumnMapping(mode, schema, partition_columns)
+
+
+def mode_of(metadata: Metadata) -> Mode:
+    """What the property `delta.columnMapping.mode` says; it counts only where the protocol supports the feature."""
+    return cast(Mode, properties.get(metadata.configuration, "columnMapping.mode"))
+
+
+def physical_name(f: StructField) -> str:
+    """What a field is called in data files and in the log, where a mapping is in force."""
+    found = f.metadata.get(PHYSICAL_NAME)
+    return found if isinstance(found, str) else f.name
+
+
+def field_id(f: StructField) -> int | None:
+    """The id of a field; `None` where it has none."""
+    found = f.metadata.get(ID)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def without_mapping(f: StructField) -> StructField:
+    """The field with no mark of a mapping, as it is in data that comes from elsewhere."""
+    kept = {key: value for key, value in f.metadata.items() if not key.startswith((_PREFIX, "parquet.field."))}
+    return f if len(kept) == len(f.metadata) else replace(f, metadata=kept)
+
+
+Change = Callable[[StructField, Column], StructField | None]
+
+
+def transformed(data_type: DataType, change: Change, at: Column = ()) -> DataType:
+    """The type with every field, at every depth, as `change` makes it of the field and its full logical name.
+
+    `None` drops a field. It is changed before what lies inside it, whose names go by those that were there before.
+    """
+    if isinstance(data_type, StructType):
+        fields = []
+        for f in data_type.fields:
+            name = (*at, f.name)
+            made = change(f, name)
+            if made is not None:
+                inner = transformed(made.data_type, change, name)
+                fields.append(made if inner is made.data_type else replace(made, data_type=inner))
+        same = len(fields) == len(data_type) and all(map(operator.is_, fields, data_type.fields))
+        return data_type if same else StructType(tuple(fields))
+    if isinstance(data_type, ArrayType):
+        element = transformed(data_type.element_type, change, (*at, "element"))
+        return data_type if element is data_type.element_type else replace(data_type, element_type=element)
+    if isinstance(data_type, MapType):
+        key = transformed(data_type.key_type, change, (*at, "key"))
+        value = transformed(data_type.value_type, change, (*at, "value"))
+        same = key is data_type.key_type and value is data_type.value_type
+        return data_type if same else replace(data_type, key_type=key, value_type=value)
+    return data_type
+
+
+def _with_names(schema: StructType, name_of: Callable[[StructField], str]) -> StructType:
+    return cast(StructType, transformed(schema, lambda f, _: replace(f, name=name_of(f))))
+
+
+def _translated(
+    column: Column, schema: StructType, known_as: Callable[[StructField], str], called: Callable[[StructField], str]
+) -> Column:
+    level: DataType = schema
+    found: list[str] = []
+    for part in column:
+        if isinstance(level, StructType):
+            field = next((f for f in level.fields if known_as(f) == part), None)
+            if field is None:
+                return column
+            found.append(called(field))
+            level = field.data_type
+        else:
+            inner = dict(_inside(level))
+            if part not in inner:
+                return column
+            found.append(part)
+            level = inner[part]
+    return tuple(found)
+
+
+def _inside(data_type: DataType) -> Iterator[tuple[str, DataType]]:
+    if isinstance(data_type, ArrayType):
+        yield "element", data_type.element_type
+    elif isinstance(data_type, MapType):
+        yield "key", data_type.key_type
+        yield "value", data_type.value_type
+
+
+# --- checks -------------------------------------------------------------------------------------------------------
+
+
+def check(metadata: Metadata) -> None:
+    """`InvalidArgumentError` unless each column has an id and a physical name of its own, no id above the largest."""
+    if mode_of(metadata) == "none":
+        return
+    schema = parse_schema(metadata.schema_string)
+    _check(schema, lambda reason: InvalidArgumentError(f"the column mapping isn't valid: {reason}"))
+    largest = max_id(metadata)
+    if _largest(schema) > largest:
+        raise InvalidArgumentError(f"a column has the id {_largest(schema)}, and {MAX_ID} is {largest}")
+
+
+def _check(schema: StructType, error: Callable[[str], Exception]) -> None:
+    ids: dict[int, Column] = {}
+    names: dict[Column, Column] = {}
+    physical = all_fields(_with_names(schema, physical_name))
+    for (name, f), (where, _) in zip(all_fields(schema), physical, strict=True):
+        own = field_id(f)
+        if own is None or not 0 <= own <= _LARGEST_ID:
+            raise error(f"the column {dotted(name)} has no id ({ID}), and the table maps columns")
+        if not isinstance(f.metadata.get(PHYSICAL_NAME), str) or not f.metadata[PHYSICAL_NAME]:
+            raise error(f"the column {dotted(name)} has no physical name ({PHYSICAL_NAME}), and the table maps columns")
+        if ids.setdefault(own, name) != name:
+            raise error(f"the columns {dotted(ids[own])} and {dotted(name)} have one id, {own}")
+        if names.setdefault(where, name) != name:
+            raise error(f"the columns {dotted(names[where])} and {dotted(name)} have one physical name")
+
+
+def max_id(metadata: Metadata) -> int:
+    """The largest id that was ever given to a column of the table."""
+    return int(properties.get(metadata.configuration, "columnMapping.maxColumnId"))
+
+
+def _largest(schema: StructType) -> int:
+    nested = (f.metadata.get(_PREFIX + "nested.ids") or {} for _, f in all_fields(schema))
+    inside = [i for one in nested if isinstance(one, Mapping) for i in one.values() if isinstance(i, int)]
+    return max([field_id(f) or 0 for _, f in all_fields(schema)] + inside, default=0)
+
+
+# --- the metadata of a commit -------------------------------------------------------------------------------------
+
+
+def assigned(
+    metadata: Metadata,
+    old: Metadata | None,
+    *,
+    replaces_table: bool = False,
+    new_name: Callable[[], str] = lambda: f"col-{uuid.uuid4()}",
+) -> Metadata:
+    """The metadata with an id and a physical name for each column that has none, and the largest id noted.
+
+    `old` is what is in force (`None`: a new table). A table that begins to map its columns keeps the names that its
+    files have; `replaces_table` lets a column of the same name and type keep its own. What a table that maps nothing
+    says of a mapping is taken out where the commit brings it in. `InvalidArgumentError` for a change of mode that
+    would need the files rewritten, or that comes with another schema.
+    """
+    mode, before = mode_of(metadata), "none" if old is None else mode_of(old)
+    schema = parse_schema(metadata.schema_string)
+    old_schema = StructType() if old is None else parse_schema(old.schema_string)
+    if old is not None and mode != before and not (before == "none" and mode == "name"):
+        raise InvalidArgumentError(
+            f"{MODE} can't be changed from {before} to {mode}: only from none to name, or set when a table is made"
+        )
+    if mode == "none":
+        if not _marked(schema) or _marked(old_schema):
+            return metadata
+        plain = transformed(schema, lambda f, _: without_mapping(f))
+        return replace(metadata, schema_string=to_json(cast(StructType, plain)))
+    begins = old is not None and before == "none"
+    if begins and _marked(old_schema):
+        raise InvalidArgumentError(
+            f"{MODE} can't be set: the schema has marks of a mapping that isn't in force, left by another writer"
+        )
+    largest = max(max_id(metadata), 0 if old is None else max_id(old), _largest(schema), _largest(old_schema))
+
+    def give(f: StructField, name: Column) -> StructField | None:
+        nonlocal largest
+        known = _at(old_schema, name)
+        if begins and known is None:
+            raise InvalidArgumentError(
+                f"{MODE} can't be set in a commit that changes the schema: it adds the column {dotted(name)}"
+            )
+        reused = known if replaces_table and not begins and _alike(known, f) else None
+        added: dict[str, Any] = {}
+        if field_id(f) is None:
+            own = None if reused is None else field_id(reused)
+            if own is None:
+                largest += 1
+                own = largest
+            added[ID] = own
+        if PHYSICAL_NAME not in f.metadata:
+            if begins and known is not None:
+                added[PHYSICAL_NAME] = known.name
+            else:
+                added[PHYSICAL_NAME] = new_name() if reused is None else physical_name(reused)
+        return replace(f, metadata={**f.metadata, **added}) if added else f
+
+    given = transformed(schema, give)
+    text = metadata.schema_string if given is schema else to_json(cast(StructType, given))
+    return replace(metadata, schema_string=text, configuration={**metadata.configuration, MAX_ID: str(largest)})
+
+
+def unassigned(metadata: Metadata) -> bool:
+    """Whether a column lacks an id, or nothing is mapped at all."""
+    fields = all_fields(parse_schema(metadata.schema_string))
+    return mode_of(metadata) == "none" or any(field_id(f) is None for _, f in fields)
+
+
+def _marked(schema: StructType) -> bool:
+    return any(key.startswith(_PREFIX) for _, f in all_fields(schema) for key in f.metadata)
+
+
+def _at(schema: StructType, name: Column) -> StructField | None:
+    """The field at a full name, whatever its case, through arrays and maps too."""
+    folded = tuple(part.lower() for part in name)
+    return next((f for at, f in all_fields(schema) if tuple(part.lower() for part in at) == folded), None)
+
+
+def _alike(known: StructField | None, f: StructField) -> bool:
+    return known is not None and type_text(known.data_type).lower() == type_text(f.data_type).lower()
+
+
+def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
+    """The metadata with a column, or a field of a struct (through `element`, `key`, `value`), called otherwise.
+
+    Nothing of the data changes. `InvalidArgumentError` where nothing is mapped, or there is no such column;
+    `SchemaMismatchError` where the new name is taken.
+    """
+    schema, at = _to_change(metadata, column, "renamed")
+    *above, _ = at
+    taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
+    if not new_name or new_name.lower() in taken:
+        raise SchemaMismatchError(f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken")
+    changed = transformed(schema, lambda f, name: replace(f, name=new_name) if name == at else f)
+    partition = tuple(new_name if (name,) == at else name for name in metadata.partition_columns)
+    return replace(metadata, schema_string=to_json(cast(StructType, changed)), partition_columns=partition)
+
+
+def dropped(metadata: Metadata, column: Column) -> Metadata:
+    """The metadata without a column, or a field of a struct; the data stays where it is, unread.
+
+    `InvalidArgumentError` where nothing is mapped, there is no such column, it is a partition column, or the last one.
+    """
+    schema, at = _to_change(metadata, column, "dropped")
+    if len(at) == 1 and at[0] in metadata.partition_columns:
+        raise InvalidArgumentError(f"the partition column {dotted(at)} can't be dropped")
+    changed = cast(StructType, transformed(schema, lambda f, name: None if name == at else f))
+    if any(f.data_type == StructType() for _, f in all_fields(changed)) or not changed.fields:
+        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: it is the last one of its struct")
+    if metadata.partition_columns and len(changed) == len(metadata.partition_columns):
+        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: all others are partition columns")
+    return replace(metadata, schema_string=to_json(changed))
+
+
+def _to_change(metadata: Metadata, column: Column, what: str) -> tuple[StructType, Column]:
+    if mode_of(metadata) == "none":
+        raise InvalidArgumentError(
+            f"the column {dotted(column)} can't be {what}: that takes column mapping. Set the table property {MODE} to "
+            "name first (readers and writers then need to know of it)"
+        )
+    schema = parse_schema(metadata.schema_string)
+    found = find(schema, column)
+    if found is not None:
+        return schema, found[0]
+    folded = tuple(part.lower() for part in column)
+    for name, _ in all_fields(schema):
+        if tuple(part.lower() for part in name) == folded:
+            return schema, name
+    raise InvalidArgumentError(f"there is no column {dotted(column)}")

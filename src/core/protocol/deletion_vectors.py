@@ -1,0 +1,273 @@
+"""Deletion vectors: which rows of a data file are gone (PROTOCOL.md, "Deletion Vectors", "Deletion Vector Format").
+
+The sets themselves are roaring bitmaps of CRoaring (`pyroaring`), which checks what it decodes; the frame around them,
+their checksums and where they lie are Delta's and stand here. What is damaged, or claims more than it can be, raises
+`CorruptLogError` and takes no more memory than the bytes that were read.
+"""
+
+import base64
+import binascii
+import struct
+import uuid
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from ...errors import CorruptLogError
+from . import paths
+from .actions import DeletionVectorDescriptor
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyroaring import BitMap64
+
+_MAGIC = struct.pack("<I", 1681511377)
+_NATIVE = {struct.pack(order + "I", 1681511376): order for order in "<>"}  # another layout, which Delta reads too
+_FILE_VERSION = 1
+_LARGEST = 1 << 63
+_MOST_INDEXES = 1 << 28
+_WHOLE_FILE = 8 << 20  # bytes up to which one read of all is cheaper than one for each vector
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85_SET = frozenset(_Z85)
+_FROM_Z85 = str.maketrans(_Z85, _B85)
+_TO_Z85 = str.maketrans(_B85, _Z85)
+_ENCODED_UUID = 20  # characters
+
+
+class DeletedRows:
+    """An immutable set of row indexes of one file, counted from 0 as the rows lie in it."""
+
+    __slots__ = ("_bitmap",)
+
+    def __init__(self, bitmap: "BitMap64") -> None:
+        self._bitmap = bitmap
+
+    @classmethod
+    def of(cls, indexes: Iterable[int]) -> "DeletedRows":
+        """The set of these indexes, in any order; fastest from Arrow's integers with no nulls."""
+        from pyroaring import BitMap64
+
+        values = array("Q")
+        if hasattr(indexes, "buffers"):
+            import pyarrow as pa
+
+            plain = cast("pa.Array", indexes).cast(pa.uint64())
+            if len(plain):
+                values.frombytes(memoryview(plain.buffers()[1])[plain.offset * 8 : (plain.offset + len(plain)) * 8])
+        else:
+            values.extend(indexes)
+        bitmap = BitMap64(values)
+        bitmap.run_optimize()
+        return cls(bitmap)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "DeletedRows":
+        """The set in its serialised form, a `RoaringBitmapArray`; `CorruptLogError` for anything else."""
+        from pyroaring import BitMap64
+
+        magic, portable = data[:4], data[4:]
+        if magic in _NATIVE:
+            portable = _portable(data, _NATIVE[magic])
+        elif magic != _MAGIC:
+            raise CorruptLogError(f"a deletion vector begins with {magic.hex()}, which is not its magic number")
+        if len(portable) < 8:
+            raise CorruptLogError("a deletion vector ends before its bitmaps")
+        try:
+            bitmap = BitMap64.deserialize(portable)
+        except (ValueError, IndexError) as error:
+            raise CorruptLogError(f"a deletion vector is no roaring bitmap: {error}") from None
+        if len(bitmap) and bitmap.max() >= _LARGEST:
+            raise CorruptLogError("a deletion vector names a row beyond any file's last")
+        return cls(bitmap)
+
+    def serialise(self) -> bytes:
+        """The portable form, without size and checksum."""
+        return _MAGIC + self._bitmap.serialize()
+
+    def indexes(self) -> "pa.Int64Array":
+        """The indexes in ascending order; `CorruptLogError` where they are more than a data file's rows can be."""
+        import pyarrow as pa
+
+        if len(self) > _MOST_INDEXES:
+            raise CorruptLogError(f"a deletion vector names {len(self)} rows, more than {_MOST_INDEXES} of one file")
+        return pa.Array.from_buffers(pa.int64(), len(self), [None, pa.py_buffer(self._bitmap.to_array())])
+
+    @property
+    def last(self) -> int:
+        """The largest index; -1 where there is none."""
+        return int(self._bitmap.max()) if len(self._bitmap) else -1
+
+    def __len__(self) -> int:
+        return len(self._bitmap)
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._bitmap
+
+    def __or__(self, other: "DeletedRows") -> "DeletedRows":
+        return DeletedRows(self._bitmap | other._bitmap)
+
+    def __sub__(self, other: "DeletedRows") -> "DeletedRows":
+        return DeletedRows(self._bitmap - other._bitmap)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeletedRows) and bool(self._bitmap == other._bitmap)
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.last))
+
+    def __repr__(self) -> str:
+        return f"DeletedRows({len(self)} rows, the last {self.last})"
+
+
+def _portable(data: bytes, order: str) -> bytes:
+    """The bitmaps of the layout that writers called native, each behind its size, as the portable one has them."""
+    if len(data) < 8:
+        raise CorruptLogError("a deletion vector ends before its bitmaps")
+    (count,) = struct.unpack_from(order + "I", data, 4)
+    parts = [struct.pack("<Q", count)]
+    at = 8
+    for key in range(count):
+        if len(data) < at + 4:
+            raise CorruptLogError(f"a deletion vector ends before the last of its {count} bitmaps")
+        (size,) = struct.unpack_from(order + "I", data, at)
+        parts.append(struct.pack("<I", key) + data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return b"".join(parts)
+
+
+# --- where a vector lies ------------------------------------------------------------------------------------------
+
+
+def path_of(descriptor: DeletionVectorDescriptor) -> str:
+    """The file that a vector lies in, spelt as `path` of an action is: relative to the table, or absolute.
+
+    `CorruptLogError` for an inline vector, and for a descriptor that names no file.
+    """
+    kind, text = descriptor.storage_type, descriptor.path_or_inline_dv
+    if kind == "p" and text:
+        return text
+    if kind == "u" and len(text) >= _ENCODED_UUID:
+        prefix, encoded = text[:-_ENCODED_UUID], text[-_ENCODED_UUID:]
+        name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+        return paths.encode(f"{prefix}/{name}" if prefix else name)
+    raise CorruptLogError(f"no file is told by the deletion vector {_shown(descriptor)}")
+
+
+def relative(file_id: uuid.UUID, prefix: str = "") -> str:
+    """`pathOrInlineDv` of a vector in the file `deletion_vector_<file_id>.bin` of the directory `prefix`."""
+    return prefix + z85_encode(file_id.bytes)
+
+
+def inline(rows: DeletedRows) -> DeletionVectorDescriptor:
+    """The descriptor that holds the vector itself."""
+    data = rows.serialise()
+    return DeletionVectorDescriptor("i", z85_encode(data + b"\0" * (-len(data) % 4)), len(data), len(rows))
+
+
+def of_inline(descriptor: DeletionVectorDescriptor) -> DeletedRows:
+    """The vector that its descriptor holds; `CorruptLogError` where the two disagree."""
+    size = descriptor.size_in_bytes
+    try:
+        data = z85_decode(descriptor.path_or_inline_dv)
+        if not 0 <= len(data) - size < 4:
+            raise CorruptLogError(f"{len(data)} bytes are there for {size}")
+        return _checked(DeletedRows.parse(data[:size]), descriptor)
+    except CorruptLogError as error:
+        raise CorruptLogError(f"the inline deletion vector {_shown(descriptor)}: {error}") from None
+
+
+def of_file(
+    read: Callable[[int, int], bytes], descriptors: Sequence[DeletionVectorDescriptor]
+) -> dict[DeletionVectorDescriptor, DeletedRows]:
+    """The vectors of one file. `read(start, end)` gives bytes of it, fewer where it ends before `end`.
+
+    `CorruptLogError` for a wrong version, size, checksum or count.
+    """
+    wanted = sorted(set(descriptors), key=_start)
+    for descriptor in wanted:
+        if _start(descriptor) < 0 or descriptor.size_in_bytes < 0:
+            raise CorruptLogError(f"the deletion vector {_shown(descriptor)} lies at no place in a file")
+    end = max(_end(descriptor) for descriptor in wanted)
+    if end <= _WHOLE_FILE:
+        head = read(0, end)
+        slices = {one: head[_start(one) : _end(one)] for one in wanted}
+    else:
+        head = read(0, 1)
+        slices = {one: read(_start(one), _end(one)) for one in wanted}
+    found = {}
+    for one in wanted:
+        try:
+            if head[:1] != bytes([_FILE_VERSION]):
+                raise CorruptLogError(
+                    f"its file begins with the version {head[0]}, not {_FILE_VERSION}" if head else "its file is empty"
+                )
+            found[one] = _checked(_framed(slices[one], one.size_in_bytes), one)
+        except CorruptLogError as error:
+            raise CorruptLogError(f"the deletion vector {_shown(one)}: {error}") from None
+    return found
+
+
+def file_of(vectors: Sequence[DeletedRows]) -> tuple[bytes, list[tuple[int, int]]]:
+    """(the bytes of a file with these vectors, (offset, size in bytes) of each)."""
+    parts = [bytes([_FILE_VERSION])]
+    places = []
+    at = 1
+    for rows in vectors:
+        data = rows.serialise()
+        places.append((at, len(data)))
+        parts.append(struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data)))
+        at += len(parts[-1])
+    return b"".join(parts), places
+
+
+def _start(descriptor: DeletionVectorDescriptor) -> int:
+    return descriptor.offset or 0
+
+
+def _end(descriptor: DeletionVectorDescriptor) -> int:
+    return _start(descriptor) + 4 + descriptor.size_in_bytes + 4
+
+
+def _framed(part: bytes, size: int) -> DeletedRows:
+    if len(part) < size + 8:
+        raise CorruptLogError("its file ends before it does")
+    (told,) = struct.unpack_from(">I", part)
+    if told != size:
+        raise CorruptLogError(f"it has {told} bytes in its file, {size} by the log")
+    data = part[4 : 4 + size]
+    (checksum,) = struct.unpack_from(">I", part, 4 + size)
+    if zlib.crc32(data) != checksum:
+        raise CorruptLogError("its checksum doesn't match its bytes")
+    return DeletedRows.parse(data)
+
+
+def _checked(rows: DeletedRows, descriptor: DeletionVectorDescriptor) -> DeletedRows:
+    if len(rows) != descriptor.cardinality:
+        raise CorruptLogError(f"it names {len(rows)} rows, {descriptor.cardinality} by the log")
+    return rows
+
+
+def _shown(descriptor: DeletionVectorDescriptor) -> str:
+    name = descriptor.unique_id
+    return name if len(name) <= 80 else f"{name[:80]}..."
+
+
+# --- Z85 ----------------------------------------------------------------------------------------------------------
+
+
+def z85_decode(text: str) -> bytes:
+    """The bytes of a text in Z85 (https://rfc.zeromq.org/spec/32); `CorruptLogError` for any other text."""
+    if len(text) % 5 or not set(text) <= _Z85_SET:
+        raise CorruptLogError(f"{text[:80]!r} is no text in Z85")
+    try:
+        return base64.b85decode(text.translate(_FROM_Z85))
+    except (ValueError, binascii.Error):
+        raise CorruptLogError(f"{text[:80]!r} is no text in Z85") from None
+
+
+def z85_encode(data: bytes) -> str:
+    """Bytes, a multiple of 4 of them, in Z85."""
+    return base64.b85encode(data).decode().translate(_TO_Z85)
