@@ -167,9 +167,15 @@ def hive_unescape(text: str) -> str:
 def partition_directory(columns: Iterable[str], values: Mapping[str, str | None]) -> str:
     """`column=value/...` for the serialised partition values of one file; null and "" have Hive's name for null.
 
-    This is the directory's name on disk: `encode` makes it a part of an action's path. No final slash.
+    This is the directory's name on disk: `encode` makes it a part of an action's path. No final slash. A dot at the end
+    is escaped too, for Azure drops it.
     """
-    return "/".join(f"{hive_escape(name)}={hive_escape(values.get(name) or '') or NULL_PARTITION}" for name in columns)
+
+    def part(name: str) -> str:
+        text = hive_escape(values.get(name) or "") or NULL_PARTITION
+        return f"{hive_escape(name)}={text[:-1]}%2E" if text.endswith(".") else f"{hive_escape(name)}={text}"
+
+    return "/".join(map(part, columns))
 
 
 Kind = Literal["commit", "checkpoint", "compacted", "crc"]

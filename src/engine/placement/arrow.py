@@ -184,7 +184,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                 return str(value.cast(pa.binary())[0].as_py().hex())
 
         def escaped(name: str) -> str:
-            return re.sub("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]", lambda found: f"%{ord(found[0]):02X}", name)
+            # As Hive does; and a dot at the end, which Azure drops.
+            return re.sub("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]|\\.$", lambda found: f"%{ord(found[0]):02X}", name)
 
         def has_nan(values: Any) -> bool:
             if pa.types.is_floating(values.type):

@@ -68,6 +68,7 @@ def test_the_canonicalised_golden_tables_end_empty(golden: Callable[[str], Path]
         ("s3a://b/t", "p=a%20b/f", "s3a://b/t/p=a b/f", "s3a://b/t/p=a%20b/f"),
         ("s3a://b/t", "s3a://other/k", "s3a://other/k", "s3a://other/k"),
         ("s3a://b/t", "/k", "s3a://b/k", "s3a://b/k"),
+        ("s3a://b/a%20t", "f", "s3a://b/a t/f", "s3a://b/a%20t/f"),
         ("/t", "c=10%253A30/f", "/t/c=10%3A30/f", "file:///t/c=10%253A30/f"),
     ],
 )
