@@ -7,6 +7,7 @@ import contextlib
 import errno
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,7 @@ from ..file_faults import When, blind, failing
 from ..model import Context, Level
 from ..processes import Station, crew
 from ..proxy import Exchange, Proxy, Reply, Request
-from .suite import below, check, commit
+from .suite import below, check, commit, enough
 from .trial import LOST, REFUSED, UNKNOWN, WON, Try, tried
 
 _KINDS = {
@@ -169,10 +170,10 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
             }
         if context.level is Level.THOROUGH:
             forms["no reply ever comes"] = partial(_silent, context)
-        version = 0
-        for at in range(1, requests + 1):
+        version, until = 0, enough(context)
+        for at in range(requests, 0, -1):  # the last one is mostly the act
             for what, form in forms.items():
-                if version and context.time_left < 1:
+                if version and time.monotonic() > until:
                     break
                 said = f"{what} (changing request {at} of {requests})"
                 path = commit(context.root, version)
@@ -201,8 +202,11 @@ def a_write_that_comes_late_is_never_denied(context: Context) -> None:
         _in_files(context, "a call does its work after it failed", (errno.EIO,), "late")
         return
     with _before_the_service(context) as (store, desk, requests):
-        for at in range(1, requests + 1):
+        until = enough(context)
+        for at in range(requests, 0, -1):
             for taken in (False, True):
+                if at < requests and time.monotonic() > until:
+                    break
                 said = f"request {at} of {requests} is done after its writer gave up" + ", the name taken" * taken
                 path = commit(context.root, 2 * at + taken)
                 go_on, done = threading.Event(), threading.Event()
@@ -231,7 +235,10 @@ def what_was_never_sent_is_never_won(context: Context) -> None:
     assert context.target.endpoint is not None
     assert context.target.through is not None
     with _before_the_service(context) as (store, desk, requests):
-        for at in range(1, requests + 1):
+        until = enough(context)
+        for at in range(requests, 0, -1):
+            if at < requests and time.monotonic() > until:
+                break
             path, said = commit(context.root, at), f"request {at} of {requests} doesn't reach the service"
             desk.begin(at, lambda _exchange: None)
             _honest(context, path, _write(context, store, path, _DATA, said), _DATA, said)
