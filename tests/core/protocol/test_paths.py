@@ -108,6 +108,7 @@ def test_partition_directories_are_those_of_spark() -> None:
     assert paths.partition_directory(values, values) == (
         "a=x%2Fy%3Dz/b c=10%3A30/n=__HIVE_DEFAULT_PARTITION__/e=__HIVE_DEFAULT_PARTITION__/u=é %25"
     )
+    assert paths.partition_directory(["p"], {"p": "v1."}) == "p=v1%2E"
 
 
 V = "00000000000000000012"
