@@ -148,6 +148,7 @@ class HDFSLogStore(LogStore):
         return self._files().read(self.resolve(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        data = bytes(memoryview(data))  # what is no bytes fails here, and not halfway
         files, final = self._files(), self.resolve(path)
         directory, _, name = final.rpartition("/")
         raw = unquote_to_bytes(name)

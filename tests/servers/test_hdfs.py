@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK = [check for check in CHECKS if check.level is Level.QUICK and check.number not in (5, 6)]
-FORKS = {"a_killed_writer_leaves_all_or_nothing", "a_paused_writer_goes_on_safely", "works_in_a_forked_process"}
-"""Checks that fork a process in which the client was used: hdfs-native says that it can't work there."""
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +89,6 @@ def check_log(url: str, conf: dict[str, str], made: dict[str, list[int]]) -> Non
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
 def test_hdfs_native_keeps_the_contract(check: Check, hdfs: HDFS) -> None:
     pytest.importorskip("hdfs_native")
-    if check.name in FORKS:
-        pytest.skip("hdfs-native says that it can't work in a child that was forked")
     try_out(check, partial(store, hdfs.conf), hdfs.url(), seconds=120)
 
 
@@ -102,6 +98,15 @@ def test_hdfs_native_keeps_the_contract(check: Check, hdfs: HDFS) -> None:
 def test_sparks_client_keeps_the_contract(check: Check, hdfs: HDFS, spark: "SparkSession") -> None:
     use_spark(spark)
     try_out(check, partial(store, hdfs.conf), hdfs.url(), seconds=120)
+
+
+def test_names_that_hdfs_takes(hdfs: HDFS, client: str) -> None:
+    """As long as HDFS's own limit, though the temporary name is longer; no colon, and that is found out at once."""
+    one, log = HDFSLogStore(hdfs.conf), f"{hdfs.url()}/_delta_log"
+    one.write(f"{log}/{'y' * 255}", b"1")
+    with pytest.raises(InvalidArgumentError, match="a:b"):
+        one.write(f"{log}/a:b", b"")
+    assert names(hdfs.conf, log.rpartition("/")[0]) == ["y" * 255], client
 
 
 def test_processes_and_threads_of_both_clients_make_one_log(hdfs: HDFS, spark: "SparkSession") -> None:
