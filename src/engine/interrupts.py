@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
+_TRIES = 5
 
 
 @contextmanager
@@ -57,9 +58,9 @@ def settle(spark: "SparkSession", tag: str) -> bool:
     False when tasks still ran after 20 s.
     """
     context: Any = spark.sparkContext
-    context.cancelJobsWithTag(tag)
-    tracker = context._jsc.sc().statusTracker()
     clock = SystemClock()
+    _cancel(context, tag, clock)
+    tracker = context._jsc.sc().statusTracker()
     until = clock.monotonic() + _PATIENCE_S
     while clock.monotonic() < until:
         if not _runs(tracker, tag):
@@ -67,6 +68,20 @@ def settle(spark: "SparkSession", tag: str) -> bool:
         clock.sleep(_PAUSE_S)
     logger.warning("the cancelled Spark jobs %s still ran tasks after %d s", tag, _PATIENCE_S)
     return False
+
+
+def _cancel(context: Any, tag: str, clock: SystemClock) -> None:
+    """Cancel the jobs. Now and then the JVM hangs up on the first connection that follows one that was cut."""
+    from py4j.protocol import Py4JNetworkError
+
+    for attempt in range(_TRIES):
+        try:
+            context.cancelJobsWithTag(tag)
+            return
+        except Py4JNetworkError:
+            if attempt == _TRIES - 1:
+                raise
+            clock.sleep(_PAUSE_S)
 
 
 def _reconnect(spark: "SparkSession") -> None:
