@@ -53,6 +53,9 @@ def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
             strange = [name for name in names(context.make().list_from(path)) if not is_commit_name(name)]
             require(not strange, f"a writer killed before {where} left {strange} in the listing")
             after = _next(other, path, context.choose(4, 20, 60), f"a writer was killed before {where}")
+            if found is None and after.answer == LOST:  # what it had sent arrived when it was dead
+                found = _found(context.make(), path)
+                require(found == _DATA, f"after a writer was killed before {where}, the next lost against {found!r}")
             right = {LOST} if found is not None else {WON, UNKNOWN}
             require(after.answer in right, f"after a writer was killed before {where}, the next one: {after.answer}")
             context.evidence["steps killed at"] = number + 1
