@@ -34,7 +34,7 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
         logger.warning("%s on %s: %s", operation, table, interrupt)
         raise
     except BaseException as error:
-        if not _is_interrupt(error):
+        if not interrupts.is_behind(error):
             raise
         interrupts.stop(spark, tag)
         message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
@@ -42,15 +42,6 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
     finally:
         context.removeJobTag(tag)
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind the error: PySpark may cover it by that of the job which it has cancelled."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__context__
-    return False
 
 
 class Work:

@@ -70,6 +70,15 @@ def settle(spark: "SparkSession", tag: str) -> bool:
     return False
 
 
+def is_behind(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind the error: PySpark and Py4J may cover it by what they meet while they handle it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
+
+
 def _cancel(context: Any, tag: str, clock: SystemClock) -> None:
     """Cancel the jobs. Now and then the JVM hangs up on the first connection that follows one that was cut."""
     from py4j.protocol import Py4JNetworkError

@@ -79,10 +79,10 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
     try:
         with interrupts.raised():
             yield
-    except KeyboardInterrupt:
-        interrupts.stop(spark, tag)
-        raise
-    except Exception:
+    except BaseException as error:
+        if interrupts.is_behind(error):
+            interrupts.stop(spark, tag)
+            raise KeyboardInterrupt from error
         with suppress(Exception):  # what went wrong before is what the user needs to know
             interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
         raise
