@@ -24,6 +24,8 @@ class Behaviour:
     heeds_it_on_multipart: bool = True
     looks_then_acts: bool = False
     """The look at what is there, and the change, are two steps, with a moment between them."""
+    takes_what_came: bool = False
+    """A body that ended before its length is written as far as it came."""
     answers_first: bool = False
     """A write is answered before it is done: it is there when the next request but one comes."""
 
@@ -34,6 +36,7 @@ BEHAVIOURS = {
     "ignores-the-condition": Behaviour(heeds_the_condition=False, heeds_it_on_multipart=False),
     "ignores-it-on-multipart": Behaviour(heeds_it_on_multipart=False),
     "looks-then-acts": Behaviour(looks_then_acts=True),
+    "takes-what-came": Behaviour(takes_what_came=True),
     "answers-first": Behaviour(answers_first=True),
 }
 """Bucket -> what it does."""
@@ -132,7 +135,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         bucket, key, query = self._place()
-        data = self.rfile.read(int(self.headers["Content-Length"]))
+        size = int(self.headers["Content-Length"])
+        data = self.rfile.read(size)
+        if len(data) < size and not bucket.behaviour.takes_what_came:
+            self.close_connection = True
+            return
         if "uploadId" in query:
             self.server.uploads[query["uploadId"]][int(query["partNumber"])] = data
             self._answer(200, b"")

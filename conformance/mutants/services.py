@@ -124,5 +124,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     _bucket("ignores-it-on-multipart", "Heeds no condition on multipart (Ceph 16)", "a_large_write_loses_too"),
     _bucket("looks-then-acts", "Looks and acts in two steps (moto)", "one_winner_among_threads"),
+    _bucket("takes-what-came", "Keeps a part of a body that was cut", "a_killed_writer_leaves_all_or_nothing"),
     _bucket("answers-first", "Answers before the write is done", "absent_is_not_found"),
 )
