@@ -73,7 +73,7 @@ class DeltaLog:
         self.clock: Clock = clock or SystemClock()
         self.conf: Mapping[str, str] = conf or {}
         self.storage_options: Mapping[str, Any] = storage_options or {}
-        self._reader = LogReader(table, self.log_path, store, self.clock)
+        self.reader = LogReader(table, self.log_path, store, self.clock)
         self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
         self._known: _Known | None = None
@@ -106,7 +106,7 @@ class DeltaLog:
     def exists(self) -> bool:
         """Whether there is a table: a log with at least one commit or checkpoint. One list."""
         try:
-            return self._reader.list(0).newest is not None
+            return self.reader.list(0).newest is not None
         except TableNotFoundError:
             return False
 
@@ -162,7 +162,7 @@ class DeltaLog:
             if known is None:
                 if read is None:
                     # One list, at the birth of a table only: a later refresh must be able to tell it from another.
-                    self._known = _Known(snapshot, 0, self._reader.list(0).commits.get(0))
+                    self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
             elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
@@ -201,7 +201,7 @@ class DeltaLog:
         deleted, replaced or cleaned up, and nothing of what is known may be mixed with what is there now.
         """
         try:
-            listing = self._reader.list(known.seen_version)
+            listing = self.reader.list(known.seen_version)
         except TableNotFoundError:
             return None
         seen = listing.commits.get(known.seen_version)
@@ -222,12 +222,12 @@ class DeltaLog:
             if version not in listing.commits:
                 return None  # opening anew tells whether it is a hole
             entries.append(LogEntry(version, version, listing.commits[version]))
-        commits = self._reader.entries(entries)
+        commits = self.reader.entries(entries)
         updated = snapshot.after(
             newest,
             commits,
             timestamp=self._timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
-            checksum=self._reader.checksum(listing.checksums.get(newest)),
+            checksum=self.reader.checksum(listing.checksums.get(newest)),
         )
         if updated.metadata.id != snapshot.metadata.id:
             _log.warning(
@@ -252,12 +252,12 @@ class DeltaLog:
         raise AssertionError
 
     def _open_once(self, version: int | None, bad: set[str]) -> tuple[Snapshot, Segment]:
-        hint = self._reader.last_checkpoint() if version is None and not bad else None
-        listing = self._reader.list(hint.version if hint else 0)
+        hint = self.reader.last_checkpoint() if version is None and not bad else None
+        listing = self.reader.list(hint.version if hint else 0)
         full = hint is None or hint.version == 0
         while True:
             if not full and not any(c.version >= (hint.version if hint else 0) for c in listing.checkpoints):
-                listing, full = self._reader.list(0), True
+                listing, full = self.reader.list(0), True
             segment = self._segment(listing, version, bad)
             try:
                 return self._built(segment), segment
@@ -268,7 +268,7 @@ class DeltaLog:
                 bad.update(error.names)
                 try:
                     if not full:
-                        listing, full = self._reader.list(0), True
+                        listing, full = self.reader.list(0), True
                     self._segment(listing, version, bad)
                 except (MissingCommitError, VersionNotFoundError):
                     # Nothing else makes it up: the damage is what the caller has to know.
@@ -307,7 +307,7 @@ class DeltaLog:
                 segment.checkpoint,
                 partial(self._recovered, segment.checkpoint.version),
             )
-        commits = self._reader.entries(segment.entries)
+        commits = self.reader.entries(segment.entries)
         header = base.header if base else Header()
         tail = Tail(self.table)
         for actions in commits:
@@ -322,7 +322,7 @@ class DeltaLog:
             tail,
             base,
             timestamp=self._timestamp_of(segment.version, status, told),
-            checksum=self._reader.checksum(segment.checksum),
+            checksum=self.reader.checksum(segment.checksum),
             fatal=self._fatal,
         )
 
@@ -342,7 +342,7 @@ class DeltaLog:
         A time before the first version that can be read, or after the last, is a TimestampOutOfRangeError that names
         the range, unless the flags allow the nearest version. A time that is exactly the last version's is fine.
         """
-        listing = self._reader.list(0)
+        listing = self.reader.list(0)
         if listing.newest is None:
             raise TableNotFoundError(f"there is no Delta table at {self.table}")
         first = earliest(listing, self.table)
@@ -359,12 +359,12 @@ class DeltaLog:
         if limit is not None and limit <= 0:
             raise InvalidArgumentError(f"the limit of a history must be positive, not {limit}")
         newest = self._newest()
-        listing = self._reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
+        listing = self.reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
         times = history.file_times(listing, 0, newest.version)
         found: dict[int, CommitInfo | None] = {}
-        for (version, _), data in zip(times, self._reader.many([listing.commits[v] for v, _ in times]), strict=True):
+        for (version, _), data in zip(times, self.reader.many([listing.commits[v] for v, _ in times]), strict=True):
             if data is not None:
-                infos = (action for action in self._reader.parsed(version, data) if isinstance(action, CommitInfo))
+                infos = (action for action in self.reader.parsed(version, data) if isinstance(action, CommitInfo))
                 found[version] = next(infos, None)
         # A file that cleanup removed while it was read is no longer history.
         times = [item for item in times if item[0] in found]
@@ -380,16 +380,16 @@ class DeltaLog:
 
     def find_commit(self, token: str) -> int | None:
         """The version whose commit bears the token in `commitInfo.txnId`, searched from the newest back."""
-        listing = self._reader.list(0)
+        listing = self.reader.list(0)
         needle = token.encode()
         for version in sorted(listing.commits, reverse=True):
-            data = self._reader.read(listing.commits[version])
+            data = self.reader.read(listing.commits[version])
             if (
                 data is not None
                 and needle in data
                 and any(
                     isinstance(action, CommitInfo) and action.txn_id == token
-                    for action in self._reader.parsed(version, data)
+                    for action in self.reader.parsed(version, data)
                 )
             ):
                 return version
@@ -397,7 +397,7 @@ class DeltaLog:
 
     def _commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, from its file."""
-        found = in_commit_timestamp(self._reader.commit(version))
+        found = in_commit_timestamp(self.reader.commit(version))
         if found is None:
             raise self._without_timestamp(version)
         return found
@@ -415,7 +415,7 @@ class DeltaLog:
                 return self._commit_timestamp(version) if told is None else told
             if status is not None:
                 return status.modification_time_ms
-            listed = self._reader.list(version).commits.get(version)
+            listed = self.reader.list(version).commits.get(version)
             if listed is None:
                 raise VersionNotFoundError(f"the commit of version {version} of {self.table} is gone")
             return listed.modification_time_ms

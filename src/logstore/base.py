@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 Exclusion = Literal["process", "host", "global"]
@@ -59,6 +60,9 @@ class LogStore(ABC):
 
     configuration_prefixes: ClassVar[tuple[str, ...]] = ()
     """The keys of the configuration that the store reads start with one of these, as the user writes them."""
+
+    endangered_by: Mapping[str, str] = MappingProxyType({})
+    """Who may not write to the same log: a part of the `engineInfo` of its commits -> why. The core warns of such."""
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:

@@ -5,6 +5,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from ..errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
@@ -56,6 +57,9 @@ class S3LogStore(LogStore):
     atomic_overwrite = True
     schemes: ClassVar[frozenset[str]] = frozenset({"s3", "s3a", "s3n"})
     configuration_prefixes: ClassVar[tuple[str, ...]] = PREFIXES
+    endangered_by = MappingProxyType(
+        {"Delta-Lake/": "Delta's own store for S3 puts with no condition by default, and so over the commits of others"}
+    )
 
     def __init__(self, settings: S3Settings | None = None) -> None:
         self._requests = S3Requests(settings or S3Settings())

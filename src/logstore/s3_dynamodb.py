@@ -19,6 +19,7 @@ import logging
 import re
 import uuid
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from ..errors import StorageError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
@@ -46,6 +47,7 @@ class S3DynamoDBLogStore(S3LogStore):
     """
 
     configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, *s3_entries.PREFIXES)
+    endangered_by = MappingProxyType({"delta-rs": "by default it asks S3 who is first, where this store asks DynamoDB"})
 
     def __init__(self, settings: S3Settings | None = None, entries: EntrySettings | None = None) -> None:
         super().__init__(settings)

@@ -32,7 +32,7 @@ def shipped(root: Path) -> list[tuple[Path, int, frozenset[str]]]:
     found = []
     for directory in sorted(root.rglob("_delta_log")):
         log = DeltaLog.for_path(str(directory.parent))
-        listing = log._reader.list(0)
+        listing = log.reader.list(0)
         names = frozenset(name for checkpoint in listing.checkpoints for name in checkpoint.names)
         for at in sorted({checkpoint.version for checkpoint in listing.checkpoints}):
             if all(number in listing.commits for number in range(at + 1)):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ...clock import Clock
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
-from ..protocol.actions import Action
+from ..protocol.actions import Action, CommitInfo
 from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from . import checksum, last_checkpoint
@@ -29,6 +29,7 @@ class LogReader:
         self._log_path = log_path
         self._store = store
         self._clock = clock
+        self._warned_of: set[str] = set()
 
     def list(self, version: int) -> Listing:
         """The files of `version` and later; TableNotFoundError where there is no log directory. One list."""
@@ -76,9 +77,27 @@ class LogReader:
     def parsed(self, version: int, data: bytes) -> Sequence[Action]:
         """The actions in the bytes of a commit; CorruptLogError names table, version and line."""
         try:
-            return parse_commit(data)
+            actions = parse_commit(data)
         except CorruptLogError as error:
             raise CorruptLogError(f"version {version} of {self._table}: {error}") from error
+        if self._store.endangered_by:
+            self._warn_of_writer(version, actions)
+        return actions
+
+    def _warn_of_writer(self, version: int, actions: Sequence[Action]) -> None:
+        """Say, once for each handle and engine, that a commit's writer doesn't keep to this store's exclusion."""
+        for action in actions:
+            engine = action.engine_info if isinstance(action, CommitInfo) else None
+            if not engine or engine in self._warned_of:
+                continue
+            for part, why in self._store.endangered_by.items():
+                if part in engine:
+                    self._warned_of.add(engine)
+                    _log.warning(
+                        "version %d of %s was committed by %s: %s. Such a writer and this one may not share a log: see "
+                        "'Who may share a log' in docs/stores.md",
+                        version, self._table, engine, why,
+                    )  # fmt: skip
 
     def entries(self, entries: Sequence[LogEntry]) -> Sequence[Sequence[Action]]:
         """The actions of each entry, in order.

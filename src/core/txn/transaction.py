@@ -12,7 +12,6 @@ from ...errors import (
     CommitInterrupted,
     CommitStateUnknownError,
     ConcurrentWriteException,
-    CorruptLogError,
     InvalidArgumentError,
     MissingCommitError,
     TableNotFoundError,
@@ -385,10 +384,7 @@ class Transaction:
                 )
             expected += 1
             data = first if newer == version and first is not None else store.read(self._commit_path(newer))
-            try:
-                yield Winner.of(newer, codec.parse_commit(data))
-            except CorruptLogError as error:
-                raise CorruptLogError(f"version {newer} of {self.table}: {error}") from error
+            yield Winner.of(newer, self._log.reader.parsed(newer, data))
 
     def _pause(self, lost: int) -> None:
         """Wait before the next attempt: not after the first loss, then ever longer and never in step with others."""
