@@ -13,7 +13,7 @@ class LogStoreWrapper(LogStore):
         self.exclusion = inner.exclusion
         self.partial_writes_visible = inner.partial_writes_visible
         self.atomic_overwrite = inner.atomic_overwrite
-        self.endangered_by = inner.endangered_by
+        self.endangered_by = dict(inner.endangered_by)  # a view, which the class may have, can't be pickled
 
     def read(self, path: str) -> bytes:
         return self.inner.read(path)
