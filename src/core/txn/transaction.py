@@ -257,7 +257,9 @@ class Transaction:
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
-        if base.metadata is not None and base.metadata.partition_columns != prepared.metadata.partition_columns:
+        if base.metadata is not None and (
+            column_mapping.partition_names(base.metadata) != column_mapping.partition_names(prepared.metadata)
+        ):
             # Every file of the old layout has to go, those of concurrent commits as well.
             self._whole_table = True
         reads = ReadSet(
@@ -312,7 +314,7 @@ class Transaction:
             self._writing = None
             if number == most:
                 break
-            self._pause(number)
+            self._pause(number, clock.monotonic() - started)
             before, seen = staged, len(winners)
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
             version += len(winners) - seen
@@ -386,10 +388,14 @@ class Transaction:
             data = first if newer == version and first is not None else store.read(self._commit_path(newer))
             yield Winner.of(newer, self._log.reader.parsed(newer, data))
 
-    def _pause(self, lost: int) -> None:
-        """Wait before the next attempt: not after the first loss, then ever longer and never in step with others."""
+    def _pause(self, lost: int, took: float) -> None:
+        """Wait before the next attempt: not after the first loss, then ever longer and never in step with others.
+
+        It is measured in attempts, each as long as the last one `took`: what is nothing on a disk is an age for one,
+        and too short on a remote store, where each attempt that loses is work for the store that others wait for.
+        """
         if lost > 1:
-            bound = min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S * 2.0 ** min(lost, 20))
+            bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * lost)
             self._log.clock.sleep(bound * self._dice())
 
     def _interrupted(self) -> CommitInterrupted | None:
