@@ -45,9 +45,7 @@ def delete(
                 removal, printed = remove_all(txn), ["true"]
             else:
                 frame = scan.for_conditions(spark, txn.snapshot)
-                split = scan.split_condition(
-                    frame.alias(alias) if alias else frame, condition, txn.snapshot.partition_columns
-                )
+                split = scan.split_condition(frame.alias(alias) if alias else frame, condition, txn.snapshot.mapping)
                 removal = remove_matching(work, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:
@@ -73,7 +71,7 @@ def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
         "numAddedBytes": sum(add.size for add in removal.added),
         "numAddedChangeFiles": 0,
         "numDeletionVectorsAdded": 0,
-        "numDeletionVectorsRemoved": 0,
+        "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in removal.removed),
         "numDeletionVectorsUpdated": 0,
         "executionTimeMs": execution_ms,
         "scanTimeMs": removal.scan_ms,

@@ -73,7 +73,9 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
         rest = frame.where(stay)
         if txn.metadata.schema_string != snapshot.metadata.schema_string:  # the same commit adds columns
             rest = conform.conform(rest, schema.parse_schema(txn.metadata.schema_string), table=work.log.table)
-        written = work.keep(writer.write_files(rest, work.log, metadata=txn.metadata, options=options))
+        written = work.keep(
+            writer.write_files(rest, work.log, metadata=txn.metadata, protocol=txn.protocol, options=options)
+        )
         removal.added, removal.copied_rows = written.adds, written.rows
     removal.rewrite_ms = _ms(began)
     return removal
@@ -107,7 +109,14 @@ def _whole(removed: list[AddFile], began: float) -> Removal:
 
 
 def num_records(add: AddFile) -> int | None:
-    """How many rows a file has by its statistics; None: unknown."""
+    """How many rows a file has by its statistics, those that its deletion vector takes left out; None: unknown."""
+    physical = _physical_records(add)
+    if physical is None or add.deletion_vector is None:
+        return physical
+    return physical - add.deletion_vector.cardinality
+
+
+def _physical_records(add: AddFile) -> int | None:
     if add.stats is None:
         return None
     if (match := _COUNT_FIRST.match(add.stats)) is not None:

@@ -24,7 +24,7 @@ CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 def condition(work: Work, text: str) -> scan.Condition:
     """A replaceWhere, resolved against the table as it is."""
     frame = scan.for_conditions(work.spark, work.snapshot)
-    found = scan.split_condition(frame, text, work.snapshot.partition_columns)
+    found = scan.split_condition(frame, text, work.snapshot.mapping)
     if found.data is not None and not _enabled(work.log, ON_DATA):
         raise InvalidArgumentError(
             f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false."
@@ -47,8 +47,8 @@ def partitions(txn: Transaction, adds: Sequence[AddFile]) -> Removal:
 
 def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile]) -> Predicate:
     """That the row lies in a partition of one of the files; values are compared by their types, not their texts."""
-    names = snapshot.partition_columns
-    tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in names) for add in adds))
+    names, physical = snapshot.partition_columns, snapshot.mapping.physical_partition_columns
+    tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in physical) for add in adds))
     columns = []
     for i, name in enumerate(names):
         field = snapshot.schema.get(name)

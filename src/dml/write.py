@@ -120,7 +120,9 @@ def _write(
                     )
                 removal = remove_matching(work, condition, options)
         written = work.keep(
-            writer.write_files(data, log, metadata=metadata, options=options, data_change=request.data_change)
+            writer.write_files(
+                data, log, metadata=metadata, protocol=txn.protocol, options=options, data_change=request.data_change
+            )
         )
         if replaces and request.replace_where is None:
             removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)
@@ -194,7 +196,7 @@ def _stage_metadata(txn: Transaction, log: DeltaLog, frame: DataFrame, request: 
             raise InvalidArgumentError(
                 f"dataChange=false can't change the schema or the partitioning of the table {log.table}."
             )
-        txn.set_metadata(changed)
+        txn.set_metadata(changed, replaces_table=request.replaces_schema)
 
 
 def _write_options(request: WriteRequest) -> writer.WriteOptions:

@@ -14,17 +14,21 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.protocol.partition_values import column_of, typed
 from ..errors import CorruptLogError
+from .deletion_vectors import has_vector
 from .gateway import Gateway, JavaObject
 from .types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from .deletion_vectors import Hidden
+
 _ROW = "org.apache.spark.sql.catalyst.InternalRow"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
 _BLOCK_SIZE = 128 << 20
+_VECTORS_AT_ONCE = 128
 _PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative, with nothing to encode or to normalise
 
 
@@ -54,12 +58,13 @@ class Listing:
         files: pa.Table,
         values_schema: schemas.StructType,
         *,
+        hidden: "Hidden | None" = None,
         numbered: bool = False,
         time_zone: str = "UTC",
     ) -> None:
-        """`files` has the protocol's column names, `values_schema` the partition columns.
+        """`files` has the protocol's column names, `values_schema` the partition columns as the log calls them.
 
-        With `numbered` the last column of `values_schema` is the row's index in `files`. `time_zone` is that of
+        Behind these are the fields of `hidden`, and with `numbered` the row's index in `files`. `time_zone` is that of
         timestamps in partition values that name none.
         """
         self.files = files
@@ -67,8 +72,10 @@ class Listing:
         self._gateway = gateway
         self._spark = spark
         self._values_schema = values_schema
+        self._hidden = hidden
         self._numbered = numbered
         self._time_zone = time_zone
+        self._loaded: tuple[JavaObject, pa.Array] = None, pa.array([], pa.int32())
 
     def __len__(self) -> int:
         return int(self.files.num_rows)
@@ -79,7 +86,8 @@ class Listing:
 
     @property
     def _partition_fields(self) -> tuple[schemas.StructField, ...]:
-        return self._values_schema.fields[:-1] if self._numbered else self._values_schema.fields
+        more = (1 if self._numbered else 0) + (0 if self._hidden is None else len(self._hidden.fields))
+        return self._values_schema.fields[: len(self._values_schema) - more]
 
     @cached_property
     def _distinct(self) -> tuple[pa.Array, pa.Array]:
@@ -98,24 +106,32 @@ class Listing:
 
     @cached_property
     def _rows(self) -> JavaObject:
-        """An `InternalRow[]`, one for each distinct tuple of values."""
+        """An `InternalRow[]`, one for each distinct tuple of values, with no deletion vectors."""
         firsts, _ = self._distinct
-        chosen = self.files.take(firsts)
+        nothing = [] if self._hidden is None else self._hidden.nothing(len(firsts))
+        return self._rows_of(self.files.take(firsts), nothing, firsts)
+
+    def _rows_of(self, files: pa.Table, hidden: list[pa.Array], numbers: pa.Array) -> JavaObject:
         columns = [
-            typed(column_of(chosen.column("partitionValues"), f.name), _primitive(f), time_zone=self._time_zone)
+            typed(column_of(files.column("partitionValues"), f.name), _primitive(f), time_zone=self._time_zone)
             for f in self._partition_fields
         ]
+        columns += hidden
         if self._numbered:
-            columns.append(firsts)
+            columns.append(numbers)
         values = pa.table(columns, names=list(self._values_schema.names))
         return self._gateway.rows(self._spark, values, spark_type(self._values_schema))
 
     @cached_property
     def _directories(self) -> JavaObject:
-        """An `Object[]` of all directories, in the order of the files."""
-        gateway, count = self._gateway, len(self)
+        """An `Object[]` of all directories, in the order of the files, with no deletion vectors."""
+        return self._directories_of(self.files, self._row_of())
+
+    def _directories_of(self, files: pa.Table, row_of: JavaObject) -> JavaObject:
+        """The directories of `files`; `row_of` is the function from a file's index to its values."""
+        gateway, count = self._gateway, files.num_rows
         handles, lookup = gateway.handles, gateway.lookup
-        uri_of = gateway.element_of(gateway.strings(uris(self.root, self.files)), "[Ljava.lang.String;")
+        uri_of = gateway.element_of(gateway.strings(uris(self.root, files)), "[Ljava.lang.String;")
         new_uri = lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", "java.lang.String"))
         new_path = lookup.findConstructor(gateway.type(_PATH), gateway.signature("void", "java.net.URI"))
         path_of = handles.filterReturnValue(handles.filterReturnValue(uri_of, new_uri), new_path)
@@ -124,8 +140,8 @@ class Listing:
         )
         # (length, is a directory, replication, block size, modification time, path)
         new_status = handles.insertArguments(new_status, 1, gateway.array(gateway.jvm.java.lang.Object, [False, 1]))
-        sizes = gateway.element_of(gateway.longs(self._numbers("size")), "[J")
-        times = gateway.element_of(gateway.longs(self._numbers("modificationTime")), "[J")
+        sizes = gateway.element_of(gateway.longs(_numbers(files, "size")), "[J")
+        times = gateway.element_of(gateway.longs(_numbers(files, "modificationTime")), "[J")
         block = gateway.element_of(gateway.longs(pa.array([_BLOCK_SIZE] * count, pa.int64())), "[J")
         status_of = gateway.of_one_index(new_status, [sizes, block, times, path_of], _STATUS)
         statuses = f"[L{_STATUS};"
@@ -134,7 +150,7 @@ class Listing:
         new_directory = lookup.findStatic(
             gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, statuses)
         )
-        directory_of = gateway.of_one_index(new_directory, [self._row_of(), statuses_of], _DIRECTORY)
+        directory_of = gateway.of_one_index(new_directory, [row_of, statuses_of], _DIRECTORY)
         return gateway.table_of(directory_of, count)
 
     def _row_of(self) -> JavaObject:
@@ -146,17 +162,46 @@ class Listing:
         number_of = gateway.element_of(gateway.ints(self._distinct[1]), "[I")
         return gateway.handles.filterReturnValue(number_of, gateway.element_of(self._rows, f"[L{_ROW};"))
 
-    def _numbers(self, name: str) -> pa.Array:
-        return pc.fill_null(self.files.column(name).combine_chunks().cast(pa.int64()), 0)
+    @cached_property
+    def _with_vectors(self) -> pa.Array | None:
+        """For each file whether it has a deletion vector; `None`: none has."""
+        if self._hidden is None:
+            return None
+        mask = has_vector(self.files).combine_chunks()
+        return mask if pc.any(mask).as_py() else None
 
     @cached_property
     def everything(self) -> JavaObject:
         """`Seq[PartitionDirectory]` of all files."""
+        if self._with_vectors is not None:
+            return self.subset(pa.array(range(len(self)), pa.int32()))
         return self._gateway.wrapped(self._directories)
 
     def subset(self, indices: pa.Array) -> JavaObject:
-        """`Seq[PartitionDirectory]` of the files at `indices` (int32), in that order."""
-        return self._gateway.wrapped(self._gateway.picked(self._directories, indices))
+        """`Seq[PartitionDirectory]` of the files at `indices` (int32); those with deletion vectors come last."""
+        gateway = self._gateway
+        if self._with_vectors is None:
+            return gateway.wrapped(gateway.picked(self._directories, indices))
+        theirs = self._with_vectors.take(indices)
+        marked = indices.filter(theirs)
+        plain = gateway.picked(self._directories, indices.filter(pc.invert(theirs)))
+        return gateway.wrapped(gateway.joined(plain, self._marked(marked)) if len(marked) else plain)
+
+    def _marked(self, indices: pa.Array) -> JavaObject:
+        """An `Object[]` of the directories of these files, with their deletion vectors, which are read once."""
+        loaded, known = self._loaded
+        fresh = indices.filter(pc.invert(pc.is_in(indices, value_set=known)))
+        for start in range(0, len(fresh), _VECTORS_AT_ONCE):
+            part = fresh.slice(start, _VECTORS_AT_ONCE)
+            files = self.files.take(part)
+            assert self._hidden is not None
+            rows = self._rows_of(files, self._hidden.values(files), part)
+            made = self._directories_of(files, self._gateway.element_of(rows, f"[L{_ROW};"))
+            loaded = made if loaded is None else self._gateway.joined(loaded, made)
+            known = pa.concat_arrays([known, part])
+        if len(fresh):
+            self._loaded = loaded, known  # of two threads that come here at once, one has worked for itself alone
+        return self._gateway.picked(loaded, pc.index_in(indices, value_set=known).cast(pa.int32()))
 
     def matching(self, filters: JavaObject) -> pa.Array:
         """For each file whether its values make every one of the Catalyst filters TRUE: exactly, as Spark would."""
@@ -165,3 +210,7 @@ class Listing:
             return pa.array([], pa.bool_())
         found = self._gateway.rows_matching(filters, self._java_schema, self._rows, len(firsts))
         return pc.is_in(numbers, value_set=found)
+
+
+def _numbers(files: pa.Table, name: str) -> pa.Array:
+    return pc.fill_null(files.column(name).combine_chunks().cast(pa.int64()), 0)

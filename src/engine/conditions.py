@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ..core.protocol.column_mapping import ColumnMapping
 from ..core.table import predicates as core
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from .column_names import columns_read
 from .file_index import FileIndex, Pinned
 from .gateway import Gateway, JavaObject
 from .predicates import translate
-from .types import table_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,8 +47,8 @@ class Condition:
         return self._gateway.column(self._gateway.rebound(self._expression, frame))
 
 
-def split_condition(frame: "DataFrame", condition: "str | Column", partition_columns: tuple[str, ...]) -> Condition:
-    """Resolve `condition` over `frame`, which `scan.frame` made (it may have an alias).
+def split_condition(frame: "DataFrame", condition: "str | Column", mapping: ColumnMapping) -> Condition:
+    """Resolve `condition` over `frame`, which `scan.for_conditions` made (it may have an alias).
 
     A Column may be bound to another frame of the same table. Raises Spark's AnalysisException for a condition that
     doesn't resolve or is no boolean, InvalidArgumentError for one that isn't deterministic and
@@ -71,18 +72,19 @@ def split_condition(frame: "DataFrame", condition: "str | Column", partition_col
         )
     width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
     sql = [str(expression.simpleString(width))]
-    names = {name.lower() for name in partition_columns}
+    names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.elements(expression.references().toSeq())}
     planned = gateway.planned_scan(filtered)
     if planned is None:  # the optimizer found that no row can match
         nothing = gateway.seq([])
         return Condition(core.Constant(False), None, sql, gateway, expression, nothing, nothing, True)
-    schema = table_schema(frame.schema)
-    partition = translate(gateway, planned.partition_filters, schema)
+    # The scan knows columns as the files call them; predicates name them as the table does.
+    read = columns_read(mapping)
+    partition = core.with_columns(translate(gateway, planned.partition_filters, read), mapping.to_logical)
     if planned.complete and referenced <= names:
         data = None
     else:
-        data = translate(gateway, planned.data_filters, schema)
+        data = core.with_columns(translate(gateway, planned.data_filters, read), mapping.to_logical)
         if not planned.understood:
             data = core.all_of([data, core.Opaque(sql[0], frozenset((name,) for name in frame.columns))])
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)

@@ -72,7 +72,8 @@ def checked(df: "DataFrame", condition: "SparkColumn", message: str, *, on: str 
     and costs no pass of its own.
     """
     column = df.columns[0] if on is None else on
-    return df.withColumn(column, _guarded(df, column, condition, message))
+    metadata = df.schema[column].metadata
+    return df.withColumn(column, _guarded(df, column, condition, message).alias(column, metadata=metadata))
 
 
 def merge_schema(table: StructType, data: StructType) -> StructType:

@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 
 from ..core.protocol import paths
 from ..core.protocol import schema as schemas
+from ..core.table import predicates, pruning
 from ..errors import SchemaChangedError
 from . import read_errors
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
+from .column_names import columns_read
 from .gateway import Gateway, JavaObject
 from .predicates import translate
 from .types import read_schema
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..core.deltalog import DeltaLog
     from ..core.table.snapshot import Snapshot
+    from .deletion_vectors import Hidden
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +98,8 @@ def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
     if old is new or (old.schema_string == new.schema_string and old.partition_columns == new.partition_columns):
         return
     changed = _difference(read_schema(analysed.schema), read_schema(newest.schema), ())
+    if changed is None and _difference(columns_read(analysed.mapping), columns_read(newest.mapping), ()) is not None:
+        changed = "a column of the same name is another one now"
     if changed is None and tuple(old.partition_columns) != tuple(new.partition_columns):
         changed = f"it is partitioned by ({', '.join(new.partition_columns)})"
     if changed is not None:
@@ -152,19 +157,31 @@ class FileIndex:
         *,
         files: pa.Table | None = None,
         file_number: str | None = None,
+        hidden: "Hidden | None" = None,
     ) -> None:
+        """`schema` and the values have the names that data files have; see `scan.frame` for the arguments."""
         self._gateway = gateway
         self._spark = spark
         self._source = source
         self._files = files
         self._file_number = file_number
+        self._hidden = hidden
         analysed = source.analysed
         self.table = analysed.table
-        self.schema = read_schema(analysed.schema)
-        self.values_schema = _values_schema(self.schema, analysed.partition_columns, file_number)
+        self.schema = columns_read(analysed.mapping)
+        self.values_schema = _values_schema(
+            self.schema, analysed.mapping.physical_partition_columns, hidden, file_number
+        )
         self._newest_seen = analysed
         self._own: Listing | None = None
         _indexes[self._identity] = self
+
+    def held(self, snapshot: "Snapshot") -> "FileIndex":
+        """The same of one version for ever; SchemaChangedError where the frame can't read it."""
+        check_readable_as(self._source.analysed, snapshot)
+        return FileIndex(
+            self._gateway, self._spark, Pinned(snapshot), file_number=self._file_number, hidden=self._hidden
+        )
 
     # --- which files ----------------------------------------------------------------------------------------------
 
@@ -175,7 +192,7 @@ class FileIndex:
             if self._own is None:
                 self._own = self._new_listing(self._files, zone)
             return self._own
-        key = (id(self._gateway), zone, self.values_schema)
+        key = (id(self._gateway), zone, self.values_schema, None if self._hidden is None else self._hidden.key)
         return _shared(snapshot, key, lambda: self._new_listing(snapshot.files, zone))
 
     def _new_listing(self, files: pa.Table, zone: str) -> Listing:
@@ -185,6 +202,7 @@ class FileIndex:
             self.table,
             files,
             self.values_schema,
+            hidden=self._hidden,
             numbered=self._file_number is not None,
             time_zone=zone,
         )
@@ -202,12 +220,11 @@ class FileIndex:
         after_partitions = total if kept is None else int(pc.sum(kept).as_py() or 0)
         if after_partitions and not data_filters.isEmpty() and self._skipping():
             predicate = translate(self._gateway, data_filters, self.schema)
+            mapping = snapshot.mapping
             if self._files is None:
-                may = snapshot.prune_mask(predicate)
+                may = snapshot.prune_mask(predicates.with_columns(predicate, mapping.to_logical))
             else:  # statistics help where the subset came with them
-                from ..core.table import pruning
-
-                may = pruning.may_match(self._files, predicate, snapshot.schema, snapshot.partition_columns)
+                may = pruning.may_match(self._files, predicate, mapping.physical, mapping.physical_partition_columns)
             kept = may if kept is None else pc.and_(kept, may)
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
         chosen = listing.files if indices is None else listing.files.take(indices)
@@ -301,6 +318,8 @@ class FileIndex:
             what = "newest" if isinstance(self._source, Newest) else "pinned"
         if self._file_number is not None:
             what += f", numbered by {self._file_number}"
+        if self._hidden is not None and self._hidden.joined:
+            what += f", {len(self._hidden.joined)} deletion vectors joined ({hash(self._hidden.key):x})"
         return f"tablelog[{self.table}, version {analysed.version}, {what}, id {analysed.metadata.id}]"
 
     class Java:
@@ -308,10 +327,12 @@ class FileIndex:
 
 
 def _values_schema(
-    schema: schemas.StructType, partition_columns: tuple[str, ...], file_number: str | None
+    schema: schemas.StructType, partition_columns: tuple[str, ...], hidden: "Hidden | None", file_number: str | None
 ) -> schemas.StructType:
-    """The partition columns, in their own order, then the hidden column of the file's number."""
+    """The partition columns, in their own order, then the hidden columns, the file's number the last."""
     fields = [f for f in (schema.get(name) for name in partition_columns) if f is not None]
+    if hidden is not None:
+        fields.extend(hidden.fields)
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER, nullable=False))
     return schemas.StructType(tuple(fields))

@@ -223,6 +223,13 @@ class Gateway:
         function = self._int_function(self.element_of(values, "[Ljava.lang.Object;"))
         return self.jvm.java.util.Arrays.stream(self.ints(indices)).mapToObj(function).toArray()
 
+    def joined(self, first: JavaObject, second: JavaObject) -> JavaObject:
+        """`Object[]` of the elements of two `Object[]`."""
+        stream = self.jvm.java.util.stream.Stream
+        return stream.concat(
+            self.jvm.java.util.Arrays.stream(first), self.jvm.java.util.Arrays.stream(second)
+        ).toArray()
+
     def _int_function(self, function: JavaObject) -> JavaObject:
         return self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
             self.type("java.util.function.IntFunction"), function.asType(self.signature("java.lang.Object", "int"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.protocol import schema as schemas
 from ..errors import SchemaChangedError
-from .file_index import FileIndex, Pinned
+from .file_index import index_of
 from .gateway import Gateway, JavaObject
 from .plans import frame_of
 from .routes import arrow
@@ -38,7 +38,7 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
         kind = relation.getClass().getSimpleName()
         if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
             if _reads_newest(relation.relation().location(), snapshot):
-                replacements.put(relation, _held(gateway, spark, relation, snapshot))
+                replacements.put(relation, _held(gateway, relation, snapshot))
         elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow.NAME):
             spec = json.loads(relation.options().get("spec"))
             if spec["newest"] and spec["table"] == snapshot.table:
@@ -67,9 +67,11 @@ def gateway_proxy(value: JavaObject) -> bool:
     return "Proxy" in str(value.getClass().getSimpleName())
 
 
-def _held(gateway: Gateway, spark: "SparkSession", relation: JavaObject, snapshot: "Snapshot") -> JavaObject:
-    index = FileIndex(gateway, spark, Pinned(snapshot))
+def _held(gateway: Gateway, relation: JavaObject, snapshot: "Snapshot") -> JavaObject:
     old = relation.relation()
+    known = index_of(str(old.location().toString()))
+    assert known is not None  # the JVM holds it
+    index = known.held(snapshot)
     new = old.copy(
         index,
         old.partitionSchema(),

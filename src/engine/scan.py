@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
-from . import hadoop_settings, read_errors, routes
+from . import column_names, deletion_vectors, hadoop_settings, read_errors, routes
 from .conditions import Condition, candidates, exact_partitions, split_condition
+from .deletion_vectors import Hidden, Vectors
 from .file_index import FileIndex, Newest, Pinned
 from .gateway import Gateway
 from .routes import arrow, manifest
@@ -63,24 +64,31 @@ def frame(
     if file_number is not None and schema.get(file_number) is not None:
         raise InvalidArgumentError(f"the table {analysed.table} has a column {file_number} of its own")
     route = routes.choose(spark, analysed.table, log.conf)
-    if route == "manifest":
+    if route == "manifest" and analysed.mapping.mode != "id":
         read_errors.remember(analysed.table, analysed.version)
         return manifest.frame(
             spark,
+            log,
             routes.scratch_of(spark) or "",
-            analysed.table,
+            analysed,
             analysed.files if files is None else files,
-            schema,
-            partition_columns=analysed.partition_columns,
             file_number=file_number,
             options=options or {},
         )
-    if route == "arrow":
+    if route != "native":
         newest = snapshot is None
         return arrow.frame(spark, log, schema, snapshot=analysed, newest=newest, files=files, file_number=file_number)
     source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
     settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
-    return _native(spark, source, schema, files=files, file_number=file_number, options={**settings, **(options or {})})
+    given = {**settings, **(options or {})}
+    if not deletion_vectors.may_have(analysed):
+        return _native(spark, source, files=files, file_number=file_number, options=given)
+    vectors = Vectors(spark, log)
+    large = deletion_vectors.too_large(analysed)
+    joined = {one: number for number, one in enumerate(dict.fromkeys(deletion_vectors.ids(large))) if one is not None}
+    hidden = Hidden(vectors, schema, joined)
+    gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
+    return _native(spark, source, files=files, file_number=file_number, options=given, hidden=hidden, gone=gone)
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
@@ -89,7 +97,7 @@ def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
     It is of the native route whatever that of the table's reads: Spark plans conditions there as nowhere else, and
     touches no file for it.
     """
-    return _native(spark, Pinned(snapshot), read_schema(snapshot.schema), files=None, file_number=None, options={})
+    return _native(spark, Pinned(snapshot), files=None, file_number=None, options={})
 
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
@@ -101,14 +109,24 @@ def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
 def _native(
     spark: "SparkSession",
     source: Pinned | Newest,
-    schema: schemas.StructType,
     *,
     files: "pa.Table | None",
     file_number: str | None,
     options: "Mapping[str, str]",
+    hidden: Hidden | None = None,
+    gone: "DataFrame | None" = None,
 ) -> "DataFrame":
     gateway = Gateway.of(spark)
-    index = FileIndex(gateway, spark, source, files=files, file_number=file_number)
-    full = gateway.schema(schemas.to_json(schema))
-    relation = gateway.relation(spark, index, index.partition_schema, full, dict(options))
-    return gateway.frame(spark, relation)
+    mapping = source.analysed.mapping
+    index = FileIndex(gateway, spark, source, files=files, file_number=file_number, hidden=hidden)
+    full = gateway.schema(schemas.to_json(index.schema))
+    by_id = column_names.BY_ID if mapping.mode == "id" else {}
+    found = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
+    more = [] if file_number is None else [file_number]
+    if hidden is not None:
+        found = deletion_vectors.live(found, hidden, gone, found.metadataColumn("_metadata")["row_index"])
+    if mapping.active:
+        return column_names.renamed(found, index.schema, read_schema(mapping.logical), more)
+    if hidden is not None:
+        return found.drop(*(f.name for f in hidden.fields))
+    return found

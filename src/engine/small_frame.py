@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.protocol import partition_values, paths
+from ..core.protocol.column_mapping import FIELD_ID
 from ..core.protocol.schema import (
     VARIANT,
     VOID,
+    ArrayType,
     Column,
     DataType,
+    MapType,
     PrimitiveType,
     StructField,
     StructType,
     UserDefinedType,
-    arrow_schema,
+    arrow_type,
     contains,
     to_json,
 )
@@ -56,23 +59,31 @@ def is_exact(schema: StructType) -> bool:
 
 
 def file_schema(schema: StructType) -> "pa.Schema":
-    """The Arrow types that are written for the columns, all of them nullable."""
+    """The Arrow types that are written for the columns, all of them nullable, with the columns' field ids."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(f.name, _nullable(f.type)) for f in arrow_schema(schema)])
+    return pa.schema([_file_field(f) for f in schema])
 
 
-def _nullable(data_type: "pa.DataType") -> "pa.DataType":
+def _file_field(f: StructField) -> "pa.Field":
     import pyarrow as pa
 
     # As Delta writes files: a reader must not trust a frame that says there is no null.
-    if pa.types.is_struct(data_type):
-        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in data_type])
-    if pa.types.is_list(data_type):
-        return pa.list_(pa.field("element", _nullable(data_type.value_type)))
-    if pa.types.is_map(data_type):
-        return pa.map_(_nullable(data_type.key_type), pa.field("value", _nullable(data_type.item_type)))
-    return data_type
+    number = f.metadata.get(FIELD_ID)
+    marks = None if number is None else {"PARQUET:field_id": str(number)}
+    return pa.field(f.name, _file_type(f.data_type), True, marks)
+
+
+def _file_type(data_type: DataType) -> "pa.DataType":
+    import pyarrow as pa
+
+    if isinstance(data_type, StructType):
+        return pa.struct([_file_field(f) for f in data_type])
+    if isinstance(data_type, ArrayType):
+        return pa.list_(pa.field("element", _file_type(data_type.element_type)))
+    if isinstance(data_type, MapType):
+        return pa.map_(_file_type(data_type.key_type), pa.field("value", _file_type(data_type.value_type)))
+    return arrow_type(data_type)
 
 
 def marks(data_schema: StructType, spark_version: str) -> dict[str, str]:

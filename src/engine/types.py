@@ -1,7 +1,10 @@
 """Types on the way between the log's schema and Spark's."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..core.protocol import column_mapping
 from ..core.protocol import schema as schemas
 
 if TYPE_CHECKING:
@@ -30,15 +33,22 @@ def read_schema(schema: schemas.StructType) -> schemas.StructType:
     Void columns are left out as Delta does: no file holds them. `UnsupportedFeatureError` never: a void inside an
     array or a map, which Delta refuses to read, leaves its type as it is and Spark refuses it by name.
     """
+    stripped = column_mapping.transformed(schema, lambda f, _: replace(f, metadata=_for_readers(f.metadata)))
+    assert isinstance(stripped, schemas.StructType)
+    return _without_void(stripped)
+
+
+def _for_readers(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if not key.startswith(_WRITERS_OWN)}
+
+
+def _without_void(schema: schemas.StructType) -> schemas.StructType:
     kept = []
     for f in schema.fields:
-        if f.data_type == schemas.VOID:
-            continue
-        metadata = {key: value for key, value in f.metadata.items() if not key.startswith(_WRITERS_OWN)}
-        data_type = f.data_type
-        if isinstance(data_type, schemas.StructType):
-            data_type = read_schema(data_type)
-        kept.append(schemas.StructField(f.name, data_type, f.nullable, metadata))
+        if isinstance(f.data_type, schemas.StructType):
+            kept.append(replace(f, data_type=_without_void(f.data_type)))
+        elif f.data_type != schemas.VOID:
+            kept.append(f)
     return schemas.StructType(tuple(kept))
 
 

@@ -13,9 +13,12 @@ from uuid import uuid4
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
-from ..core.protocol.actions import AddFile, Metadata
+from ..core.protocol.actions import AddFile, Metadata, Protocol
+from ..core.protocol.column_mapping import ColumnMapping
 from ..errors import ConstraintViolationError
 from . import interrupts, placement, plans, small_frame
+from .column_names import columns_written, renamed
+from .conform import without_void
 from .placement import Placement
 from .placement.job import DataFile, Job, WriteOptions
 from .violations import translated
@@ -41,25 +44,29 @@ def write_files(
     log: DeltaLog,
     *,
     metadata: Metadata,
+    protocol: Protocol,
     options: WriteOptions | None = None,
     data_change: bool = True,
 ) -> Written:
     """Write the rows of `df` as data files of the table of `log`; no file for no rows.
 
     `df` has the columns of `metadata`'s schema, in its order, with its types and without its void columns, as
-    `conform.conform` gives it. `data_change` goes into the `add` actions. Raises ConstraintViolationError for a row
-    that the table can't hold, InvalidArgumentError for columns that no file can hold, UnsupportedEnvironmentError on
-    Spark Connect or where nothing reaches the storage, and the `StorageError` group. PROTOCOL.md, "Add File",
-    "Per-file Statistics".
+    `conform.conform` gives it; `metadata` and `protocol` are those of the commit. `data_change` goes into the `add`
+    actions. Raises ConstraintViolationError for a row that the table can't hold, InvalidArgumentError for columns that
+    no file can hold, UnsupportedEnvironmentError on Spark Connect or where nothing reaches the storage, and the
+    `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
-    job = Job.of(df, log.table, metadata, options)
+    mapping = ColumnMapping.of(protocol, metadata)
+    if mapping.active:
+        df = renamed(df, without_void(mapping.logical), columns_written(mapping))
+    job = Job.of(df, log.table, metadata, mapping, options)
     place = placement.choose(df.sparkSession, log)
-    with _cleared(df.sparkSession, place), translated(job.table, job.schema):
+    with _cleared(df.sparkSession, place), translated(job.table, mapping.logical):
         files = _write_small(df, job, place) if options.small_frames else None
         if files is None:
             files = place.write(df, job)
-        _check_nulls(files, job)
+        _check_nulls(files, mapping, job.table)
         place.publish([one.name for one in files], durable=options.durable)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
@@ -114,12 +121,12 @@ def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] 
     )
 
 
-def _check_nulls(files: Sequence[DataFile], job: Job) -> None:
+def _check_nulls(files: Sequence[DataFile], mapping: ColumnMapping, table: str) -> None:
     """ConstraintViolationError for a null, which an empty text has become, in a partition column that is NOT NULL."""
-    for i, name in enumerate(job.partition_columns):
-        declared = job.schema.get(name, case_sensitive=True)
+    for i, name in enumerate(mapping.partition_columns):
+        declared = mapping.logical.get(name, case_sensitive=True)
         if declared is not None and not declared.nullable and any(file.partition[i] is None for file in files):
             raise ConstraintViolationError(
-                f"{job.table}: the partition column {name} is NOT NULL, and the data has a null or an empty text there "
+                f"{table}: the partition column {name} is NOT NULL, and the data has a null or an empty text there "
                 "(which is a null in a partition column); nothing was written"
             )

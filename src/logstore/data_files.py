@@ -136,6 +136,14 @@ class DataFiles:
         """The root as the fsspec file system takes it."""
         return path_in(self.root)
 
+    def read_range(self, name: str, start: int, end: int) -> bytes:
+        """Bytes of a file, fewer where it ends before `end`; FileNotFoundError where it is absent."""
+        try:
+            with self._translated("reading", name):
+                return bytes(self._opened.cat_file(self._path_of(name), start=start, end=end))
+        except StorageMissingError as error:
+            raise FileNotFoundError(name) from error
+
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file; one that is there is replaced."""
         with self._translated("writing", name):

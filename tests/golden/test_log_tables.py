@@ -122,16 +122,3 @@ def test_the_tables_made_for_hive(golden: Corpus) -> None:
 def test_the_newest_of_a_log_without_commits_at_its_checkpoint(golden: Corpus) -> None:
     snapshot = DeltaLog.for_path(str(golden("only-checkpoint-files") / "delta")).snapshot()
     assert (snapshot.version, snapshot.num_files) == (2, 7)
-
-
-def test_a_feature_that_comes_later_is_refused_by_its_name(golden: Corpus, dat: Corpus) -> None:
-    for root, feature in (
-        (golden("table-with-columnmapping-mode-id"), "columnMapping"),
-        (golden("dv-partitioned-with-checkpoint"), "deletionVectors"),
-        (dat("deletion_vectors"), "deletionVectors"),
-    ):
-        log = DeltaLog.for_path(str(root / "delta"))
-        try:
-            log.snapshot()
-        except UnsupportedFeatureError as error:
-            assert feature in error.features  # noqa: PT017 - the day it is built, the table is simply read

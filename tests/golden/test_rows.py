@@ -1,7 +1,6 @@
 """Tables that others wrote, read through Spark with exactly the rows, schema, properties and protocol expected."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pyspark.sql import types as T
 from conftest import Corpus
 from support.rows import assert_same_rows
 from tablelog.core import DeltaLog
-from tablelog.errors import TablelogError, UnsupportedFeatureError
+from tablelog.errors import TablelogError
 
 DAT = """
 all_primitive_types basic_append basic_partitioned cdf check_constraints column_mapping deletion_vectors
@@ -25,21 +24,6 @@ DAT_VERSIONS = {
     "multi_partitioned": ["v0", "v1", "v2"],
     "partitioned_with_null": ["v0", "v1"],
     "with_schema_change": ["v1"],
-}
-NEEDS_A_LATER_FEATURE = {
-    "check_constraints": "deletionVectors",
-    "column_mapping": "columnMapping",
-    "deletion_vectors": "deletionVectors",
-    "iceberg_compat_v1": "columnMapping",
-    "data-reader-timestamp_ntz-id-mode": "columnMapping",
-    "data-reader-timestamp_ntz-name-mode": "columnMapping",
-    "data-skipping-basic-stats-all-types-columnmapping-id": "columnMapping",
-    "data-skipping-basic-stats-all-types-columnmapping-name": "columnMapping",
-    "dv-partitioned-with-checkpoint": "deletionVectors",
-    "dv-with-columnmapping": "deletionVectors",
-    "log-replay-dv-key-cases": "deletionVectors",
-    "table-with-columnmapping-mode-id": "columnMapping",
-    "table-with-columnmapping-mode-name": "columnMapping",
 }
 GOLDEN = """
 124-decimal-decode-bug 125-iterator-bug basic-decimal-table basic-decimal-table-legacy
@@ -72,24 +56,6 @@ deltalog-state-reconstruction-without-protocol no-delta-log-folder versions-not-
 """.split()
 
 
-def cases(names: Iterator[tuple[str, Any]]) -> list[Any]:
-    """A strict expected failure for each table whose feature comes later: it passes the day the feature is built."""
-    return [
-        pytest.param(
-            *case,
-            id="-".join(map(str, case)),
-            marks=[
-                pytest.mark.xfail(
-                    reason=f"needs {NEEDS_A_LATER_FEATURE[case[0]]}", raises=UnsupportedFeatureError, strict=True
-                )
-            ]
-            if case[0] in NEEDS_A_LATER_FEATURE
-            else [],
-        )
-        for case in names
-    ]
-
-
 def expected_rows(spark: SparkSession, directory: Path) -> DataFrame:
     return spark.read.option("recursiveFileLookup", "true").parquet(str(directory))
 
@@ -105,7 +71,7 @@ def without_nullability(type_: T.DataType) -> Any:
     return type_
 
 
-@pytest.mark.parametrize(("table", "version"), cases((t, v) for t in DAT for v in ["latest", *DAT_VERSIONS.get(t, [])]))
+@pytest.mark.parametrize(("table", "version"), [(t, v) for t in DAT for v in ["latest", *DAT_VERSIONS.get(t, [])]])
 def test_dat_table_reads_as_expected(spark: SparkSession, dat: Corpus, table: str, version: str) -> None:
     path, oracle = str(dat(table) / "delta"), dat(table) / "expected" / version
     told = json.loads((oracle / "table_version_metadata.json").read_text())
@@ -129,7 +95,7 @@ def test_every_version_of_dat_is_covered(dat: Corpus) -> None:
         assert {"latest", *DAT_VERSIONS.get(table, [])} == {path.name for path in (dat(table) / "expected").iterdir()}
 
 
-@pytest.mark.parametrize("table", cases((name,) for name in GOLDEN))
+@pytest.mark.parametrize("table", GOLDEN)
 def test_golden_table_reads_as_expected(spark: SparkSession, golden: Corpus, table: str) -> None:
     root = golden(table)
     frame = spark.read.format("delta").load(str(root / "delta"))

@@ -98,6 +98,12 @@ def mode_of(metadata: Metadata) -> Mode:
     return cast(Mode, properties.get(metadata.configuration, "columnMapping.mode"))
 
 
+def same_partitioning(old: ColumnMapping, metadata: Metadata) -> bool:
+    """Whether a table with new metadata, whose protocol supports what it maps, is partitioned as it was."""
+    new = _mapping(mode_of(metadata), metadata.schema_string, tuple(metadata.partition_columns))
+    return old.physical_partition_columns == new.physical_partition_columns
+
+
 def physical_name(f: StructField) -> str:
     """What a field is called in data files and in the log, where a mapping is in force."""
     found = f.metadata.get(PHYSICAL_NAME)
@@ -225,18 +231,20 @@ def _largest(schema: StructType) -> int:
 def assigned(
     metadata: Metadata,
     old: Metadata | None,
+    protocol: Protocol | None = None,
     *,
     replaces_table: bool = False,
     new_name: Callable[[], str] = lambda: f"col-{uuid.uuid4()}",
 ) -> Metadata:
     """The metadata with an id and a physical name for each column that has none, and the largest id noted.
 
-    `old` is what is in force (`None`: a new table). A table that begins to map its columns keeps the names that its
-    files have; `replaces_table` lets a column of the same name and type keep its own. What a table that maps nothing
-    says of a mapping is taken out where the commit brings it in. `InvalidArgumentError` for a change of mode that
-    would need the files rewritten, or that comes with another schema.
+    `old` and `protocol` are what is in force (`None`: a new table). A table that begins to map its columns keeps the
+    names that its files have; `replaces_table` lets a column of the same name and type keep its own. What a table that
+    maps nothing says of a mapping is taken out where the commit brings it in. `InvalidArgumentError` for a change of
+    mode that would need the files rewritten, or that comes with another schema.
     """
-    mode, before = mode_of(metadata), "none" if old is None else mode_of(old)
+    mode = mode_of(metadata)
+    before: Mode = "none" if old is None or protocol is None else ColumnMapping.of(protocol, old).mode
     schema = parse_schema(metadata.schema_string)
     old_schema = StructType() if old is None else parse_schema(old.schema_string)
     if old is not None and mode != before and not (before == "none" and mode == "name"):

@@ -101,14 +101,14 @@ _ALL = (
     Feature(
         "generatedColumns", legacy=(1, 4), active=_field_metadata(GENERATION_KEY), by_metadata=True, automatic=True
     ),
-    Feature("columnMapping", True, legacy=(2, 5), active=_mapped, read=False, by_metadata=True, automatic=True),
+    Feature("columnMapping", True, legacy=(2, 5), active=_mapped, write=True, by_metadata=True, automatic=True),
     Feature(
         "identityColumns", legacy=(1, 6), active=_field_metadata(IDENTITY_PREFIX), by_metadata=True, automatic=True
     ),
     Feature("allowColumnDefaults", active=_field_metadata(DEFAULT_KEY)),
     Feature("timestampNtz", True, active=_type(TIMESTAMP_NTZ), write=True, by_metadata=True),
     # A file's deletion vector is told by its action, not by the metadata: the property only allows new ones.
-    Feature("deletionVectors", True, read=False, by_metadata=True, automatic=True),
+    Feature("deletionVectors", True, write=True, by_metadata=True, automatic=True),
     Feature(
         "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), read=False, by_metadata=True, automatic=True
     ),

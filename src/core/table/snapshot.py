@@ -341,6 +341,12 @@ class Snapshot:
             flags[row] = 1
         return mask_of(flags)
 
+    def num_records(self) -> "pa.Array":
+        """How many rows lie in the file of each row of `files`, deleted ones included, by its stats; null: unknown."""
+        from ..protocol import stats
+
+        return stats.read(self._with_stats_of(()), (), self.mapping.physical).num_records
+
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
         """`files` with the statistics of these columns, by their physical names: of a checkpoint as structs, with no
         other column's.

@@ -88,7 +88,9 @@ def prepare(
         raise InvalidArgumentError(f"the first commit to {base.table} needs the table's metadata (set_metadata)")
     if new_metadata is not None:
         new_metadata = requested(new_metadata, base.metadata, base.conf)
-        new_metadata = column_mapping.assigned(new_metadata, base.metadata, replaces_table=operation.replaces_table)
+        new_metadata = column_mapping.assigned(
+            new_metadata, base.metadata, base.protocol, replaces_table=operation.replaces_table
+        )
         if new_protocol is None:
             new_protocol = implied_protocol(base, new_metadata)
         stored = properties.without_protocol_properties(new_metadata.configuration)
@@ -174,7 +176,8 @@ def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> Non
     old = base.metadata
     if old is None or operation.replaces_table:
         return
-    if old.partition_columns != metadata.partition_columns:
+    assert base.protocol is not None
+    if not column_mapping.same_partitioning(ColumnMapping.of(base.protocol, old), metadata):
         raise InvalidArgumentError(
             f"{operation.name} can't change the partition columns of {base.table} from "
             f"{list(old.partition_columns)} to {list(metadata.partition_columns)}: overwrite the table with "

@@ -186,7 +186,8 @@ class Transaction:
         """
         old = None if self.snapshot is None else self.snapshot.metadata
         metadata = requested(metadata, old, self._log.conf)
-        metadata = column_mapping.assigned(metadata, old, replaces_table=replaces_table)
+        protocol = None if self.snapshot is None else self.snapshot.protocol
+        metadata = column_mapping.assigned(metadata, old, protocol, replaces_table=replaces_table)
         check_shape(metadata, self.table)
         self._metadata = metadata
 
@@ -257,9 +258,9 @@ class Transaction:
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
-        if base.metadata is not None and (
-            column_mapping.partition_names(base.metadata) != column_mapping.partition_names(prepared.metadata)
-        ):
+        seen = self.snapshot
+        changed = seen is not None and prepared.metadata is not seen.metadata
+        if seen is not None and changed and not column_mapping.same_partitioning(seen.mapping, prepared.metadata):
             # Every file of the old layout has to go, those of concurrent commits as well.
             self._whole_table = True
         reads = ReadSet(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import partition_values, paths
 from ...core.protocol.actions import AddFile, Metadata
+from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.properties import TableProperties
 from ...core.protocol.schema import (
     BINARY,
@@ -15,11 +16,11 @@ from ...core.protocol.schema import (
     check_parquet_names,
     check_partition_columns,
     indexed_leaves,
-    parse_schema,
 )
 from ...core.protocol.stats_writer import stats_json
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from .. import conform, footers
+from ..column_names import columns_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,13 +89,14 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Job:
-    """A write of rows of `schema`, which is the table's without its void columns.
+    """A write of rows of `schema`, which is the table's without its void columns, as its files call them.
 
     `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
     name of a compression; `max_records` bounds the rows of a file (0: no bound).
     """
 
     table: str
+    mapping: ColumnMapping
     schema: StructType
     partition_columns: tuple[str, ...]
     leaves: Sequence[footers.Leaf]
@@ -104,11 +106,14 @@ class Job:
     options: WriteOptions
 
     @classmethod
-    def of(cls, df: "DataFrame", table: str, metadata: Metadata, options: WriteOptions) -> "Job":
-        whole = parse_schema(metadata.schema_string)
-        schema = conform.without_void(whole)
+    def of(
+        cls, df: "DataFrame", table: str, metadata: Metadata, mapping: ColumnMapping, options: WriteOptions
+    ) -> "Job":
+        """The job of a frame whose columns bear the names of `mapping` that files have."""
+        schema = columns_written(mapping) if mapping.active else conform.without_void(mapping.logical)
+        partition_columns = mapping.physical_partition_columns
         check_parquet_names(schema)
-        check_partition_columns(schema, metadata.partition_columns)
+        check_partition_columns(schema, partition_columns)
         if not len(schema):
             raise InvalidArgumentError(f"{table}: there is no column to write (void columns are not in data files)")
         if list(df.columns) != list(schema.names):
@@ -117,17 +122,20 @@ class Job:
             )
         properties = TableProperties.of(metadata)
         columns = properties.data_skipping_stats_columns
-        indexed = indexed_leaves(whole, metadata.partition_columns, properties.data_skipping_num_indexed_cols, columns)
-        data = schema.without(metadata.partition_columns)
+        indexed = indexed_leaves(
+            mapping.logical, mapping.partition_columns, properties.data_skipping_num_indexed_cols, columns
+        )
+        data = schema.without(partition_columns)
         conf = df.sparkSession.conf
         codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
         if codec is None:
             codec = conf.get("spark.sql.parquet.compression.codec") or "snappy"
         return cls(
             table,
+            mapping,
             schema,
-            tuple(metadata.partition_columns),
-            footers.locate(data, [name for name, _ in indexed]),
+            partition_columns,
+            footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
             properties.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
             options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),

@@ -117,5 +117,6 @@ def _without_the_name_of_null(df: "DataFrame", job: Job) -> "DataFrame":
     safe = ~_quoted(texts[0]).eqNullSafe(paths.NULL_PARTITION)
     for name in texts[1:]:
         safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
-    message = f"{paths.NULL_PARTITION} can't be a value of the partition column {', '.join(texts)}: it is a null's name"
+    names = ", ".join(job.mapping.to_logical((name,))[0] for name in texts)
+    message = f"{paths.NULL_PARTITION} can't be a value of the partition column {names}: it is a null's name"
     return conform.checked(df, safe, message, on=job.data_schema.names[0])

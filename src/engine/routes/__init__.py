@@ -4,7 +4,8 @@
   system of the JVM for the table's storage.
 - `manifest`: the list of files in a scratch directory, in the form that Spark's streaming sink leaves. Spark's own
   scan too, with no JVM gateway, so for Spark Connect; it needs a directory that this process can write and Spark can
-  read (`spark.tablelog.read.scratch`). Partition values come by a join, so that they prune nothing.
+  read (`spark.tablelog.read.scratch`). Partition values come by a join, so that they prune nothing. A table whose
+  columns are found by field ids (column mapping by id) goes by Arrow instead.
 - `arrow`: Python workers read the files by pyarrow, through Spark's public Python data source. It needs neither
   gateway nor JVM file system; rows that pass through Python cost 3 to 4 times as much. tablelog must be installed
   where Spark's driver runs, pyarrow and the storage's fsspec package on the executors. Files are skipped where

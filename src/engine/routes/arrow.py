@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...core.protocol import column_mapping
 from ...core.protocol import schema as schemas
+from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.partition_values import typed_columns
 from ...core.protocol.paths import absolute, absolute_uri
 from ...core.table import predicates, pruning
 from ...logstore.data_files import file_system, path_in
+from ..deletion_vectors import Vectors, has_vector, may_have, plain_bitmap
 from ..types import has_collation, spark_type
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "tablelog_arrow"
 _KEY = os.urandom(16)  # nobody else can tell from a mark which configuration it is of
+_DELETED = "deleted"
 _PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
 # Types whose values the data source gets in a form that leaves no doubt.
 _PUSHED = (
@@ -66,6 +70,10 @@ def frame(
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
+    if may_have(snapshot) and pc.any(has_vector(files)).as_py():
+        rows = Vectors(spark, log).rows(files)
+        maps = [None if one is None else plain_bitmap(one) for one in rows]
+        files = files.append_column(_DELETED, pa.array(maps, pa.large_binary()))
     source = _source(_systems(log, files), takes_filters=offered)
     spark.dataSource.register(source)
     spec = {
@@ -73,6 +81,7 @@ def frame(
         "version": snapshot.version,
         "newest": newest,
         "schema": schemas.to_json(snapshot.schema),
+        "mode": snapshot.mapping.mode,
         "partition_columns": list(snapshot.partition_columns),
         "number": file_number,
         "zone": str(spark.conf.get("spark.sql.session.timeZone")),
@@ -82,7 +91,8 @@ def frame(
 
 
 def _packed(files: pa.Table) -> str:
-    chosen = files.select([name for name in ("path", "partitionValues", "size", "stats") if name in files.column_names])
+    wanted = ("path", "partitionValues", "size", "stats", _DELETED)
+    chosen = files.select([name for name in wanted if name in files.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, chosen.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(chosen)
@@ -115,15 +125,18 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message, and the values that are constant in the file, as Arrow scalars.
+    message, the values that are constant in the file, as Arrow scalars, and the bitmap of its `deleted` rows.
     """
-    schema, partition_columns = schemas.parse_schema(spec["schema"]), tuple(spec["partition_columns"])
+    mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
     numbers = pa.array(range(files.num_rows), pa.int32())
     if predicate != predicates.TRUE:
-        keep = pruning.may_match(files, predicate, schema, partition_columns)
+        predicate = predicates.with_columns(predicate, mapping.to_physical)
+        keep = pruning.may_match(files, predicate, mapping.physical, mapping.physical_partition_columns)
         files, numbers = files.filter(keep), numbers.filter(keep)
-    values = typed_columns(files, schema, partition_columns, time_zone=spec["zone"])
+    values = typed_columns(files, mapping.physical, mapping.physical_partition_columns, time_zone=spec["zone"])
+    values = values.rename_columns(list(mapping.partition_columns))
+    deleted = files[_DELETED].to_pylist() if _DELETED in files.column_names else [None] * files.num_rows
     if spec["number"] is not None:
         values = values.append_column(spec["number"], numbers)
     found = []
@@ -134,8 +147,51 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
             f"{spec['table']} lists, is gone from storage. Restore it, or take it out of the table."
         )
         constants = {name: values.column(name)[i] for name in values.column_names}
-        found.append({"path": path_in(uri), "place": _place(uri), "size": size, "constants": constants, "gone": gone})
+        found.append(
+            {
+                "path": path_in(uri),
+                "place": _place(uri),
+                "size": size,
+                "constants": constants,
+                "gone": gone,
+                "deleted": deleted[i],
+            }
+        )
     return found
+
+
+def _mapping(spec: Mapping[str, Any]) -> ColumnMapping:
+    return ColumnMapping(spec["mode"], schemas.parse_schema(spec["schema"]), tuple(spec["partition_columns"]))
+
+
+def marked(spec: Mapping[str, Any], shown: schemas.StructType) -> pa.Schema:
+    """The Arrow schema of the columns shown, each field told how files call it: by `id`, else by `name`."""
+    mapping = _mapping(spec)
+    if not mapping.active:
+        return schemas.arrow_schema(shown)
+    found = dict(schemas.all_fields(mapping.logical))
+
+    def told(f: pa.Field, at: schemas.Column) -> pa.Field:
+        known = found.get(at)
+        marks = {}
+        if known is not None and mapping.mode == "id":
+            marks = {"id": str(column_mapping.field_id(known))}
+        elif known is not None:
+            marks = {"name": column_mapping.physical_name(known)}
+        return pa.field(f.name, inside(f.type, at), f.nullable, marks)
+
+    def inside(kind: pa.DataType, at: schemas.Column) -> pa.DataType:
+        if pa.types.is_struct(kind):
+            return pa.struct([told(f, (*at, f.name)) for f in kind])
+        if pa.types.is_list(kind):
+            element = kind.value_field
+            return pa.list_(element.with_type(inside(element.type, (*at, "element"))))
+        if pa.types.is_map(kind):
+            item = kind.item_field
+            return pa.map_(inside(kind.key_type, (*at, "key")), item.with_type(inside(item.type, (*at, "value"))))
+        return kind
+
+    return pa.schema([told(f, (f.name,)) for f in schemas.arrow_schema(shown)])
 
 
 def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
@@ -180,6 +236,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
+    field_id = b"PARQUET:field_id"
     name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
 
     class Ranges(io.RawIOBase):
@@ -275,21 +332,25 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
                 told = parquet.schema_arrow.metadata or {}
                 legacy = b"org.apache.spark.legacyDateTime" in told or b"org.apache.spark.legacyINT96" in told
-                stored = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
-                wanted = [
-                    stored[f.name.lower()]
-                    for f in self._arrow
-                    if f.name not in file["constants"] and f.name.lower() in stored
-                ]
+                stored = list(parquet.schema_arrow)
+                places = {f.name: place(stored, f) for f in self._arrow if f.name not in file["constants"]}
+                wanted = [stored[at].name for at in places.values() if at is not None]
+                deleted, start = file.get("deleted"), 0
                 for batch in parquet.iter_batches(batch_size=32_768, columns=wanted):
+                    rows = batch.num_rows
+                    if deleted is not None:
+                        stay = live(deleted, start, rows)
+                        start += rows
+                        batch, rows = batch.filter(stay) if wanted else batch, stay.true_count
                     columns = []
                     for f in self._arrow:
+                        at = places.get(f.name)
                         if f.name in file["constants"]:
-                            columns.append(pa.repeat(file["constants"][f.name].cast(f.type), batch.num_rows))
-                        elif f.name.lower() in stored:
-                            columns.append(fitted(batch.column(stored[f.name.lower()]), f.type, legacy, f.name))
+                            columns.append(pa.repeat(file["constants"][f.name].cast(f.type), rows))
+                        elif at is not None:
+                            columns.append(fitted(batch.column(stored[at].name), f.type, legacy, f.name))
                         else:
-                            columns.append(pa.nulls(batch.num_rows, f.type))
+                            columns.append(pa.nulls(rows, f.type))
                     yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
 
     class SkippingReader(TablelogReader):
@@ -300,6 +361,28 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             return filters  # they only choose files: Spark applies them to the rows
 
     reader = SkippingReader if takes_filters else TablelogReader
+
+    def place(stored: list[Any], f: Any) -> int | None:
+        """Which of the fields in a file holds the column: by the id or the name that marks it, else its own."""
+        told = f.metadata or {}
+        if b"id" in told:
+            return next((i for i, one in enumerate(stored) if (one.metadata or {}).get(field_id) == told[b"id"]), None)
+        name = told.get(b"name", f.name.encode()).decode().lower()
+        return next((i for i, one in enumerate(stored) if one.name.lower() == name), None)
+
+    def is_marked(kind: Any) -> bool:
+        import pyarrow as pa
+
+        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+        return any(f.metadata or is_marked(f.type) for f in fields)
+
+    def live(deleted: bytes, start: int, rows: int) -> Any:
+        """For each of the rows from `start` on whether its bit is not set; those beyond the last byte stay."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        bits = pa.Array.from_buffers(pa.bool_(), 8 * len(deleted), [None, pa.py_buffer(deleted)]).slice(start, rows)
+        return pa.concat_arrays([pc.invert(bits), pa.repeat(pa.scalar(True), rows - len(bits))])
 
     def fitted(values: Any, kind: Any, legacy: bool, name: str) -> Any:
         """An Arrow array as another type: fields of structs by name, whatever their case, missing ones null."""
@@ -314,17 +397,18 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
                     f"tablelog.errors.UnsupportedEnvironmentError: the column {name} holds dates before 1900 in the "
                     "calendar of Spark 2, which the Arrow route can't read: use a classic session"
                 )
-        if values.type == kind:
+        if values.type == kind and not is_marked(kind):
             return values
         if pa.types.is_dictionary(values.type):
             return fitted(values.dictionary_decode(), kind, legacy, name)
         if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-            stored = {f.name.lower(): i for i, f in reversed(list(enumerate(values.type)))}
+            stored = list(values.type)
+            places = [place(stored, f) for f in kind]
             children = [
-                fitted(values.field(stored[f.name.lower()]), f.type, legacy, f"{name}.{f.name}")
-                if f.name.lower() in stored
-                else pa.nulls(len(values), f.type)
-                for f in kind
+                pa.nulls(len(values), f.type)
+                if at is None
+                else fitted(values.field(at), f.type, legacy, f"{name}.{f.name}")
+                for f, at in zip(kind, places, strict=True)
             ]
             return pa.StructArray.from_arrays(children, fields=list(kind), mask=values.is_null())
         if pa.types.is_list(kind) and pa.types.is_list(values.type):
@@ -342,9 +426,10 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             return name
 
         def reader(self, schema: Any) -> Any:
-            from ...core.protocol.schema import arrow_schema, parse_schema
+            from ...core.protocol.schema import parse_schema
+            from .arrow import marked
 
             known = parse_schema(schema.json())
-            return reader(self.options, arrow_schema(known), known)
+            return reader(self.options, marked(json.loads(self.options["spec"]), known), known)
 
     return TablelogSource

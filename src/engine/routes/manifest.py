@@ -10,15 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import typed_columns
 from ..bulk_listing import uris
-from ..types import spark_type
+from ..column_names import columns_read, renamed
+from ..deletion_vectors import Hidden, Vectors, has_vector, is_live, may_have
+from ..types import read_schema, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...core.deltalog import DeltaLog
+    from ...core.table.snapshot import Snapshot
 
 _KEY = "__tablelog_path"
 # The path of a record's file, decoded: Java leaves characters as they are that Python encodes.
@@ -50,18 +56,22 @@ def _entry(uri: str, size: int, modified: int) -> str:
 
 def frame(
     spark: "SparkSession",
+    log: "DeltaLog",
     scratch: str,
-    table: str,
+    snapshot: "Snapshot",
     files: pa.Table,
-    schema: schemas.StructType,
     *,
-    partition_columns: tuple[str, ...],
     file_number: str | None,
     options: Mapping[str, str],
 ) -> "DataFrame":
-    """The rows of the files, in the order of the schema's columns; `scratch` is the shared directory."""
+    """The rows of the files of a version, in the order of its columns; `scratch` is the shared directory.
+
+    Not for columns that are found by their field ids: such a reader's options lose their case, and thus that one.
+    """
     from pyspark.sql import functions as F
 
+    table, mapping = snapshot.table, snapshot.mapping
+    schema, partition_columns = columns_read(mapping), mapping.physical_partition_columns
     target = _scratch(scratch) / str(uuid.uuid4())
     (target / "_spark_metadata").mkdir(parents=True)
     locations = uris(table, files)
@@ -73,30 +83,38 @@ def frame(
     # With the look-up in depth Spark takes no partition columns from the names of directories.
     reader = spark.read.schema(data).options(**options).option("recursiveFileLookup", "true")
     found = reader.parquet(str(target))
-    values = typed_columns(
-        files, schema, partition_columns, time_zone=str(spark.conf.get("spark.sql.session.timeZone"))
-    )
-    if file_number is not None:
-        values = values.append_column(file_number, pa.array(range(files.num_rows), pa.int32()))
-    if not values.num_columns:
-        return found
-    decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
-    fields = [*schema.select(partition_columns).fields]
-    fields = [schemas.StructField(f.name, f.data_type) for f in fields]
+    fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    typed = typed_columns(files, schema, partition_columns, time_zone=zone)
+    values = {f.name: typed.column(f.name) for f in fields}
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER))
+        values[file_number] = pa.array(range(files.num_rows), pa.int32())
+    hidden = Hidden(Vectors(spark, log), schema) if _any_vector(snapshot, files) else None
+    if hidden is not None:
+        fields.extend(hidden.fields)
+        (values[hidden.deleted],) = hidden.values(files)
+    if not values:
+        return renamed(found, schema, read_schema(mapping.logical)) if mapping.active else found
+    decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
     kinds = spark_type(schemas.StructType((*fields, schemas.StructField(_KEY, schemas.STRING))))
-    constants = spark.createDataFrame(
-        pa.table({**{f.name: values.column(f.name) for f in fields}, _KEY: pa.array(decoded, pa.string())}), kinds
-    )
+    constants = spark.createDataFrame(pa.table({**values, _KEY: pa.array(decoded, pa.string())}), kinds)
     joined = found.withColumn(f"{_KEY}_of_row", F.expr(_FILE)).join(
         F.broadcast(constants), F.col(f"{_KEY}_of_row") == F.col(_KEY), "left"
     )
     # A file that isn't found again would lose its values in silence.
     lost = F.raise_error(F.concat(F.lit(f"a file that {table} doesn't list was read: "), F.col(f"{_KEY}_of_row")))
     joined = joined.where(F.when(F.col(_KEY).isNull(), lost.cast("boolean")).otherwise(F.lit(True)))
-    names = [*schema.names, *([] if file_number is None else [file_number])]
-    return joined.select(*(F.col("`" + name.replace("`", "``") + "`") for name in names))
+    if hidden is not None:
+        joined = joined.where(is_live(joined[hidden.deleted], F.col("_metadata.row_index")))
+    more = [] if file_number is None else [file_number]
+    if mapping.active:
+        return renamed(joined, schema, read_schema(mapping.logical), more)
+    return joined.select(*(F.col("`" + name.replace("`", "``") + "`") for name in [*schema.names, *more]))
+
+
+def _any_vector(snapshot: "Snapshot", files: pa.Table) -> bool:
+    return may_have(snapshot) and bool(pc.any(has_vector(files)).as_py())
 
 
 def _as_spark_names(location: str) -> str:

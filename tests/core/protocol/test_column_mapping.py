@@ -36,7 +36,7 @@ def metadata(
 
 def fresh(made: Metadata, old: Metadata | None = None, **how: bool) -> Metadata:
     numbers = itertools.count(1)
-    return mapping.assigned(made, old, new_name=lambda: f"col-{next(numbers)}", **how)
+    return mapping.assigned(made, old, None if old is None else MAPPED, new_name=lambda: f"col-{next(numbers)}", **how)
 
 
 def of(made: Metadata) -> ColumnMapping:
@@ -97,6 +97,12 @@ def test_a_table_that_begins_to_map_keeps_its_names() -> None:
     assert again.configuration[mapping.MAX_ID] == "13"
 
 
+def test_a_mode_that_the_protocol_did_not_know_begins_to_count_with_the_names_of_the_files() -> None:
+    told = metadata(mode="name")
+    up = mapping.assigned(told, told, Protocol(1, 2))
+    assert all(physical == name[-1] for name, (_, physical) in names(up).items())
+
+
 def added(made: Metadata, *fields: StructField) -> str:
     return schemas.to_json(StructType((*schemas.parse_schema(made.schema_string).fields, *fields)))
 
@@ -127,7 +133,7 @@ def test_an_id_is_never_given_twice() -> None:
 def test_an_overwrite_of_the_schema_keeps_what_is_the_same() -> None:
     old = fresh(metadata())
     columns = StructType((StructField("A B", LONG), StructField("st", LONG), StructField("p", STRING)))
-    new = mapping.assigned(replace(old, schema_string=schemas.to_json(columns)), old, replaces_table=True)
+    new = mapping.assigned(replace(old, schema_string=schemas.to_json(columns)), old, MAPPED, replaces_table=True)
     assert names(new)["A B",] == names(old)["a b",]
     assert names(new)["p",] == names(old)["p",]
     assert names(new)["st",][0] == 13

@@ -67,15 +67,15 @@ USES = {
     "checkpointProtection": metadata(requireCheckpointProtectionBeforeVersion="3"),
 }
 UNREADABLE = {
-    "columnMapping", "deletionVectors", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
-    "variantShredding", "variantShredding-preview", "geospatial", "geospatial-dev", "catalogManaged",
+    "typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding",
+    "variantShredding-preview", "geospatial", "geospatial-dev", "catalogManaged",
     "redirectReaderWriter-preview", "adaptiveMetadata-preview",
 }  # fmt: skip
 ALWAYS_USED = {
-    "deletionVectors", "geospatial", "geospatial-dev", "catalogManaged", "adaptiveMetadata-preview", "domainMetadata",
-    "clustering", "materializePartitionColumns", "rowTracking",
+    "geospatial", "geospatial-dev", "catalogManaged", "adaptiveMetadata-preview", "domainMetadata", "clustering",
+    "materializePartitionColumns", "rowTracking",
 }  # fmt: skip
-WRITABLE = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck"}
+WRITABLE = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck", "columnMapping", "deletionVectors"}
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
@@ -104,8 +104,8 @@ def test_features_that_nobody_knows_are_refused_where_they_are_needed() -> None:
     writer_only = Protocol(1, 7, None, frozenset({"futureWriter"}))
     assert refused(check_readable, writer_only, metadata()) == set()
     assert refused(check_writable, writer_only, metadata()) == {"futureWriter"}
-    both = Protocol(3, 7, frozenset({"future"}), frozenset({"future", "deletionVectors"}))
-    assert refused(check_readable, both, metadata()) == {"future", "deletionVectors"}
+    both = Protocol(3, 7, frozenset({"future"}), frozenset({"future", "geospatial"}))
+    assert refused(check_readable, both, metadata()) == {"future", "geospatial"}
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,8 @@ def test_features_of_versions_are_refused_only_in_use() -> None:
     legacy = Protocol(2, 6)
     assert refused(check_readable, legacy, metadata()) == set()
     assert refused(check_writable, legacy, metadata()) == set()
-    for name in ("columnMapping", "identityColumns", "changeDataFeed", "checkConstraints", "generatedColumns"):
+    for name in ("identityColumns", "changeDataFeed", "checkConstraints", "generatedColumns"):
         assert refused(check_writable, legacy, USES[name]) == {name}
-    assert refused(check_readable, legacy, USES["columnMapping"]) == {"columnMapping"}
-    assert refused(check_readable, Protocol(2, 7, None, frozenset({"columnMapping"})), USES["columnMapping"]) == {
-        "columnMapping"
-    }
 
 
 def test_versions_that_are_too_high_are_refused() -> None:
@@ -265,25 +261,12 @@ def test_protocols_of_the_corpora(golden: Callable[[str], Path], dat: Callable[[
             pair = refused(check_readable, protocol, m), refused(check_writable, protocol, m)
             if any(pair):
                 found[log.parent.parent.name] = pair
-    mapped = {"columnMapping"}
-    vectors = {"deletionVectors"}
     assert found == {
-        "data-reader-timestamp_ntz-id-mode": (mapped, mapped),
-        "data-reader-timestamp_ntz-name-mode": (mapped, mapped),
-        "data-skipping-basic-stats-all-types-columnmapping-id": (mapped, mapped),
-        "data-skipping-basic-stats-all-types-columnmapping-name": (mapped, mapped),
         "deltalog-invalid-protocol-version": ({"reader version 99"}, {"reader version 99"}),
-        "dv-partitioned-with-checkpoint": (vectors, vectors),
-        "dv-with-columnmapping": (mapped | vectors, mapped | vectors),
-        "log-replay-dv-key-cases": (vectors, vectors),
-        "table-with-columnmapping-mode-id": (mapped, mapped),
-        "table-with-columnmapping-mode-name": (mapped, mapped),
         "v2-checkpoint-json": (set(), {"v2Checkpoint"}),
         "v2-checkpoint-parquet": (set(), {"v2Checkpoint"}),
         "cdf": (set(), {"changeDataFeed"}),
-        "check_constraints": (vectors, vectors),
-        "column_mapping": (mapped, mapped),
-        "deletion_vectors": (vectors, vectors),
+        "check_constraints": (set(), {"checkConstraints"}),
         "generated_columns": (set(), {"generatedColumns"}),
-        "iceberg_compat_v1": (mapped, mapped),
+        "iceberg_compat_v1": (set(), {"icebergCompatV1"}),
     }

@@ -1,11 +1,16 @@
 """Tables to read."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+
+from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
 
 from .tables import HandMade
 
@@ -41,3 +46,25 @@ def clustered(make: Make) -> HandMade:
         ]
     )
     return table
+
+
+@contextmanager
+def own_python(spark: SparkSession) -> Iterator[None]:
+    """Python workers with the packages that the tests have."""
+    context = spark.sparkContext
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+@pytest.fixture(params=["native", "manifest", "arrow"])
+def route(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    spark.conf.set(ROUTE_KEY, request.param)
+    spark.conf.set(SCRATCH_KEY, str(tmp_path / "scratch"))
+    with own_python(spark):
+        yield request.param
+    spark.conf.unset(ROUTE_KEY)
+    spark.conf.unset(SCRATCH_KEY)

@@ -37,7 +37,7 @@ def test_partition_only(spark: SparkSession, clustered: HandMade, condition: obj
     snapshot = log.snapshot()
     frame = scan.frame(spark, log, snapshot=snapshot)
     given = condition() if callable(condition) else condition  # a Column needs a running Spark
-    found = scan.split_condition(frame.alias("t"), given, ("p",))  # type: ignore[arg-type]
+    found = scan.split_condition(frame.alias("t"), given, clustered.log.snapshot().mapping)  # type: ignore[arg-type]
     assert found.data is None
     assert numbers(clustered, scan.exact_partitions(spark, snapshot, found)) == files
     assert frame.where(found.column(frame)).count() == 10 * len(files)
@@ -59,7 +59,7 @@ def test_mixed(
     log = clustered.log
     snapshot = log.snapshot()
     frame = scan.frame(spark, log, snapshot=snapshot)
-    found = scan.split_condition(frame, condition, ("p",))
+    found = scan.split_condition(frame, condition, clustered.log.snapshot().mapping)
     assert found.data is not None
     assert numbers(clustered, scan.exact_partitions(spark, snapshot, found)) == partitions
     assert numbers(clustered, scan.candidates(spark, snapshot, found)) == candidates
@@ -73,13 +73,13 @@ def test_a_column_bound_to_another_frame_of_the_table(spark: SparkSession, clust
     log = clustered.log
     other = scan.frame(spark, log)
     frame = scan.frame(spark, log, snapshot=log.snapshot())
-    found = scan.split_condition(frame, (other.p == 1) & (other["id"] < 60), ("p",))
+    found = scan.split_condition(frame, (other.p == 1) & (other["id"] < 60), clustered.log.snapshot().mapping)
     assert frame.where(found.column(frame)).count() == 20
 
 
 def test_the_text_is_delta_s(spark: SparkSession, clustered: HandMade) -> None:
     frame = scan.frame(spark, clustered.log)
-    (text,) = scan.split_condition(frame, "p = 1 and s = 'v1'", ("p",)).sql
+    (text,) = scan.split_condition(frame, "p = 1 and s = 'v1'", clustered.log.snapshot().mapping).sql
     assert core.Opaque(text).text == text
     assert re.fullmatch(r"\(\(p#\d+ = 1\) AND \(s#\d+ = v1\)\)", text)
 
@@ -88,12 +88,12 @@ def test_what_is_refused(spark: SparkSession, clustered: HandMade) -> None:
     frame = scan.frame(spark, clustered.log)
     spark.range(3).createOrReplaceTempView("three")
     with pytest.raises(UnsupportedFeatureError, match="subquery"):
-        scan.split_condition(frame, "id in (select id from three)", ("p",))
+        scan.split_condition(frame, "id in (select id from three)", clustered.log.snapshot().mapping)
     with pytest.raises(UnsupportedFeatureError, match="subquery"):
-        scan.split_condition(frame, "exists (select 1 from three)", ("p",))
+        scan.split_condition(frame, "exists (select 1 from three)", clustered.log.snapshot().mapping)
     with pytest.raises(InvalidArgumentError, match="not deterministic"):
-        scan.split_condition(frame, "rand() < 0.5", ("p",))
+        scan.split_condition(frame, "rand() < 0.5", clustered.log.snapshot().mapping)
     with pytest.raises(AnalysisException):
-        scan.split_condition(frame, "nobody = 1", ("p",))
+        scan.split_condition(frame, "nobody = 1", clustered.log.snapshot().mapping)
     with pytest.raises(AnalysisException):
-        scan.split_condition(frame, "id", ("p",))
+        scan.split_condition(frame, "id", clustered.log.snapshot().mapping)

@@ -3,8 +3,6 @@
 import datetime
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,30 +14,8 @@ from tablelog.engine import routes, scan
 from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import InvalidArgumentError, MissingDataFileError
 
-from .conftest import Make
+from .conftest import Make, own_python
 from .tables import HandMade
-
-
-@contextmanager
-def own_python(spark: SparkSession) -> Iterator[None]:
-    """Python workers with the packages that the tests have."""
-    context = spark.sparkContext
-    before = context.pythonExec
-    context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
-
-
-@pytest.fixture(params=["native", "manifest", "arrow"])
-def route(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    spark.conf.set(ROUTE_KEY, request.param)
-    spark.conf.set(SCRATCH_KEY, str(tmp_path / "scratch"))
-    with own_python(spark):
-        yield request.param
-    spark.conf.unset(ROUTE_KEY)
-    spark.conf.unset(SCRATCH_KEY)
 
 
 def rows(frame: DataFrame) -> list[Row]:

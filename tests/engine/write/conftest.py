@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tablelog.core.deltalog import DeltaLog
-from tablelog.core.protocol.actions import AddFile, Metadata
+from tablelog.core.protocol.actions import AddFile, Metadata, Protocol
 from tablelog.core.protocol.schema import StructType, to_json
 from tablelog.core.txn.operation import Operation
 from tablelog.engine import conform, scan, writer
@@ -45,7 +45,7 @@ class Table:
         columns = schema or conform.new_table_schema(df)
         metadata = self.metadata(columns, partition_by, properties)
         fitted = conform.conform(df, columns, table=self.log.table)
-        written = writer.write_files(fitted, self.log, metadata=metadata, options=options)
+        written = writer.write_files(fitted, self.log, metadata=metadata, protocol=Protocol(1, 2), options=options)
         transaction = self.log.transaction()
         if transaction.read_version < 0:
             transaction.set_metadata(metadata)

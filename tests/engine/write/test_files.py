@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine import plans, writer
 from tablelog.engine.placement.job import CODEC_PROPERTY
@@ -253,13 +254,13 @@ def test_columns_that_are_not_the_tables_are_refused(table: Table) -> None:
     df = table.spark.range(3)
     metadata = table.metadata(parse_schema('{"type":"struct","fields":[{"name":"x","type":"long"}]}'))
     with pytest.raises(SchemaMismatchError, match="the data's columns are id"):
-        writer.write_files(df, table.log, metadata=metadata)
+        writer.write_files(df, table.log, metadata=metadata, protocol=Protocol(1, 2))
 
 
 def test_discard_deletes_what_was_written(table: Table) -> None:
     df = table.spark.range(10).withColumn("p", F.lit("a/b %=ü"))
     metadata = table.metadata(parse_schema(df._jdf.schema().json()), ["p"])
-    written = writer.write_files(df, table.log, metadata=metadata, data_change=False)
+    written = writer.write_files(df, table.log, metadata=metadata, protocol=Protocol(1, 2), data_change=False)
     assert written.rows == 10
     assert written.bytes == sum(os.path.getsize(table.path / name) for name in table.files())
     assert not any(add.data_change for add in written.adds)

@@ -1,0 +1,87 @@
+"""DELETE where files have deletion vectors: what is deleted already stays so, and is counted but once."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.spark_tables import Table
+from tablelog.core import DeltaLog
+from tablelog.core.protocol import deletion_vectors as vectors
+from tablelog.core.protocol.actions import AddFile, DeletionVectorDescriptor
+from tablelog.core.protocol.deletion_vectors import DeletedRows
+from tablelog.core.txn.operation import Operation
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path) -> Table:
+    """ids 0 to 29 in three files of ten, each with its even rows deleted by a vector."""
+    found = Table(spark, tmp_path / "table")
+    log = DeltaLog.for_path(found.path)
+    for start in (0, 10, 20):
+        frame = spark.range(start, start + 10, 1, 1).selectExpr("id", "id div 10 p")
+        frame.write.format("delta").mode("append").partitionBy("p").option("delta.enableDeletionVectors", "true").save(
+            found.path
+        )
+    data, [(offset, size)] = vectors.file_of([DeletedRows.of(range(0, 10, 2))])
+    told = DeletionVectorDescriptor("u", vectors.relative(UUID(int=3)), size, 5, offset)
+    (tmp_path / "table" / vectors.path_of(told)).write_bytes(data)
+    adds = log.snapshot().add_files()
+    changed = [action for add in adds for action in (add.remove(1), replace(add, deletion_vector=told))]
+    log.transaction().commit(changed, Operation("DELETE"))
+    return found
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(row.id for row in table.read().select("id").collect())
+
+
+def files(table: Table) -> list[AddFile]:
+    return DeltaLog.for_path(table.path).snapshot().add_files()
+
+
+def metrics(table: Table) -> dict[str, int]:
+    return {key: int(value) for key, value in table.info()["operationMetrics"].items()}
+
+
+def test_by_data(table: Table) -> None:
+    assert ids(table) == list(range(1, 30, 2))
+    table.delta.delete("id between 3 and 14")
+    assert ids(table) == [1, *range(15, 30, 2)]
+    counted = metrics(table)
+    assert (counted["numDeletedRows"], counted["numCopiedRows"]) == (6, 4)
+    assert (counted["numRemovedFiles"], counted["numAddedFiles"], counted["numDeletionVectorsRemoved"]) == (2, 2, 2)
+    removes = [action["remove"] for action in table.actions() if "remove" in action]
+    assert all(remove["deletionVector"]["cardinality"] == 5 for remove in removes)
+    assert sum(file.deletion_vector is not None for file in files(table)) == 1
+
+
+def test_what_is_left_of_a_file_goes_with_it(table: Table) -> None:
+    table.delta.delete("id < 10 and id % 2 = 1")
+    assert ids(table) == list(range(11, 30, 2))
+    counted = metrics(table)
+    assert (counted["numDeletedRows"], counted["numRemovedFiles"], counted["numAddedFiles"]) == (5, 1, 0)
+
+
+def test_rows_that_are_deleted_already_do_not_match(table: Table) -> None:
+    before = DeltaLog.for_path(table.path).snapshot().version
+    table.delta.delete("id % 2 = 0 and id >= 0")
+    assert DeltaLog.for_path(table.path).snapshot().version == before
+
+
+def test_whole_partitions_and_all(table: Table) -> None:
+    table.delta.delete("p = 1")
+    assert metrics(table)["numDeletedRows"] == 5
+    table.delta.delete()
+    assert metrics(table)["numDeletedRows"] == 10
+    assert ids(table) == []
+
+
+def test_a_table_written_back_into_itself(spark: SparkSession, table: Table) -> None:
+    frame = table.read().where("id > 5")
+    frame.write.format("delta").mode("overwrite").save(table.path)
+    assert ids(table) == list(range(7, 30, 2))
+    assert all(file.deletion_vector is None for file in files(table))
+    spark.range(100, 101).selectExpr("id", "7L p").write.format("delta").mode("append").save(table.path)
+    assert ids(table) == [*range(7, 30, 2), 100]
