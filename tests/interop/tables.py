@@ -150,3 +150,37 @@ def emptied(spark: SparkSession, path: str) -> None:
     append(numbers(spark, 0, 0), path)
     append(numbers(spark, 0, 10), path)
     DeltaTable.forPath(spark, path).delete()
+
+
+def _mapped(spark: SparkSession, path: str, mode: str) -> None:
+    """Nested columns and partitions of odd names, a delete, a column added."""
+    columns = [
+        "id",
+        "concat('v', id) `a b`",
+        "named_struct('x', cast(id as int), 'y,z', named_struct('q', concat('q', id))) st",
+        "array(named_struct('u', cast(id as int), 'v', 'e')) arr",
+        "map('k', named_struct('w', cast(id as int))) m",
+        "case when id % 3 = 0 then null else concat('p=', id % 3) end `the p`",
+    ]
+    frame = spark.range(0, 20, 1, 2).selectExpr(*columns)
+    frame.write.format("delta").partitionBy("the p").option("delta.columnMapping.mode", mode).save(path)
+    append(spark.range(20, 40, 1, 2).selectExpr(*columns).repartition(2), path)
+    DeltaTable.forPath(spark, path).delete("id % 4 = 1 and st.x < 12")
+    append(spark.range(50, 52).selectExpr(*columns, "5L `more;`"), path, mergeSchema="true")
+
+
+@kind
+def mapped_by_name(spark: SparkSession, path: str) -> None:
+    _mapped(spark, path, "name")
+
+
+@kind
+def mapped_by_id(spark: SparkSession, path: str) -> None:
+    _mapped(spark, path, "id")
+
+
+@kind
+def vectors_allowed(spark: SparkSession, path: str) -> None:
+    """The property that lets a writer make deletion vectors; our DELETE copies."""
+    append(numbers(spark, 0, 100), path, **{"delta.enableDeletionVectors": "true"})
+    DeltaTable.forPath(spark, path).delete("id % 10 = 3")

@@ -103,6 +103,45 @@ spark.sql("select timestamp'1500-01-01 00:00:00' ts, 1 id union all select null,
           "select timestamp'9999-12-31 23:59:59.999999', 2").write.format("delta").save(path)
 spark.sql("select timestamp'2024-06-01 12:00:00.123456' ts, 4 id").write.format("delta").mode("append").save(path)
 """,
+    "deletion_vectors": """
+table = f"delta.`{path}`"
+spark.sql(f"create table {table} (id bigint, k int, s string) using delta partitioned by (k) tblproperties ("
+          "'delta.enableDeletionVectors' = 'true', 'delta.randomizeFilePrefixes' = 'true')")
+rows = spark.range(0, 20000, 1, 2).selectExpr("id", "cast(id % 3 as int) k", "concat('s', id) s")
+rows.write.format("delta").mode("append").save(path)
+spark.sql(f"delete from {table} where id % 7 = 0")
+spark.sql(f"delete from {table} where id between 1000 and 6000")
+spark.sql(f"update {table} set s = 'x' where id = 10001")
+spark.sql(f"optimize {table} where k = 1")
+""",
+    **{
+        f"mapped_by_{mode}": f"""
+mode = "{mode}"
+table = f"delta.`{{path}}`"
+spark.sql(f"create table {{table}} (id bigint, `a b` string, st struct<x int, `y,z` struct<q string>>, "
+          f"arr array<struct<u int>>, m map<string, struct<w int>>, p string) using delta partitioned by (p) "
+          f"tblproperties ('delta.columnMapping.mode' = '{{mode}}', 'delta.enableDeletionVectors' = 'true')")
+spark.range(0, 20, 1, 1).selectExpr(
+    "id", "concat('v', id) `a b`", "named_struct('x', cast(id as int), 'y,z', named_struct('q', 'q')) st",
+    "array(named_struct('u', cast(id as int))) arr", "map('k', named_struct('w', cast(id as int))) m",
+    "case when id % 3 = 0 then null else concat('p=', id % 3) end p",
+).write.format("delta").mode("append").save(path)
+for old, new in (("`a b`", "ab"), ("st.x", "xx"), ("arr.element.u", "`u u`"), ("p", "`part col`")):
+    spark.sql(f"alter table {{table}} rename column {{old}} to {{new}}")
+spark.sql(f"delete from {{table}} where id % 5 = 0")
+spark.sql(f"alter table {{table}} drop column ab")
+spark.sql(f"alter table {{table}} add columns (ab int)")
+"""
+        for mode in ("name", "id")
+    },
+    "mapped_later": """
+table = f"delta.`{path}`"
+spark.range(0, 10, 1, 1).selectExpr("id", "id * 2 b", "named_struct('c', id, 'd', id * 2) s").write.format(
+    "delta").save(path)
+spark.sql(f"alter table {table} set tblproperties ('delta.columnMapping.mode' = 'name')")
+for old, new in (("id", "t"), ("b", "id"), ("t", "b"), ("s.c", "t"), ("s.d", "c"), ("s.t", "d")):
+    spark.sql(f"alter table {table} rename column {old} to {new}")
+""",
 }
 ONE_MORE = """
 spark.range(600, 601).selectExpr("id", "id % 3 p", "'y' s").write.format("delta").mode("append").save(path)
