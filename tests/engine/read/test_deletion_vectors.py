@@ -169,3 +169,23 @@ def test_bitmaps_hold_what_they_should() -> None:
     assert deletion_vectors.bitmap(DeletedRows.of([])) == b""
     with pytest.raises(CorruptLogError, match="no data file has"):
         deletion_vectors.bitmap(DeletedRows.of([1 << 40]))
+
+
+@pytest.mark.parametrize("by_hadoop", [True, False])
+def test_vectors_of_other_storage_are_read_by_ranges(
+    spark: SparkSession, marked: HandMade, monkeypatch: pytest.MonkeyPatch, by_hadoop: bool
+) -> None:
+    """As where files aren't local: by Spark's own file systems, and by fsspec where these don't reach."""
+    monkeypatch.setattr(deletion_vectors, "scheme_of", lambda uri: "elsewhere")
+    monkeypatch.setattr(vectors, "_WHOLE_FILE", 0)
+    found = deletion_vectors.Vectors(spark, marked.log)
+    if not by_hadoop:
+        monkeypatch.setattr(deletion_vectors, "is_classic", lambda session: False)
+    monkeypatch.setattr(deletion_vectors.Vectors, "_cache", type(found._cache)())
+    files = marked.log.snapshot().files
+    rows = [None if one is None else set(one.indexes().to_pylist()) for one in found.rows(files)]
+    assert rows == [set(DELETED[i]) if i in DELETED else None for i in range(5)]
+    (marked.root / "ab").rename(marked.root / "gone")
+    found._cache.clear()
+    with pytest.raises(MissingDataFileError):
+        found.rows(files)
