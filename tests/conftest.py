@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,10 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A shell that starts the tests in the background has Ctrl-C ignored, for them and for the programs that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 Corpus = Callable[[str], Path]
