@@ -1,5 +1,6 @@
 """The installed wheel, used as a user would use it: `make wheel` runs this in the wheel's own environment."""
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -28,5 +29,7 @@ with tempfile.TemporaryDirectory() as directory:
     DeltaTable.forPath(spark, path).delete("id < 4")
     assert spark.read.format("delta").load(path).count() == 6
     assert DeltaLog.for_path(path).snapshot().version == 1
+    command = [Path(sys.executable).with_name("tablelog"), "conformance", f"{directory}/store", "--level", "quick"]
+    subprocess.run([*command, "--only", "second_writer_loses"], check=True)
 spark.stop()
-print(f"tablelog {tablelog.__version__}: the wheel writes, deletes and reads")
+print(f"tablelog {tablelog.__version__}: the wheel writes, deletes and reads, and its command runs")
