@@ -75,8 +75,9 @@ class AzureLogStore(LogStore):
             settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        scheme, authority, key = _split(path)
+        scheme, authority, key = object_uri.split(path)  # the name to begin at stays here: it can be any
         directory = object_uri.parent(key)
+        _split(object_uri.join(scheme, authority, directory))
         start = key[len(directory) :].encode()
         container = self._clients[authority].get_container_client(place(authority).container)
         found: dict[bytes, FileStatus] = {}
