@@ -357,10 +357,17 @@ def test_resolve() -> None:
 def test_names_that_azure_would_change_are_refused(play: Play, name: str) -> None:
     store, service = play(CREATED)
     path = f"{ROOT}/{name}"
-    for request in (store.read, store.list_from, store.delete, store.resolve, lambda path: store.write(path, b"")):
+    for request in (store.read, store.delete, store.resolve, lambda path: store.write(path, b"")):
         with pytest.raises(InvalidArgumentError):
             request(path)
+    with pytest.raises(InvalidArgumentError):
+        store.list_from(f"{path}/")
     assert not service.asked
+
+
+def test_a_listing_may_begin_at_a_name_that_no_blob_can_have(play: Play) -> None:
+    store, _ = play(listing(*(f"t/_delta_log/{n}.json" for n in range(3))))
+    assert [status.path.rpartition("/")[2] for status in store.list_from(f"{ROOT}/1.")] == ["1.json", "2.json"]
 
 
 def test_the_registry_has_it_for_its_schemes_and_deltas_name() -> None:
