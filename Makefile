@@ -95,7 +95,8 @@ SPARKS := 4.1 4.2
 	@touch $@
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
-	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine tests/dml
+	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
+		tests/engine/write tests/spark/test_interrupt.py tests/spark/test_table.py tests/dml
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
 
