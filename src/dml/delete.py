@@ -9,10 +9,8 @@ from ..core.deltalog import DeltaLog
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..engine import scan, writer
-from ..errors import TableNotFoundError
-from .job import Work, jobs
+from .job import PLAIN, CommitOptions, Work, jobs
 from .matching import Removal, remove_all, remove_matching
-from .write import already_applied, check_removable, set_transaction
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +21,7 @@ def delete(
     condition: str | Column | None = None,
     *,
     alias: str | None = None,
-    user_metadata: str | None = None,
-    transaction: tuple[str, int] | None = None,
+    options: CommitOptions = PLAIN,
 ) -> Committed | None:
     """Delete the rows for which `condition` is TRUE (None: all) and commit; None: nothing matched, nothing committed.
 
@@ -33,33 +30,26 @@ def delete(
     """
     with jobs(spark, "DELETE", log.table):
         began = time.monotonic()
-        txn = log.transaction()
-        if txn.snapshot is None:
-            raise TableNotFoundError(f"There is no Delta table at {log.table}.")
-        check_removable(txn)
-        if already_applied(txn, transaction):
+        work = Work.on(spark, log, options)
+        work.check_removable()
+        if work.applied_already:
             return None
-        work = Work(spark, log, txn)
         with work.discarded_on_failure():
             if condition is None:
-                removal, printed = remove_all(txn), ["true"]
+                removal, printed = remove_all(work.txn), ["true"]
             else:
-                frame = scan.for_conditions(spark, txn.snapshot)
-                split = scan.split_condition(frame.alias(alias) if alias else frame, condition, txn.snapshot.mapping)
+                frame = scan.for_conditions(spark, work.snapshot)
+                split = scan.split_condition(frame.alias(alias) if alias else frame, condition, work.snapshot.mapping)
                 removal = remove_matching(work, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return None
             now = log.clock.now_ms()
-            actions = [
-                *set_transaction(log, transaction),
-                *(add.remove(now) for add in removal.removed),
-                *removal.added,
-            ]
+            actions = [*(add.remove(now) for add in removal.removed), *removal.added]
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return work.commit(actions, operation, user_metadata=user_metadata)
+            return work.commit(actions, operation)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:

@@ -3,19 +3,37 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from uuid import uuid4
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol.actions import Action
+from ..core.protocol import properties
+from ..core.protocol.actions import Action, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
 from ..engine import interrupts, scan, writer
-from ..errors import CommitInterrupted, CommitStateUnknownError
+from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOptions:
+    """What a user may say of the commit of any command.
+
+    `transaction` is (application, version) of an idempotent command (PROTOCOL.md, "Transaction Identifiers").
+    """
+
+    user_metadata: str | None = None
+    transaction: tuple[str, int] | None = None
+
+
+PLAIN = CommitOptions()
+"""The options of a commit of which nothing is said."""
 
 
 @contextmanager
@@ -47,11 +65,22 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
 class Work:
     """One command on one table: its session, handle and transaction, and the data files that it has written."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLog, txn: Transaction) -> None:
+    def __init__(self, spark: SparkSession, log: DeltaLog, txn: Transaction, options: CommitOptions = PLAIN) -> None:
         self.spark = spark
         self.log = log
         self.txn = txn
+        self.options = options
+        self.carried: tuple[str, ...] = ()
+        """Columns of `rows` beside the table's that a command passes on with each row that it keeps."""
         self._written: list[writer.Written] = []
+
+    @classmethod
+    def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Work":
+        """A command on a table that has to be there: TableNotFoundError."""
+        txn = log.transaction()
+        if txn.snapshot is None:
+            raise TableNotFoundError(f"There is no Delta table at {log.table}.")
+        return cls(spark, log, txn, options)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -59,9 +88,42 @@ class Work:
         assert self.txn.snapshot is not None
         return self.txn.snapshot
 
-    def commit(self, actions: Sequence[Action], operation: Operation, *, user_metadata: str | None = None) -> Committed:
-        """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version."""
-        committed = self.txn.commit(actions, operation, user_metadata=user_metadata)
+    @property
+    def applied_already(self) -> bool:
+        """Whether the application's version, or a later one, is in the table: then there is nothing to do."""
+        if self.options.transaction is None:
+            return False
+        app_id, version = self.options.transaction
+        current = self.txn.transaction_version(app_id)
+        if current is None or current < version:
+            return False
+        logger.info("%s: version %d of the application %s is applied already: skipped", self.txn.table, version, app_id)
+        return True
+
+    def check_removable(self) -> None:
+        """AppendOnlyTableError where the table forbids to remove data; told before any work is done."""
+        if properties.TableProperties.of(self.txn.metadata).append_only:
+            raise AppendOnlyTableError(
+                f"The table {self.txn.table} is append-only (delta.appendOnly=true): rows can't be removed or "
+                "replaced. Unset the property first if that is what you want."
+            )
+
+    def rows(self, numbers: pa.Array, *, file_number: str | None = None) -> DataFrame:
+        """The rows of some files (by their rows in `snapshot.files`) as the table has them.
+
+        `file_number` names one more column: where in `numbers` the file of a row stands.
+        """
+        files = self.snapshot.files.take(numbers)
+        return scan.frame(self.spark, self.log, snapshot=self.snapshot, files=files, file_number=file_number)
+
+    def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
+        """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version.
+
+        The `txn` action of an idempotent command is put before `actions`, unless there are none.
+        """
+        if actions and self.options.transaction is not None:
+            actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
+        committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
         try:
             scan.refresh_cached(self.spark, self.log)
         except Exception as error:  # the commit stands, whatever becomes of Spark's cache

@@ -7,13 +7,13 @@ import time
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import functions
 
-from ..core.protocol import schema
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
-from ..engine import conform, scan, writer
+from ..engine import scan, writer
+from . import rows
 from .job import Work
 
 logger = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     snapshot, txn = work.snapshot, work.txn
     began = time.monotonic()
     if condition.data is None:
-        rows = scan.exact_partitions(work.spark, snapshot, condition)
-        _record(txn, condition.predicate, snapshot.files.take(rows))
-        return _whole(snapshot.add_files(rows), began)
+        numbers = scan.exact_partitions(work.spark, snapshot, condition)
+        _record(txn, condition.predicate, snapshot.files.take(numbers))
+        return _whole(snapshot.add_files(numbers), began)
 
     candidates = scan.candidates(work.spark, snapshot, condition)
     _record(txn, condition.predicate, snapshot.files.take(candidates))
@@ -63,19 +63,14 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
         return removal
 
     began = time.monotonic()
-    rows = sorted(touched)
-    removal.removed = snapshot.add_files(rows)
+    numbers = sorted(touched)
+    removal.removed = snapshot.add_files(numbers)
     counts = [num_records(add) for add in removal.removed]
-    kept = [row for row, count in zip(rows, counts, strict=True) if count is None or touched[row] < count]
+    kept = [number for number, count in zip(numbers, counts, strict=True) if count is None or touched[number] < count]
     if kept:
-        frame = _frame(work, pa.array(kept, pa.int64()), file_number=None)
+        frame = work.rows(pa.array(kept, pa.int64()))
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
-        rest = frame.where(stay)
-        if txn.metadata.schema_string != snapshot.metadata.schema_string:  # the same commit adds columns
-            rest = conform.conform(rest, schema.parse_schema(txn.metadata.schema_string), table=work.log.table)
-        written = work.keep(
-            writer.write_files(rest, work.log, metadata=txn.metadata, protocol=txn.protocol, options=options)
-        )
+        written = rows.write_kept(work, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
     removal.rewrite_ms = _ms(began)
     return removal
@@ -85,16 +80,10 @@ def _touched(work: Work, candidates: pa.Array, condition: scan.Condition) -> dic
     """Rows of `snapshot.files` that hold matching rows, each with their number."""
     if len(candidates) == 0:
         return {}
-    frame = _frame(work, candidates, file_number=_FILE_NUMBER)
+    frame = work.rows(candidates, file_number=_FILE_NUMBER)
     counted = frame.where(condition.column(frame)).groupBy(_FILE_NUMBER).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
-
-
-def _frame(work: Work, rows: pa.Array, *, file_number: str | None) -> DataFrame:
-    snapshot = work.snapshot
-    files = snapshot.files.take(rows)
-    return scan.frame(work.spark, work.log, snapshot=snapshot, files=files, file_number=file_number)
 
 
 def _record(txn: Transaction, predicate: predicates.Predicate, files: pa.Table) -> None:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import features, properties, schema
-from ..core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
+from ..core.protocol import features, properties
+from ..core.protocol.actions import Action, AddFile
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
 from ..engine import conform, pinning, writer
 from ..engine.types import table_schema
 from ..errors import (
-    AppendOnlyTableError,
     ConcurrentWriteException,
     InvalidArgumentError,
     MetadataChangedException,
@@ -23,7 +22,8 @@ from ..errors import (
 )
 from . import metadata as decide
 from . import replace as replacing
-from .job import Work, jobs
+from . import rows
+from .job import PLAIN, CommitOptions, Work, jobs
 from .matching import Removal, remove_all, remove_matching
 
 logger = logging.getLogger(__name__)
@@ -35,8 +35,8 @@ _ATTEMPTS_TO_CREATE = 5
 class WriteRequest:
     """A write as the user asked for it, checked. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
 
-    `transaction` is (application, version) of an idempotent write; `data_change=False` promises that the rows are
-    those that were there. `file_options` say how data files are made (`engine.writer.WriteOptions`).
+    `data_change=False` promises that the rows are those that were there. `file_options` say how data files are made
+    (`engine.writer.WriteOptions`).
     """
 
     mode: str = "Append"
@@ -48,8 +48,7 @@ class WriteRequest:
     replace_where: str | None = None
     dynamic_partitions: bool = False
     data_change: bool = True
-    user_metadata: str | None = None
-    transaction: tuple[str, int] | None = None
+    commit: CommitOptions = PLAIN
     file_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -83,7 +82,8 @@ def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRe
 def _write(
     spark: SparkSession, log: DeltaLog, txn: Transaction, frame: DataFrame, request: WriteRequest
 ) -> Committed | None:
-    if already_applied(txn, request.transaction):
+    work = Work(spark, log, txn, request.commit)
+    if work.applied_already:
         return None
     if txn.snapshot is not None:
         if request.mode == "ErrorIfExists":
@@ -93,7 +93,7 @@ def _write(
         if request.mode == "Ignore":
             return None
         if request.overwrites:
-            check_removable(txn)
+            work.check_removable()
         frame, reads_itself = pinning.pinned(frame, log, txn.snapshot)
         if reads_itself:
             txn.read_whole_table()
@@ -105,9 +105,8 @@ def _write(
         raise InvalidArgumentError("overwriteSchema can't be combined with dynamic partition overwrite.")
     options = _write_options(request)
 
-    work = Work(spark, log, txn)
     with work.discarded_on_failure():
-        data = conform.conform(frame, schema.parse_schema(metadata.schema_string), table=log.table)
+        data = rows.fitted(work, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
             data = replacing.checked(log, data, request.replace_where)
@@ -119,47 +118,14 @@ def _write(
                         "stay would be written anew."
                     )
                 removal = remove_matching(work, condition, options)
-        written = work.keep(
-            writer.write_files(
-                data, log, metadata=metadata, protocol=txn.protocol, options=options, data_change=request.data_change
-            )
-        )
+        written = rows.write_new(work, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
             removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
-        return work.commit(actions, _operation(request, written, removal), user_metadata=request.user_metadata)
-
-
-def already_applied(txn: Transaction, transaction: tuple[str, int] | None) -> bool:
-    """Whether the application's version, or a later one, is in the table (PROTOCOL.md, "Transaction Identifiers")."""
-    if transaction is None:
-        return False
-    app_id, version = transaction
-    current = txn.transaction_version(app_id)
-    if current is None or current < version:
-        return False
-    logger.info("%s: version %d of the application %s is applied already: skipped", txn.table, version, app_id)
-    return True
-
-
-def check_removable(txn: Transaction) -> None:
-    """AppendOnlyTableError where the table forbids to remove data; told before any work is done."""
-    if properties.TableProperties.of(txn.metadata).append_only:
-        raise AppendOnlyTableError(
-            f"The table {txn.table} is append-only (delta.appendOnly=true): rows can't be removed or replaced. "
-            "Unset the property first if that is what you want."
-        )
-
-
-def set_transaction(log: DeltaLog, transaction: tuple[str, int] | None) -> list[Action]:
-    """The `txn` action of an idempotent write."""
-    if transaction is None:
-        return []
-    app_id, version = transaction
-    return [SetTransaction(app_id, version, log.clock.now_ms())]
+        return work.commit(actions, _operation(request, written, removal))
 
 
 def _stage_metadata(txn: Transaction, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> None:
@@ -205,11 +171,10 @@ def _write_options(request: WriteRequest) -> writer.WriteOptions:
 
 def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed: list[AddFile]) -> list[Action]:
     now = log.clock.now_ms()
-    file_actions: list[AddFile | RemoveFile] = [
+    return [
         *(added if request.data_change else [replace(add, data_change=False) for add in added]),
         *(add.remove(now, data_change=request.data_change) for add in removed),
     ]
-    return [*set_transaction(log, request.transaction), *file_actions] if file_actions else []
 
 
 def _operation(request: WriteRequest, written: writer.Written, removal: Removal) -> Operation:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core.protocol import properties
+from ..dml.job import CommitOptions
 from ..dml.write import WriteRequest
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .log_once import log_once
@@ -122,13 +123,18 @@ def write_request(
         replace_where=options.get("replaceWhere"),
         dynamic_partitions=_dynamic(options, conf),
         data_change=options.boolean("dataChange") is not False,
-        user_metadata=options.get("userMetadata") or conf.get("spark.databricks.delta.commitInfo.userMetadata"),
-        transaction=transaction_option(options, conf),
+        commit=commit_options(options, conf),
         file_options=_file_options(options),
     )
 
 
-def transaction_option(options: Options, conf: Mapping[str, str]) -> tuple[str, int] | None:
+def commit_options(options: Options, conf: Mapping[str, str]) -> CommitOptions:
+    """What a write's options, or else the session, say of its commit."""
+    user_metadata = options.get("userMetadata") or conf.get("spark.databricks.delta.commitInfo.userMetadata")
+    return CommitOptions(user_metadata, _transaction(options, conf))
+
+
+def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] | None:
     """(application, version) of an idempotent write, from the options or else from the session."""
     app_id, version, where = options.get("txnAppId"), options.get("txnVersion"), "txnAppId and txnVersion"
     if app_id is None and version is None:

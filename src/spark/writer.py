@@ -1,15 +1,17 @@
 """`df.write.format("delta").save(path)`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ..dml.job import CommitOptions
 from ..dml.write import write
 from ..engine import builders
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
-from .options import Options, write_request
+from .options import Options, commit_options, write_request
 from .reader import single_path
 
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -34,10 +36,20 @@ def save(writer: Any, path: Any) -> None:
     try:
         write(spark, log, writer._df, request)
     finally:
-        reset_session_transaction(spark, conf)
+        _reset_session_transaction(spark, conf)
 
 
-def reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
+@contextmanager
+def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
+    """What the session says of the commit of a command that is run inside."""
+    conf = session_conf(spark)
+    try:
+        yield commit_options(Options({}), conf)
+    finally:
+        _reset_session_transaction(spark, conf)
+
+
+def _reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
     """Unset the session's txnVersion where it is for one operation only, lest the next one is skipped."""
     if conf.get(_TXN_VERSION) is not None and conf.get(f"{_TXN_VERSION}.autoReset.enabled", "false").lower() == "true":
         spark.conf.unset(_TXN_VERSION)

@@ -1,8 +1,6 @@
 """delta-spark 4.4.0 on Spark 4.2 reads, checks and continues what we write, and we what it writes (`make interop`)."""
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,6 @@ from interop.tables import KINDS, append, numbers
 from support.rows import assert_same_rows
 from tablelog.core import DeltaLog
 from tablelog.spark import DeltaTable
-
-
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """delta-spark in a process and an environment of its own."""
-    python = os.environ.get("TABLELOG_PEER_PYTHON")
-    if not python:
-        pytest.skip("TABLELOG_PEER_PYTHON names no environment with delta-spark: run `make interop`")
-    script = str(Path(__file__).with_name("peer.py"))
-    started = Worker([python, script], tmp_path_factory.mktemp("peer") / "stderr.log")
-    yield started
-    started.close()
 
 
 def assert_both_read_the_same(spark: SparkSession, peer: Worker, path: str, at: int, out: Path) -> None:

@@ -1,0 +1,158 @@
+"""What `history()` and `detail()` tell, as the frames of DESCRIBE HISTORY and DESCRIBE DETAIL."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol import features
+from ..core.protocol.actions import CommitInfo
+from ..core.protocol.schema import arrow_schema, parse_schema
+from ..core.table.history import HistoryEntry
+from ..errors import InvalidArgumentError
+
+_STRINGS = MapType(StringType(), StringType())
+_JOB = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
+
+
+def _struct(**fields: Any) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+HISTORY = _struct(
+    version=LongType(),
+    timestamp=TimestampType(),
+    userId=StringType(),
+    userName=StringType(),
+    operation=StringType(),
+    operationParameters=_STRINGS,
+    job=_struct(**dict.fromkeys(_JOB, StringType())),
+    notebook=_struct(notebookId=StringType()),
+    clusterId=StringType(),
+    readVersion=LongType(),
+    isolationLevel=StringType(),
+    isBlindAppend=BooleanType(),
+    operationMetrics=_STRINGS,
+    userMetadata=StringType(),
+    engineInfo=StringType(),
+)
+DETAIL = _struct(
+    format=StringType(),
+    id=StringType(),
+    name=StringType(),
+    description=StringType(),
+    location=StringType(),
+    createdAt=TimestampType(),
+    lastModified=TimestampType(),
+    partitionColumns=ArrayType(StringType()),
+    clusteringColumns=ArrayType(StringType()),
+    numFiles=LongType(),
+    sizeInBytes=LongType(),
+    properties=_STRINGS,
+    minReaderVersion=IntegerType(),
+    minWriterVersion=IntegerType(),
+    tableFeatures=ArrayType(StringType()),
+)
+
+
+def history(spark: SparkSession, log: DeltaLog, limit: int | None = None) -> DataFrame:
+    """The latest `limit` commits (all: None), newest first."""
+    if limit is not None and limit <= 0:
+        raise InvalidArgumentError(f"history(limit) takes a number of commits from 1 on, not {limit}.")
+    return local_frame(spark, [_history_row(entry) for entry in log.history(limit)], HISTORY)
+
+
+def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
+    """One row about the table."""
+    snapshot = log.snapshot()
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    row = (
+        "delta",
+        metadata.id,
+        metadata.name,
+        metadata.description,
+        log.table,
+        None if metadata.created_time is None else _instant(metadata.created_time),
+        _instant(snapshot.timestamp_ms),
+        list(metadata.partition_columns),
+        _clustering_columns(snapshot.domain_metadata),
+        snapshot.num_files,
+        snapshot.size_in_bytes,
+        dict(metadata.configuration),
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        sorted(features.supported(protocol)),
+    )
+    return local_frame(spark, [row], DETAIL)
+
+
+def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:
+    """A DataFrame of few rows for which Spark needs no job: Arrow becomes a local relation."""
+    import pyarrow as pa
+
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schema.fields)
+    arrow = arrow_schema(parse_schema(schema.json()))
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(microsecond=milliseconds % 1000 * 1000)
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
+    """A map of JSON values as Delta shows it: text as it is, anything else as JSON."""
+    if values is None:
+        return None
+    return {
+        key: value if isinstance(value, str) or value is None else json.dumps(value) for key, value in values.items()
+    }
+
+
+def _parts(value: Any, names: tuple[str, ...]) -> dict[str, str | None] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {name: None if value.get(name) is None else str(value[name]) for name in names}
+
+
+def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
+    info = entry.commit_info or CommitInfo()
+    return (
+        entry.version,
+        _instant(entry.timestamp_ms),
+        info.user_id,
+        info.user_name,
+        info.operation,
+        _texts(info.operation_parameters),
+        _parts(info.extra.get("job"), _JOB),
+        _parts(info.extra.get("notebook"), ("notebookId",)),
+        info.cluster_id,
+        info.read_version,
+        info.isolation_level,
+        info.is_blind_append,
+        _texts(info.operation_metrics),
+        info.user_metadata,
+        info.engine_info,
+    )
+
+
+def _clustering_columns(domains: Mapping[str, Any]) -> list[str]:
+    found = domains.get("delta.clustering")
+    if found is None or found.removed:
+        return []
+    columns = json.loads(found.configuration).get("clusteringColumns", [])
+    return [".".join(column) for column in columns]
