@@ -108,13 +108,16 @@ class Work:
                 "replaced. Unset the property first if that is what you want."
             )
 
-    def rows(self, numbers: pa.Array, *, file_number: str | None = None) -> DataFrame:
+    def rows(self, numbers: pa.Array, *, file_number: str | None = None, row_index: str | None = None) -> DataFrame:
         """The rows of some files (by their rows in `snapshot.files`) as the table has them.
 
-        `file_number` names one more column: where in `numbers` the file of a row stands.
+        `file_number` names one more column: where in `numbers` the file of a row stands. `row_index` names another:
+        the row's place in its data file (bigint).
         """
         files = self.snapshot.files.take(numbers)
-        return scan.frame(self.spark, self.log, snapshot=self.snapshot, files=files, file_number=file_number)
+        return scan.frame(
+            self.spark, self.log, snapshot=self.snapshot, files=files, file_number=file_number, row_index=row_index
+        )
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
         """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version.

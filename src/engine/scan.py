@@ -3,6 +3,7 @@
 How Spark comes to the files is chosen by need: see `routes`.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
@@ -42,6 +43,7 @@ def frame(
     snapshot: "Snapshot | None" = None,
     files: "pa.Table | None" = None,
     file_number: str | None = None,
+    row_index: str | None = None,
     options: "Mapping[str, str] | None" = None,
 ) -> "DataFrame":
     """The rows of a table, in the order of its schema's columns.
@@ -49,20 +51,23 @@ def frame(
     `snapshot` pins a version. Without it each execution sees the newest one (`SchemaChangedError` where the schema
     changed under the frame); on routes other than `native` the frame stays at the version at which it was made.
     `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. `file_number` names one
-    more column, the last, that gives the row of `files` (else of `snapshot.files`) that a record comes from; it costs
-    nothing to read. `options` are Spark's and Hadoop's for reading Parquet files.
+    more column that gives the row of `files` (else of `snapshot.files`) that a record comes from; it costs nothing to
+    read. `row_index` names another, the last: the record's place in its data file, counted from 0, deleted ones
+    included (bigint). `options` are Spark's and Hadoop's for reading Parquet files.
 
     An execution is what plans anew: `count`, `show`, a write, or any action on a frame derived from this one. The
     second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
     """
-    if snapshot is None and (files is not None or file_number is not None):
-        raise InvalidArgumentError("files and file_number need the snapshot that they belong to")
+    more = [name for name in (file_number, row_index) if name is not None]
+    if snapshot is None and (files is not None or more):
+        raise InvalidArgumentError("files, file_number and row_index need the snapshot that they belong to")
     analysed = snapshot if snapshot is not None else log.snapshot()
     schema = read_schema(analysed.schema)
     if not len(schema):
         raise InvalidArgumentError(f"the table {analysed.table} has no columns yet: write to it before reading it")
-    if file_number is not None and schema.get(file_number) is not None:
-        raise InvalidArgumentError(f"the table {analysed.table} has a column {file_number} of its own")
+    for name in more:
+        if schema.get(name) is not None:
+            raise InvalidArgumentError(f"the table {analysed.table} has a column {name} of its own")
     route = routes.choose(spark, analysed.table, log.conf)
     if route == "manifest" and analysed.mapping.mode != "id":
         read_errors.remember(analysed.table, analysed.version)
@@ -73,22 +78,33 @@ def frame(
             analysed,
             analysed.files if files is None else files,
             file_number=file_number,
+            row_index=row_index,
             options=options or {},
         )
     if route != "native":
         newest = snapshot is None
-        return arrow.frame(spark, log, schema, snapshot=analysed, newest=newest, files=files, file_number=file_number)
+        return arrow.frame(
+            spark,
+            log,
+            schema,
+            snapshot=analysed,
+            newest=newest,
+            files=files,
+            file_number=file_number,
+            row_index=row_index,
+        )
     source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
     settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
     given = {**settings, **(options or {})}
+    numbered = _Numbered(files, file_number, row_index)
     if not deletion_vectors.may_have(analysed):
-        return _native(spark, source, files=files, file_number=file_number, options=given)
+        return _native(spark, source, numbered, options=given)
     vectors = Vectors(spark, log)
     large = deletion_vectors.too_large(analysed)
     joined = {one: number for number, one in enumerate(dict.fromkeys(deletion_vectors.ids(large))) if one is not None}
     hidden = Hidden(vectors, schema, joined)
     gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
-    return _native(spark, source, files=files, file_number=file_number, options=given, hidden=hidden, gone=gone)
+    return _native(spark, source, numbered, options=given, hidden=hidden, gone=gone)
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
@@ -97,7 +113,7 @@ def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
     It is of the native route whatever that of the table's reads: Spark plans conditions there as nowhere else, and
     touches no file for it.
     """
-    return _native(spark, Pinned(snapshot), files=None, file_number=None, options={})
+    return _native(spark, Pinned(snapshot), _Numbered(), options={})
 
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
@@ -106,25 +122,39 @@ def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
         spark.catalog.refreshByPath(log.table)
 
 
+@dataclass(frozen=True)
+class _Numbered:
+    """The arguments of `frame` of the same names."""
+
+    files: "pa.Table | None" = None
+    file_number: str | None = None
+    row_index: str | None = None
+
+
 def _native(
     spark: "SparkSession",
     source: Pinned | Newest,
+    numbered: _Numbered,
     *,
-    files: "pa.Table | None",
-    file_number: str | None,
     options: "Mapping[str, str]",
     hidden: Hidden | None = None,
     gone: "DataFrame | None" = None,
 ) -> "DataFrame":
     gateway = Gateway.of(spark)
     mapping = source.analysed.mapping
-    index = FileIndex(gateway, spark, source, files=files, file_number=file_number, hidden=hidden)
+    file_number, row_index = numbered.file_number, numbered.row_index
+    index = FileIndex(gateway, spark, source, files=numbered.files, file_number=file_number, hidden=hidden)
     full = gateway.schema(schemas.to_json(index.schema))
     by_id = column_names.BY_ID if mapping.mode == "id" else {}
     found = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
-    more = [] if file_number is None else [file_number]
-    if hidden is not None:
-        found = deletion_vectors.live(found, hidden, gone, found.metadataColumn("_metadata")["row_index"])
+    more = [name for name in (file_number, row_index) if name is not None]
+    if hidden is not None or row_index is not None:
+        place = found.metadataColumn("_metadata")["row_index"]
+        if row_index is not None:
+            found = found.withColumn(row_index, place)
+            place = found[row_index]
+        if hidden is not None:
+            found = deletion_vectors.live(found, hidden, gone, place)
     if mapping.active:
         return column_names.renamed(found, index.schema, read_schema(mapping.logical), more)
     if hidden is not None:

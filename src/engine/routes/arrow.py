@@ -58,14 +58,16 @@ def frame(
     newest: bool = False,
     files: pa.Table | None = None,
     file_number: str | None = None,
+    row_index: str | None = None,
 ) -> "DataFrame":
     """The rows of a version of a table, of `files` alone where they are given.
 
     `newest`: the version was not chosen by the user, so that a write may hold the frame to another (`pinning`).
     """
     shown = schema
-    if file_number is not None:
-        shown = schemas.StructType((*schema.fields, schemas.StructField(file_number, schemas.INTEGER)))
+    for name, kind in ((file_number, schemas.INTEGER), (row_index, schemas.LONG)):
+        if name is not None:
+            shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
     # Spark refuses a reader that takes filters unless it is told to offer them.
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
@@ -84,6 +86,7 @@ def frame(
         "mode": snapshot.mapping.mode,
         "partition_columns": list(snapshot.partition_columns),
         "number": file_number,
+        "row_index": row_index,
         "zone": str(spark.conf.get("spark.sql.session.timeZone")),
     }
     options = {"spec": json.dumps(spec), "files": _packed(files)}
@@ -125,7 +128,8 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message, the values that are constant in the file, as Arrow scalars, and the bitmap of its `deleted` rows.
+    message, the values that are constant in the file, as Arrow scalars, the bitmap of its `deleted` rows, and the name
+    of the column of row indexes.
     """
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
@@ -155,6 +159,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
                 "constants": constants,
                 "gone": gone,
                 "deleted": deleted[i],
+                "row_index": spec["row_index"],
             }
         )
     return found
@@ -333,20 +338,25 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
                 told = parquet.schema_arrow.metadata or {}
                 legacy = b"org.apache.spark.legacyDateTime" in told or b"org.apache.spark.legacyINT96" in told
                 stored = list(parquet.schema_arrow)
-                places = {f.name: place(stored, f) for f in self._arrow if f.name not in file["constants"]}
+                computed = {*file["constants"], file.get("row_index")}
+                places = {f.name: place(stored, f) for f in self._arrow if f.name not in computed}
                 wanted = [stored[at].name for at in places.values() if at is not None]
                 deleted, start = file.get("deleted"), 0
                 for batch in parquet.iter_batches(batch_size=32_768, columns=wanted):
                     rows = batch.num_rows
-                    if deleted is not None:
-                        stay = live(deleted, start, rows)
-                        start += rows
+                    indexes = pa.array(range(start, start + rows), pa.int64()) if file.get("row_index") else None
+                    stay = None if deleted is None else live(deleted, start, rows)
+                    start += rows
+                    if stay is not None:
+                        indexes = None if indexes is None else indexes.filter(stay)
                         batch, rows = batch.filter(stay) if wanted else batch, stay.true_count
                     columns = []
                     for f in self._arrow:
                         at = places.get(f.name)
                         if f.name in file["constants"]:
                             columns.append(pa.repeat(file["constants"][f.name].cast(f.type), rows))
+                        elif f.name == file.get("row_index"):
+                            columns.append(indexes)
                         elif at is not None:
                             columns.append(fitted(batch.column(stored[at].name), f.type, legacy, f.name))
                         else:

@@ -62,6 +62,7 @@ def frame(
     files: pa.Table,
     *,
     file_number: str | None,
+    row_index: str | None = None,
     options: Mapping[str, str],
 ) -> "DataFrame":
     """The rows of the files of a version, in the order of its columns; `scratch` is the shared directory.
@@ -83,6 +84,8 @@ def frame(
     # With the look-up in depth Spark takes no partition columns from the names of directories.
     reader = spark.read.schema(data).options(**options).option("recursiveFileLookup", "true")
     found = reader.parquet(str(target))
+    if row_index is not None:
+        found = found.withColumn(row_index, F.col("_metadata.row_index"))
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     typed = typed_columns(files, schema, partition_columns, time_zone=zone)
@@ -94,8 +97,9 @@ def frame(
     if hidden is not None:
         fields.extend(hidden.fields)
         (values[hidden.deleted],) = hidden.values(files)
+    more = [name for name in (file_number, row_index) if name is not None]
     if not values:
-        return renamed(found, schema, read_schema(mapping.logical)) if mapping.active else found
+        return renamed(found, schema, read_schema(mapping.logical), more) if mapping.active else found
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
     kinds = spark_type(schemas.StructType((*fields, schemas.StructField(_KEY, schemas.STRING))))
     constants = spark.createDataFrame(pa.table({**values, _KEY: pa.array(decoded, pa.string())}), kinds)
@@ -106,8 +110,8 @@ def frame(
     lost = F.raise_error(F.concat(F.lit(f"a file that {table} doesn't list was read: "), F.col(f"{_KEY}_of_row")))
     joined = joined.where(F.when(F.col(_KEY).isNull(), lost.cast("boolean")).otherwise(F.lit(True)))
     if hidden is not None:
-        joined = joined.where(is_live(joined[hidden.deleted], F.col("_metadata.row_index")))
-    more = [] if file_number is None else [file_number]
+        place = F.col("_metadata.row_index") if row_index is None else joined[row_index]
+        joined = joined.where(is_live(joined[hidden.deleted], place))
     if mapping.active:
         return renamed(joined, schema, read_schema(mapping.logical), more)
     return joined.select(*(F.col("`" + name.replace("`", "``") + "`") for name in [*schema.names, *more]))

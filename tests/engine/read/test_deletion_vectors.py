@@ -70,6 +70,18 @@ def ids(frame: DataFrame) -> set[int]:
     return set(found)
 
 
+def test_the_place_of_a_row_in_its_file(spark: SparkSession, marked: HandMade, route: str) -> None:
+    snapshot = marked.log.snapshot()
+    chosen = snapshot.files.take([2, 0, 1])
+    frame = scan.frame(spark, marked.log, snapshot=snapshot, files=chosen, file_number="__file", row_index="__row")
+    assert frame.columns == ["id", "p", "s", "__file", "__row"]
+    assert {tuple(row) for row in frame.where("s = 'v7'").select("id", "__file", "__row").collect()} == {
+        (i, {2: 0, 0: 1, 1: 2}[i // 100], i % 100) for i in live_ids() if i < 300 and i % 10 == 7
+    }
+    alone = scan.frame(spark, marked.log, snapshot=snapshot, row_index="__row").select("__row")
+    assert alone.selectExpr("count(*)", "max(__row)").first() == (len(live_ids()), 99)
+
+
 def test_every_kind_of_storage(spark: SparkSession, marked: HandMade, route: str) -> None:
     frame = scan.frame(spark, marked.log)
     live = live_ids()

@@ -59,6 +59,10 @@ def test_the_number_of_the_file(spark: SparkSession, clustered: HandMade, route:
     assert frame.columns == ["id", "p", "s", "__file"]
     found = {(row[0] // 10, row[1]) for row in frame.select("id", "__file").collect()}
     assert found == {(3, 0), (17, 1), (4, 2)}
+    placed = scan.frame(spark, log, snapshot=snapshot, files=chosen, row_index="__row").where("id % 10 between 4 and 5")
+    assert {tuple(row) for row in placed.select("id", "__row").collect()} == {
+        (start + i, i) for start in (30, 170, 40) for i in (4, 5)
+    }
 
 
 def test_missing_and_additional_columns_and_nested_ones(spark: SparkSession, make: Make, route: str) -> None:
