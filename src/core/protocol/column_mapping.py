@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, cast
 
-from ...errors import CorruptLogError, InvalidArgumentError, SchemaMismatchError
+from ...errors import CorruptLogError, InvalidArgumentError
 from . import features, properties
 from .actions import Metadata, Protocol
 from .schema import (
@@ -24,7 +24,6 @@ from .schema import (
     StructType,
     all_fields,
     dotted,
-    find,
     parse_schema,
     to_json,
     type_text,
@@ -308,52 +307,3 @@ def _at(schema: StructType, name: Column) -> StructField | None:
 
 def _alike(known: StructField | None, f: StructField) -> bool:
     return known is not None and type_text(known.data_type).lower() == type_text(f.data_type).lower()
-
-
-def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
-    """The metadata with a column, or a field of a struct (through `element`, `key`, `value`), called otherwise.
-
-    Nothing of the data changes. `InvalidArgumentError` where nothing is mapped, or there is no such column;
-    `SchemaMismatchError` where the new name is taken.
-    """
-    schema, at = _to_change(metadata, column, "renamed")
-    *above, _ = at
-    taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
-    if not new_name or new_name.lower() in taken:
-        raise SchemaMismatchError(f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken")
-    changed = transformed(schema, lambda f, name: replace(f, name=new_name) if name == at else f)
-    partition = tuple(new_name if (name,) == at else name for name in metadata.partition_columns)
-    return replace(metadata, schema_string=to_json(cast(StructType, changed)), partition_columns=partition)
-
-
-def dropped(metadata: Metadata, column: Column) -> Metadata:
-    """The metadata without a column, or a field of a struct; the data stays where it is, unread.
-
-    `InvalidArgumentError` where nothing is mapped, there is no such column, it is a partition column, or the last one.
-    """
-    schema, at = _to_change(metadata, column, "dropped")
-    if len(at) == 1 and at[0] in metadata.partition_columns:
-        raise InvalidArgumentError(f"the partition column {dotted(at)} can't be dropped")
-    changed = cast(StructType, transformed(schema, lambda f, name: None if name == at else f))
-    if any(f.data_type == StructType() for _, f in all_fields(changed)) or not changed.fields:
-        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: it is the last one of its struct")
-    if metadata.partition_columns and len(changed) == len(metadata.partition_columns):
-        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: all others are partition columns")
-    return replace(metadata, schema_string=to_json(changed))
-
-
-def _to_change(metadata: Metadata, column: Column, what: str) -> tuple[StructType, Column]:
-    if mode_of(metadata) == "none":
-        raise InvalidArgumentError(
-            f"the column {dotted(column)} can't be {what}: that takes column mapping. Set the table property {MODE} to "
-            "name first (readers and writers then need to know of it)"
-        )
-    schema = parse_schema(metadata.schema_string)
-    found = find(schema, column)
-    if found is not None:
-        return schema, found[0]
-    folded = tuple(part.lower() for part in column)
-    for name, _ in all_fields(schema):
-        if tuple(part.lower() for part in name) == folded:
-            return schema, name
-    raise InvalidArgumentError(f"there is no column {dotted(column)}")

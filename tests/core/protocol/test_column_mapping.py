@@ -7,6 +7,7 @@ import pytest
 
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
+from tablelog.core.protocol import schema_evolution as evolution
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.column_mapping import ColumnMapping
 from tablelog.core.protocol.schema import ArrayType, MapType, StructField, StructType
@@ -91,7 +92,7 @@ def test_a_table_that_begins_to_map_keeps_its_names() -> None:
     assert up.configuration[mapping.MAX_ID] == "12"
     assert of(up).to_physical(("st", "x")) == ("st", "x")
     # What comes later has a name of its own, so that a column that was dropped doesn't come back with it.
-    without = mapping.dropped(up, ("a b",))
+    without = evolution.dropped(up, ("a b",))
     again = fresh(replace(without, schema_string=added(without, StructField("a b", LONG))), without)
     assert names(again)["a b",] == (13, "col-1")
     assert again.configuration[mapping.MAX_ID] == "13"
@@ -124,7 +125,7 @@ def test_a_table_that_begins_to_map_can_get_no_column_in_the_same_commit() -> No
 
 def test_an_id_is_never_given_twice() -> None:
     old = fresh(metadata())
-    less = mapping.dropped(old, ("m",))
+    less = evolution.dropped(old, ("m",))
     more = fresh(replace(less, schema_string=added(less, StructField("n", LONG))), less)
     assert names(more)["n",][0] == 13
     assert more.configuration[mapping.MAX_ID] == "13"
@@ -152,15 +153,15 @@ def test_marks_of_a_mapping_that_comes_from_elsewhere_are_taken_out() -> None:
 
 def test_rename_and_drop_touch_the_names_alone() -> None:
     old = fresh(metadata())
-    new = mapping.renamed(old, ("ST", "x"), "x x")
+    new = evolution.renamed(old, ("ST", "x"), "x x")
     assert names(new)["st", "x x"] == names(old)["st", "x"]
-    new = mapping.renamed(new, ("arr", "element", "u"), "uu")
+    new = evolution.renamed(new, ("arr", "element", "u"), "uu")
     assert names(new)["arr", "element", "uu"] == names(old)["arr", "element", "u"]
-    new = mapping.renamed(new, ("p",), "part")
+    new = evolution.renamed(new, ("p",), "part")
     assert new.partition_columns == ("part",)
     assert of(new).physical_partition_columns == of(old).physical_partition_columns
     assert of(new).physical == of(old).physical
-    new = mapping.dropped(new, ("m", "value", "w"))
+    new = evolution.dropped(new, ("m", "value", "w"))
     assert ("m", "value", "w") not in names(new)
     assert names(new)["m", "value", "w2"] == names(old)["m", "value", "w2"]
 
@@ -168,19 +169,19 @@ def test_rename_and_drop_touch_the_names_alone() -> None:
 def test_what_can_not_be_renamed_or_dropped() -> None:
     made = fresh(metadata())
     with pytest.raises(SchemaMismatchError, match="taken"):
-        mapping.renamed(made, ("st",), "ARR")
-    assert ("st", "X") in names(mapping.renamed(made, ("st", "x"), "X"))
+        evolution.renamed(made, ("st",), "ARR")
+    assert ("st", "X") in names(evolution.renamed(made, ("st", "x"), "X"))
     with pytest.raises(InvalidArgumentError, match="no column nowhere"):
-        mapping.renamed(made, ("nowhere",), "n")
+        evolution.renamed(made, ("nowhere",), "n")
     with pytest.raises(InvalidArgumentError, match="partition column"):
-        mapping.dropped(made, ("p",))
+        evolution.dropped(made, ("p",))
     with pytest.raises(InvalidArgumentError, match="last one"):
-        mapping.dropped(made, ("st", "y,z", "q"))
+        evolution.dropped(made, ("st", "y,z", "q"))
     with pytest.raises(InvalidArgumentError, match=r"takes column mapping\. Set the table property"):
-        mapping.dropped(metadata(mode="none"), ("m",))
+        evolution.dropped(metadata(mode="none"), ("m",))
     two = fresh(metadata(StructType((StructField("a", LONG), StructField("p", STRING)))))
     with pytest.raises(InvalidArgumentError, match="all others are partition columns"):
-        mapping.dropped(two, ("a",))
+        evolution.dropped(two, ("a",))
 
 
 def marked(name: str, number: object, physical: object) -> StructField:

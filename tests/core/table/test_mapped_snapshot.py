@@ -10,6 +10,7 @@ import pytest
 from support.memory_table import NO_CRC, SCHEMA, WRITE, lines, new_log
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import column_mapping as mapping
+from tablelog.core.protocol import schema_evolution as evolution
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.table.predicates import Compare, IsNull, Opaque, Predicate, all_of
 from tablelog.core.txn.operation import Operation
@@ -111,7 +112,7 @@ def test_values_by_logical_names_are_refused(log: DeltaLog) -> None:
 
 def test_a_partition_column_can_be_renamed_and_not_exchanged(log: DeltaLog) -> None:
     renaming = log.transaction()
-    renaming.set_metadata(mapping.renamed(renaming.metadata, ("p",), "part"))
+    renaming.set_metadata(evolution.renamed(renaming.metadata, ("p",), "part"))
     renaming.commit([], Operation("RENAME COLUMN"))
     assert log.snapshot().partition_columns == ("part",)
     found = log.snapshot().prune(compare("=", "part", 4, pa.int32())).column("path").to_pylist()

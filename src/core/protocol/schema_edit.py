@@ -1,0 +1,98 @@
+"""Finding a column in a schema by its name, and putting something else in its place."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from ...errors import InvalidArgumentError
+from .column_mapping import transformed
+from .schema import (
+    CHAR_VARCHAR_KEY,
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    dotted,
+)
+
+
+def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | None]:
+    """(the exact name, the field) of a column; no field where it is the inside of an array or a map.
+
+    Case doesn't matter; `element`, `key` and `value` lead inside. `InvalidArgumentError` where there is no such column.
+    """
+    level: DataType = schema
+    exact: list[str] = []
+    f: StructField | None = None
+    for part in column:
+        if isinstance(level, StructType):
+            f = level.get(part)
+            inner = {} if f is None else {f.name: f.data_type}
+        else:
+            f, inner = None, _parts(level)
+        name = next(iter(inner), "") if f is not None else part.lower()
+        if name not in inner:
+            known = ", ".join(level.names if isinstance(level, StructType) else inner) or "nothing"
+            raise InvalidArgumentError(
+                f"there is no column {dotted(column)}: {dotted(tuple(exact)) or 'the table'} has {known}"
+            )
+        exact.append(name)
+        level = inner[name]
+    return tuple(exact), f
+
+
+def _parts(data_type: DataType) -> dict[str, DataType]:
+    if isinstance(data_type, ArrayType):
+        return {"element": data_type.element_type}
+    if isinstance(data_type, MapType):
+        return {"key": data_type.key_type, "value": data_type.value_type}
+    return {}
+
+
+def type_at(schema: DataType, at: Column) -> DataType:
+    """The type at an exact name; the schema itself at none."""
+    for part in at:
+        if isinstance(schema, StructType):
+            found = schema.get(part, case_sensitive=True)
+            assert found is not None
+            schema = found.data_type
+        else:
+            schema = _parts(schema)[part]
+    return schema
+
+
+def rebuilt(level: DataType, at: Column, make: Callable[[DataType], DataType]) -> DataType:
+    """The type with what is at an exact name made anew."""
+    if not at:
+        return make(level)
+    part, rest = at[0], at[1:]
+    if isinstance(level, StructType):
+        fields = (replace(f, data_type=rebuilt(f.data_type, rest, make)) if f.name == part else f for f in level.fields)
+        return StructType(tuple(fields))
+    if isinstance(level, ArrayType):
+        return replace(level, element_type=rebuilt(level.element_type, rest, make))
+    assert isinstance(level, MapType)
+    if part == "key":
+        return replace(level, key_type=rebuilt(level.key_type, rest, make))
+    return replace(level, value_type=rebuilt(level.value_type, rest, make))
+
+
+def with_struct(schema: StructType, at: Column, struct: StructType) -> StructType:
+    """The schema with another struct at an exact name, in place of the schema itself at none."""
+    return cast(StructType, rebuilt(schema, at, lambda _: struct))
+
+
+def with_type(schema: StructType, at: Column, new: StructField) -> StructType:
+    """The schema with a column of the type of `new`, and declared as long as it, if it is a field."""
+    retyped = cast(StructType, rebuilt(schema, at, lambda _: new.data_type))
+
+    def declared(f: StructField, name: Column) -> StructField:
+        if name != at:
+            return f
+        kept = {key: value for key, value in f.metadata.items() if key != CHAR_VARCHAR_KEY}
+        length = {key: value for key, value in new.metadata.items() if key == CHAR_VARCHAR_KEY}
+        return f if f.metadata == {**kept, **length} else replace(f, metadata={**kept, **length})
+
+    return cast(StructType, transformed(retyped, declared))

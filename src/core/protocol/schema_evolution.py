@@ -1,0 +1,366 @@
+"""A table's schema as it may change: columns added, renamed, dropped, altered, merged with those of new data.
+
+Pure decisions: metadata or a schema in, the same with the change out. What a change would do to data that is there
+is what decides: it stays where it is, and so does every name, id and type that it was written with.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ...errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from . import properties, type_widening
+from .actions import Metadata, Protocol
+from .column_mapping import MODE, mode_of, transformed
+from .features import supported
+from .schema import (
+    CHAR_VARCHAR_KEY,
+    DEFAULT_KEY,
+    GENERATION_KEY,
+    IDENTITY_PREFIX,
+    STRING,
+    TYPE_CHANGES_KEY,
+    VOID,
+    Column,
+    PrimitiveType,
+    StructField,
+    StructType,
+    all_fields,
+    char_varchar,
+    check_no_duplicates,
+    dotted,
+    parse_schema,
+    to_json,
+    type_text,
+)
+from .schema_edit import resolved, type_at, with_struct, with_type
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+COMMENT = "comment"
+_PREVIEW, _STABLE = "typeWidening-preview", "typeWidening"
+
+
+def column_of(text: str) -> Column:
+    """The parts of a column's name as SQL spells it: `a.b`, with odd characters in backticks.
+
+    `element`, `key` and `value` lead into arrays and maps. `InvalidArgumentError` where it isn't one name.
+    """
+    try:
+        (found,) = properties.column_list(text)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{text!r} is no name of a column: separate the parts by dots, and put those with other characters than "
+            "letters, digits and underscores into backticks"
+        ) from None
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in its struct a column goes: behind another one, or first (`None`)."""
+
+    after: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> "Position":
+        """`FIRST` or `AFTER name`, as SQL has it. `InvalidArgumentError` for anything else."""
+        match = re.fullmatch(r"(?is)\s*(?:first|after\s+(\S.*?))\s*", text)
+        parts = column_of(match[1]) if match is not None and match[1] else ()
+        if match is None or len(parts) > 1:
+            raise InvalidArgumentError(
+                f"the position of a column is FIRST or AFTER another one of the same struct, not {text!r}"
+            )
+        return cls(parts[0] if parts else None)
+
+    def __str__(self) -> str:
+        return "FIRST" if self.after is None else f"AFTER {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column to add to the struct `parent` (none: the table itself); without a position it is the last."""
+
+    field: StructField
+    parent: Column = ()
+    position: Position | None = None
+
+    @property
+    def name(self) -> Column:
+        return (*self.parent, self.field.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What of a column is to be otherwise; `None` leaves as it is. `default` is SQL, the empty text for no default.
+
+    `type` is a field for its type and the length of a char or varchar alone.
+    """
+
+    column: Column
+    type: StructField | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | None = None
+    position: Position | None = None
+
+
+# --- add ----------------------------------------------------------------------------------------------------------
+
+
+def added(metadata: Metadata, columns: Sequence[NewColumn]) -> Metadata:
+    """The metadata with columns added, one after the other; the rows that are there have null in them.
+
+    `InvalidArgumentError` for a parent that is no struct, a column that may not be null, has a default or is generated;
+    `SchemaMismatchError` for a name that is taken.
+    """
+    schema = parse_schema(metadata.schema_string)
+    for new in columns:
+        _check_addable(new)
+        parent = resolved(schema, new.parent)[0] if new.parent else ()
+        struct = type_at(schema, parent)
+        if not isinstance(struct, StructType):
+            raise InvalidArgumentError(
+                f"the column {dotted(new.name)} can't be added: {dotted(parent)} is no struct but "
+                f"{type_text(struct)} (the struct inside an array is at .element, inside a map at .key or .value)"
+            )
+        position = new.position or (Position(struct.names[-1]) if struct.names else Position())
+        schema = with_struct(schema, parent, StructType(_placed(struct.fields, new.field, position)))
+        check_no_duplicates(schema)
+    return replace(metadata, schema_string=to_json(schema))
+
+
+def _check_addable(new: NewColumn) -> None:
+    for name, f in [(new.name, new.field), *((((*new.name, *n)), i) for n, i in all_fields(new.field.data_type))]:
+        if not f.nullable:
+            raise InvalidArgumentError(
+                f"the column {dotted(name)} can't be added as NOT NULL: the rows that are there have no value for it. "
+                "Add it as nullable, fill it, and add a constraint"
+            )
+        if DEFAULT_KEY in f.metadata:
+            raise InvalidArgumentError(
+                f"the column {dotted(name)} can't be added with a default value: the rows that are there wouldn't have "
+                "it. Add the column, then set its default"
+            )
+        if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
+            raise InvalidArgumentError(
+                f"the column {dotted(name)} can't be added as a generated or identity column: the rows that are there "
+                "would have no value for it"
+            )
+
+
+def _placed(fields: Sequence[StructField], new: StructField, position: Position) -> tuple[StructField, ...]:
+    if position.after is None:
+        return (new, *fields)
+    found = StructType(tuple(fields)).get(position.after)
+    if found is None:
+        raise InvalidArgumentError(
+            f"the column {dotted((new.name,))} can't be placed after {dotted((position.after,))}: the columns "
+            f"there are {', '.join(f.name for f in fields)}"
+        )
+    at = fields.index(found) + 1
+    return (*fields[:at], new, *fields[at:])
+
+
+# --- rename and drop ----------------------------------------------------------------------------------------------
+
+
+def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
+    """The metadata with a column, or a field of a struct (through `element`, `key`, `value`), called otherwise.
+
+    Nothing of the data changes. `InvalidArgumentError` where nothing is mapped, or there is no such column;
+    `SchemaMismatchError` where the new name is taken.
+    """
+    schema, at = _mapped(metadata, column, "renamed")
+    *above, _ = at
+    taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
+    if not new_name or new_name.lower() in taken:
+        raise SchemaMismatchError(f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken")
+    changed = transformed(schema, lambda f, name: replace(f, name=new_name) if name == at else f)
+    partition = tuple(new_name if (name,) == at else name for name in metadata.partition_columns)
+
+    def follow(name: Column) -> Column:
+        return (*above, new_name, *name[len(at) :]) if _below(name, at) else name
+
+    return replace(
+        metadata,
+        schema_string=to_json(cast(StructType, changed)),
+        partition_columns=partition,
+        configuration=_with_stats_columns(metadata.configuration, follow),
+    )
+
+
+def dropped(metadata: Metadata, column: Column) -> Metadata:
+    """The metadata without a column, or a field of a struct; the data stays where it is, unread.
+
+    `InvalidArgumentError` where nothing is mapped, there is no such column, it is a partition column, or the last one.
+    """
+    schema, at = _mapped(metadata, column, "dropped")
+    if len(at) == 1 and at[0] in metadata.partition_columns:
+        raise InvalidArgumentError(f"the partition column {dotted(at)} can't be dropped")
+    changed = cast(StructType, transformed(schema, lambda f, name: None if name == at else f))
+    if any(f.data_type == StructType() for _, f in all_fields(changed)) or not changed.fields:
+        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: it is the last one of its struct")
+    if metadata.partition_columns and len(changed) == len(metadata.partition_columns):
+        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: all others are partition columns")
+    return replace(
+        metadata,
+        schema_string=to_json(changed),
+        configuration=_with_stats_columns(metadata.configuration, lambda name: None if _below(name, at) else name),
+    )
+
+
+def _mapped(metadata: Metadata, column: Column, what: str) -> tuple[StructType, Column]:
+    if mode_of(metadata) == "none":
+        raise InvalidArgumentError(
+            f"the column {dotted(column)} can't be {what}: that takes column mapping. Set the table property {MODE} to "
+            "name first (readers and writers then need to know of it)"
+        )
+    schema = parse_schema(metadata.schema_string)
+    exact, f = resolved(schema, column)
+    if f is None:
+        raise InvalidArgumentError(f"{dotted(exact)} is no column of its own and can't be {what}")
+    return schema, exact
+
+
+def _below(name: Column, at: Column) -> bool:
+    return tuple(part.lower() for part in name[: len(at)]) == tuple(part.lower() for part in at)
+
+
+def _with_stats_columns(
+    configuration: Mapping[str, str], change: Callable[[Column], Column | None]
+) -> Mapping[str, str]:
+    """The properties with the columns that statistics are kept of (`delta.dataSkippingStatsColumns`) changed."""
+    text = configuration.get(STATS_COLUMNS)
+    if text is None:
+        return configuration
+    before: tuple[Column, ...] = properties.get(configuration, STATS_COLUMNS.removeprefix("delta."))
+    after = tuple(name for name in map(change, before) if name is not None)
+    return configuration if after == before else {**configuration, STATS_COLUMNS: ",".join(map(dotted, after))}
+
+
+# --- alter --------------------------------------------------------------------------------------------------------
+
+
+def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Metadata:
+    """The metadata with one column changed: type, nullability, comment, default or position.
+
+    `InvalidArgumentError` for what no data could follow: a narrower type, NOT NULL where there may be nulls, a struct
+    changed as a whole; `UnsupportedFeatureError` where the protocol lacks what the change needs.
+    """
+    schema = parse_schema(metadata.schema_string)
+    at, f = resolved(schema, change.column)
+    if change.type is not None:
+        current = f or StructField(at[-1], type_at(schema, at))
+        _check_type(metadata, protocol, at, current, change.type)
+        schema = recorded(with_type(schema, at, change.type), schema)
+    if f is None:
+        if (change.nullable, change.comment, change.default, change.position) != (None,) * 4:
+            raise InvalidArgumentError(f"of {dotted(at)}, which is no column of its own, only the type can be changed")
+        return replace(metadata, schema_string=to_json(schema))
+    if change.nullable is False and f.nullable:
+        raise InvalidArgumentError(
+            f"the column {dotted(at)} can't be made NOT NULL: it may hold nulls already. Add a CHECK constraint "
+            f"({dotted(at)} IS NOT NULL) instead, which is tested on the rows that are there"
+        )
+    if change.default is not None and "allowColumnDefaults" not in supported(protocol):
+        raise UnsupportedFeatureError(
+            f"the column {dotted(at)} can't have a default: the table doesn't support allowColumnDefaults. Set the "
+            "table property delta.feature.allowColumnDefaults to 'supported' first",
+            ("allowColumnDefaults",),
+        )
+
+    def changed(field: StructField, name: Column) -> StructField:
+        if name != at:
+            return field
+        extra = dict(field.metadata)
+        if change.comment is not None:
+            extra[COMMENT] = change.comment
+        if change.default is not None:
+            _check_takes_default(field, at)
+            extra.pop(DEFAULT_KEY, None)
+            if change.default:
+                extra[DEFAULT_KEY] = change.default
+        return replace(field, nullable=field.nullable if change.nullable is None else change.nullable, metadata=extra)
+
+    schema = cast(StructType, transformed(schema, changed))
+    if change.position is not None and (change.position.after or "").lower() != at[-1].lower():
+        struct = type_at(schema, at[:-1])
+        assert isinstance(struct, StructType)
+        (moved,) = [one for one in struct if one.name == at[-1]]
+        others = [one for one in struct if one is not moved]
+        schema = with_struct(schema, at[:-1], StructType(_placed(others, moved, change.position)))
+    return replace(metadata, schema_string=to_json(schema))
+
+
+def _check_takes_default(f: StructField, at: Column) -> None:
+    if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
+        raise InvalidArgumentError(f"the generated column {dotted(at)} can't have a default")
+
+
+def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructField, new: StructField) -> None:
+    """Whether the column's type may become that of `new`; the reasons are of the data that is there."""
+    lengths = char_varchar(old), char_varchar(new)
+    if old.data_type == new.data_type and lengths[0] == lengths[1]:
+        return
+    if GENERATION_KEY in old.metadata or any(key.startswith(IDENTITY_PREFIX) for key in old.metadata):
+        raise InvalidArgumentError(f"the type of the generated column {dotted(at)} can't be changed")
+    if old.data_type == VOID:
+        return
+    if not isinstance(old.data_type, PrimitiveType):
+        raise InvalidArgumentError(
+            f"the type of {dotted(at)}, {type_text(old.data_type)}, can't be changed as a whole: add, drop or "
+            "alter what is inside it"
+        )
+    what = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
+    if old.data_type == new.data_type == STRING:
+        (before, after) = lengths
+        if after is None or (
+            before is not None and before[1] <= after[1] and (after[0] == "varchar" or before == after)
+        ):
+            return
+        raise InvalidArgumentError(f"{what}: texts that are there may be longer")
+    if not type_widening.can_widen(old.data_type, new.data_type):
+        raise InvalidArgumentError(f"{what}: the data files hold values that it can't hold, or can't be read so")
+    if not type_widening.can_widen(old.data_type, new.data_type, iceberg=bound_by_iceberg(protocol)):
+        raise InvalidArgumentError(f"{what}: Iceberg has no such change, and the table is to be readable as Iceberg")
+    if not widening(metadata, protocol):
+        raise InvalidArgumentError(f"{what}: set the table property delta.enableTypeWidening to true first")
+    if _STABLE not in supported(protocol):
+        raise UnsupportedFeatureError(
+            f"{what}: the table has the preview of type widening, whose records tablelog doesn't write. Add the "
+            f"feature {_STABLE} to the table first",
+            (_PREVIEW,),
+        )
+
+
+def _shown(f: StructField) -> str:
+    return str(f.metadata.get(CHAR_VARCHAR_KEY) or type_text(f.data_type))
+
+
+def widening(metadata: Metadata, protocol: Protocol) -> bool:
+    """Whether columns of the table may be widened: the property says so, and the protocol has the feature."""
+    wanted = bool(properties.get(metadata.configuration, "enableTypeWidening"))
+    return wanted and not supported(protocol).isdisjoint((_STABLE, _PREVIEW))
+
+
+def bound_by_iceberg(protocol: Protocol) -> bool:
+    """Whether only what Iceberg has too may be widened (PROTOCOL.md, "Writer Requirements for Type Widening")."""
+    return not supported(protocol).isdisjoint(("icebergCompatV1", "icebergCompatV2"))
+
+
+def recorded(schema: StructType, old: StructType) -> StructType:
+    """`schema` with each widening since `old` noted at its nearest field, after what is noted there already.
+
+    PROTOCOL.md, "Type Change Metadata".
+    """
+    known = dict(all_fields(old))
+
+    def note(f: StructField, name: Column) -> StructField:
+        before = known.get(name)
+        found = [] if before is None else [c.json() for c in type_widening.differences(before.data_type, f.data_type)]
+        if not found:
+            return f
+        return replace(f, metadata={**f.metadata, TYPE_CHANGES_KEY: [*f.metadata.get(TYPE_CHANGES_KEY, ()), *found]})
+
+    return cast(StructType, transformed(schema, note))
