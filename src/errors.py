@@ -20,11 +20,13 @@
     │   ├── TableNotFoundError
     │   ├── TableAlreadyExistsError
     │   ├── VersionNotFoundError
-    │   └── TimestampOutOfRangeError
+    │   ├── TimestampOutOfRangeError
+    │   └── ChangeDataMissingError         (a version recorded no changes)
     ├── the request is wrong: change it
     │   ├── InvalidArgumentError
     │   ├── SchemaMismatchError
     │   ├── SchemaChangedError             (make the DataFrame anew)
+    │   ├── ChangeFeedSchemaError          (read the versions before and after the change on their own)
     │   ├── ConstraintViolationError
     │   └── AppendOnlyTableError
     ├── the table needs what this version of tablelog doesn't have
@@ -196,6 +198,12 @@ class TimestampOutOfRangeError(TablelogError):
     condition = "DELTA_TIMESTAMP_INVALID"
 
 
+class ChangeDataMissingError(TablelogError):
+    """A version in the range of a change data feed didn't record its changes; the message names it."""
+
+    condition = "DELTA_MISSING_CHANGE_DATA"
+
+
 class InvalidArgumentError(TablelogError, ValueError):
     """An option, predicate, path or argument that can't be honoured as it was given."""
 
@@ -212,6 +220,12 @@ class SchemaChangedError(TablelogError):
     """The table's schema changed under a DataFrame in a way that its rows can't be read by; make the frame anew."""
 
     condition = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
+
+class ChangeFeedSchemaError(TablelogError, ValueError):
+    """The schema changed within the range of a change data feed, so that no one schema reads all of it."""
+
+    condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
 
 
 class ConstraintViolationError(TablelogError, ValueError):

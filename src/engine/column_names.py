@@ -28,7 +28,7 @@ def columns_read(mapping: ColumnMapping) -> schemas.StructType:
         return read_schema(mapping.logical)
 
     def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
-        given = {column_mapping.FIELD_ID: column_mapping.field_id(f)} if mapping.mode == "id" else {}
+        given = _field_id(f) if mapping.mode == "id" else {}
         kept = {key: value for key, value in f.metadata.items() if not key.startswith("parquet.field.")}
         return replace(f, name=column_mapping.physical_name(f), metadata={**kept, **given})
 
@@ -41,11 +41,29 @@ def columns_written(mapping: ColumnMapping) -> schemas.StructType:
     """
 
     def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
-        marks = {column_mapping.FIELD_ID: column_mapping.field_id(f)}
-        return replace(f, name=column_mapping.physical_name(f), nullable=True, metadata=marks)
+        return replace(f, name=column_mapping.physical_name(f), nullable=True, metadata=_field_id(f))
 
     schema = cast(schemas.StructType, column_mapping.transformed(without_void(mapping.logical), named))
     return cast(schemas.StructType, _with_nulls(schema))
+
+
+def with_extra(mapping: ColumnMapping, extra: Sequence[schemas.StructField]) -> ColumnMapping:
+    """The mapping of data files that have columns beyond the table's, whose names are their own everywhere."""
+    if not extra:
+        return mapping
+    return replace(mapping, logical=schemas.StructType((*mapping.logical.fields, *extra)))
+
+
+def _field_id(f: schemas.StructField) -> dict[str, int]:
+    """The mark of a field's id; nothing for a column that isn't the table's."""
+    number = column_mapping.field_id(f)
+    return {} if number is None else {column_mapping.FIELD_ID: number}
+
+
+def plain(schema: schemas.StructType) -> schemas.StructType:
+    """The names and types of columns that hold values (no void ones), with nulls allowed everywhere and no metadata."""
+    bare = column_mapping.transformed(without_void(schema), lambda f, _: replace(f, nullable=True, metadata={}))
+    return cast(schemas.StructType, _with_nulls(bare))
 
 
 def _with_nulls(data_type: schemas.DataType) -> schemas.DataType:

@@ -15,9 +15,10 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
 from ..core.protocol.actions import AddFile, Metadata, Protocol
 from ..core.protocol.column_mapping import ColumnMapping
+from ..core.protocol.schema import StructField
 from ..errors import ConstraintViolationError
 from . import interrupts, placement, plans, small_frame
-from .column_names import columns_written, renamed
+from .column_names import columns_written, renamed, with_extra
 from .conform import without_void
 from .placement import Placement
 from .placement.job import DataFile, Job, WriteOptions
@@ -47,21 +48,24 @@ def write_files(
     protocol: Protocol,
     options: WriteOptions | None = None,
     data_change: bool = True,
+    extra: Sequence[StructField] = (),
+    below: str = "",
 ) -> Written:
     """Write the rows of `df` as data files of the table of `log`; no file for no rows.
 
     `df` has the columns of `metadata`'s schema, in its order, with its types and without its void columns, as
-    `conform.conform` gives it; `metadata` and `protocol` are those of the commit. `data_change` goes into the `add`
-    actions. Raises ConstraintViolationError for a row that the table can't hold, InvalidArgumentError for columns that
-    no file can hold, UnsupportedEnvironmentError on Spark Connect or where nothing reaches the storage, and the
-    `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
+    `conform.conform` gives it, and behind them `extra`, which files hold and the table hasn't. `metadata` and
+    `protocol` are those of the commit; `data_change` goes into the `add` actions; the files come to lie below the
+    directory `below`. Raises ConstraintViolationError for a row that the table can't hold, InvalidArgumentError for
+    columns that no file can hold, UnsupportedEnvironmentError on Spark Connect or where nothing reaches the storage,
+    and the `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
-    mapping = ColumnMapping.of(protocol, metadata)
+    mapping = with_extra(ColumnMapping.of(protocol, metadata), extra)
     if mapping.active:
         df = renamed(df, without_void(mapping.logical), columns_written(mapping))
-    job = Job.of(df, log.table, metadata, mapping, options)
-    place = placement.choose(df.sparkSession, log)
+    job = Job.of(df, log.table, metadata, mapping, options, extra)
+    place = placement.choose(df.sparkSession, log, below)
     with _cleared(df.sparkSession, place), translated(job.table, mapping.logical):
         files = _write_small(df, job, place) if options.small_frames else None
         if files is None:

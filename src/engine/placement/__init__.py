@@ -57,8 +57,8 @@ class Placement(Protocol):
         """Delete published files; what isn't there is fine."""
 
 
-def choose(spark: "SparkSession", log: "DeltaLog") -> Placement:
-    """The fastest that the session and the storage allow, or the one forced.
+def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
+    """The fastest that the session and the storage allow, or the one forced; for files below the directory `below`.
 
     Raises UnsupportedEnvironmentError on Spark Connect, or where nothing reaches the storage.
     """
@@ -72,12 +72,12 @@ def choose(spark: "SparkSession", log: "DeltaLog") -> Placement:
         if scheme == "file":
             from .local import LocalPlacement
 
-            return LocalPlacement(log.table)
+            return LocalPlacement(log.table, below)
         settings = hadoop_settings.reaching(spark, log.table, log.conf)
         if settings is not None:
             from .hadoop import HadoopPlacement
 
-            return HadoopPlacement(spark, log.table, settings, renames=scheme in _RENAMING)
+            return HadoopPlacement(spark, log.table, settings, renames=scheme in _RENAMING, below=below)
         if forced == "native":
             raise UnsupportedEnvironmentError(
                 f"{ROUTE_KEY} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar on "
@@ -86,4 +86,4 @@ def choose(spark: "SparkSession", log: "DeltaLog") -> Placement:
     from ...logstore.data_files import DataFiles
     from .arrow import ArrowPlacement
 
-    return ArrowPlacement(DataFiles.of(log.table, log.conf, log.storage_options))
+    return ArrowPlacement(DataFiles.of(log.table, log.conf, log.storage_options), below)

@@ -34,8 +34,8 @@ _SUFFIXES = {**small_frame.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
 class ArrowPlacement:
     """See `Placement`. `files` are those of the table."""
 
-    def __init__(self, files: DataFiles) -> None:
-        self._directory = f"data-{uuid.uuid4()}"
+    def __init__(self, files: DataFiles, below: str = "") -> None:
+        self._directory = f"{below}/data-{uuid.uuid4()}" if below else f"data-{uuid.uuid4()}"
         self.prefix = f"{self._directory}/"
         self._files = files
         self._ran = False

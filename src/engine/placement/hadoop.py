@@ -49,9 +49,13 @@ _PLAIN = {
 class HadoopPlacement:
     """See `Placement`. `settings` are Hadoop's for this write; `renames`: a rename costs no copy."""
 
-    def __init__(self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool) -> None:
-        self._directory = f"{local.PREFIX if renames else 'data-'}{uuid.uuid4()}"
-        self.prefix = "" if renames else f"{self._directory}/"
+    def __init__(
+        self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""
+    ) -> None:
+        start = f"{below}/" if below else ""
+        self._own = f"{local.PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
+        self._directory = f"{self._own}/{below}" if renames and below else self._own
+        self.prefix = start if renames else f"{self._own}/"
         self._spark = spark
         self._table = table.rstrip("/")
         self._settings = settings
@@ -124,15 +128,15 @@ class HadoopPlacement:
         self._published = True
 
     def _rename(self, name: str) -> None:
-        self._files.rename(self._uri(f"{self._directory}/{name}"), self._uri(name))
+        self._files.rename(self._uri(f"{self._directory}/{name.removeprefix(self.prefix)}"), self._uri(name))
 
     def clear(self) -> None:
         if self._published:
             return
         try:
-            self._files.delete(self._uri(self._directory), recursive=True)
+            self._files.delete(self._uri(self._own), recursive=True)
         except StorageError as error:
-            logger.warning("%s: what a write made is left in %s: %s", self._table, self._directory, error)
+            logger.warning("%s: what a write made is left in %s: %s", self._table, self._own, error)
 
     def remove(self, names: Sequence[str]) -> None:
         in_parallel(lambda name: self._files.delete(self._uri(name)), list(names))

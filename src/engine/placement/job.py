@@ -12,6 +12,7 @@ from ...core.protocol.properties import TableProperties
 from ...core.protocol.schema import (
     BINARY,
     PrimitiveType,
+    StructField,
     StructType,
     check_parquet_names,
     check_partition_columns,
@@ -107,9 +108,18 @@ class Job:
 
     @classmethod
     def of(
-        cls, df: "DataFrame", table: str, metadata: Metadata, mapping: ColumnMapping, options: WriteOptions
+        cls,
+        df: "DataFrame",
+        table: str,
+        metadata: Metadata,
+        mapping: ColumnMapping,
+        options: WriteOptions,
+        extra: Sequence[StructField] = (),
     ) -> "Job":
-        """The job of a frame whose columns bear the names of `mapping` that files have."""
+        """The job of a frame whose columns bear the names of `mapping` that files have.
+
+        No statistics are kept of `extra`, those among them that aren't the table's.
+        """
         schema = columns_written(mapping) if mapping.active else conform.without_void(mapping.logical)
         partition_columns = mapping.physical_partition_columns
         check_parquet_names(schema)
@@ -123,7 +133,10 @@ class Job:
         properties = TableProperties.of(metadata)
         columns = properties.data_skipping_stats_columns
         indexed = indexed_leaves(
-            mapping.logical, mapping.partition_columns, properties.data_skipping_num_indexed_cols, columns
+            mapping.logical.without([f.name for f in extra]),
+            mapping.partition_columns,
+            properties.data_skipping_num_indexed_cols,
+            columns,
         )
         data = schema.without(partition_columns)
         conf = df.sparkSession.conf

@@ -10,6 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.protocol import paths
@@ -34,16 +35,16 @@ _OPTIONS = {
 class LocalPlacement:
     """See `Placement`. The root is a table's canonical URI."""
 
-    def __init__(self, table: str) -> None:
-        self.prefix = ""
+    def __init__(self, table: str, below: str = "") -> None:
+        self.prefix = f"{below}/" if below else ""
         self._root = paths.absolute(table, "")
         self._directory = new_directory(self._root)
 
     def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
         import pyarrow.parquet as pq
 
-        directory = self._directory
-        return spark_writer.write(
+        directory = os.path.join(self._directory, self.prefix.rstrip("/")).rstrip("/")
+        written = spark_writer.write(
             df,
             job,
             directory,
@@ -52,6 +53,7 @@ class LocalPlacement:
             find=lambda partition_columns: find(directory, partition_columns),
             footer=lambda file: pq.read_metadata(f"{directory}/{file.name}"),
         )
+        return [replace(one, name=self.prefix + one.name) for one in written] if self.prefix else written
 
     def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
         import pyarrow as pa

@@ -1,0 +1,43 @@
+"""The change data of commands: the rows that one deletes, updates or inserts, in files beside those of the table.
+
+A reader of the change data feed goes by a version's change files alone where it has any (PROTOCOL.md, "Change Data
+Files", "Add CDC File"). A command that only adds whole files, or takes whole files out, thus writes none.
+"""
+
+from pyspark.sql import DataFrame
+
+from ..core.protocol import features, schema
+from ..core.protocol.actions import AddCDCFile
+from ..core.protocol.properties import TableProperties
+from ..core.table.changes import CHANGE_TYPE, DIRECTORY
+from ..engine import writer
+from ..engine.column_names import plain
+from ..engine.types import spark_type
+from .job import Work
+
+__all__ = ["CHANGE_TYPE", "wanted", "write"]
+
+_FIELD = schema.StructField(CHANGE_TYPE, schema.STRING)
+
+
+def wanted(work: Work) -> bool:
+    """Whether the table as it will be after the commit records its changes (`delta.enableChangeDataFeed`)."""
+    enabled = TableProperties.of(work.txn.metadata).enable_change_data_feed
+    return enabled and "changeDataFeed" in features.supported(work.txn.protocol)
+
+
+def write(work: Work, frame: DataFrame) -> list[AddCDCFile]:
+    """Write changed rows and give the actions for the commit; none for no rows.
+
+    `frame` has the table's columns, found by name, and `_change_type`: insert, delete, update_preimage or
+    update_postimage. A column of the table that it lacks is null, one that the table lacks isn't written.
+    """
+    txn = work.txn
+    columns = plain(schema.parse_schema(txn.metadata.schema_string))
+    rows = frame.to(spark_type(schema.StructType((*columns.fields, _FIELD))))
+    written = work.keep(
+        writer.write_files(
+            rows, work.log, metadata=txn.metadata, protocol=txn.protocol, extra=(_FIELD,), below=DIRECTORY
+        )
+    )
+    return [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]
