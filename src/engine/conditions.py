@@ -90,6 +90,11 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)
 
 
+def printed_conjuncts(spark: "SparkSession", text: str) -> list[str]:
+    """The parts of a condition that AND joins, as Delta prints them of OPTIMIZE; ParseException for no condition."""
+    return Gateway.of(spark).printed_conjuncts(spark, text)
+
+
 def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
     """Rows of `snapshot.files` for which the partition part is TRUE, as Spark itself evaluates it."""
     return _rows(spark, snapshot, condition, condition._gateway.seq([]))

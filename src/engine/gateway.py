@@ -304,6 +304,17 @@ class Gateway:
         """The resolved condition of a frame that `DataFrame.where` made."""
         return filtered._jdf.queryExecution().analyzed().condition()
 
+    def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
+        """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
+        waiting, found = [spark._jsparkSession.sessionState().sqlParser().parseExpression(text)], []
+        while waiting:
+            node = waiting.pop()
+            if node.getClass().getSimpleName() == "And":
+                waiting += [node.right(), node.left()]
+            else:
+                found.append(str(node.sql()))
+        return found
+
     def planned_scan(self, filtered: "DataFrame") -> "PlannedScan | None":
         """How Spark scans a filtered relation; `None` where its optimizer found that no row can match."""
         node = filtered._jdf.queryExecution().executedPlan()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
 from . import column_names, deletion_vectors, hadoop_settings, read_errors, routes
-from .conditions import Condition, candidates, exact_partitions, split_condition
+from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .deletion_vectors import Hidden, Vectors
 from .file_index import FileIndex, Newest, Pinned
 from .gateway import Gateway
@@ -31,6 +31,7 @@ __all__ = [
     "exact_partitions",
     "for_conditions",
     "frame",
+    "printed_conjuncts",
     "refresh_cached",
     "split_condition",
 ]

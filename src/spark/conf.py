@@ -21,6 +21,9 @@ _PREFIXES = (
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
     "allowArbitraryProperties.enabled commitInfo.userMetadata dynamicPartitionOverwrite.enabled maxCommitAttempts "
+    "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
+    "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "
+    "optimize.zorder.checkStatsCollection.enabled "
     "replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled schema.autoMerge.enabled "
     "state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled write.txnAppId write.txnVersion "
     "write.txnVersion.autoReset.enabled writeChecksumFile.enabled"

@@ -7,11 +7,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..dml.delete import delete
+from ..dml.optimize import Layout
 from ..engine import scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe
 from .conf import session_conf
+from .optimize import DeltaOptimizeBuilder
+from .optimize import run as optimized
 from .reader import find_table, not_a_table
 from .writer import session_commit
 
@@ -76,6 +79,14 @@ class DeltaTable:
         """One row about the table, with the columns of DESCRIBE DETAIL."""
         return describe.detail(self._spark, self._log)
 
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """A builder to rewrite the table's files: fewer and larger ones, or laid out for filters."""
+        return DeltaOptimizeBuilder(self._spark, self._log)
+
+    def reorg(self, where: str | None = None) -> DataFrame:
+        """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
+        return optimized(self._spark, self._log, Layout.of(self._spark, purge=True), where)
+
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:
             _refuse(name)
@@ -83,7 +94,7 @@ class DeltaTable:
 
 
 _LATER = frozenset(
-    "update merge vacuum optimize generate restoreToVersion restoreToTimestamp upgradeTableProtocol addFeatureSupport "
+    "update merge vacuum generate restoreToVersion restoreToTimestamp upgradeTableProtocol addFeatureSupport "
     "dropFeatureSupport clone cloneAtVersion cloneAtTimestamp".split()
 )
 

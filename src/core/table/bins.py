@@ -1,0 +1,90 @@
+"""Which small files go together into a larger one: pure decisions of OPTIMIZE."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .snapshot import Snapshot
+
+Partition = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Files of one partition, by their rows in `snapshot.files`, that are rewritten together. `size` is in bytes."""
+
+    partition: Partition
+    files: tuple[int, ...]
+    size: int
+
+
+def packed(
+    files: Iterable[tuple[Partition, int, int]], largest: int | None, *, alone: bool, in_order: bool = False
+) -> list[Bin]:
+    """Bins of the files (partition, row, size in bytes), none above `largest` bytes unless one file is.
+
+    The smallest come first, unless they are `in_order` as given. A bin of a single file is left out, for it would be
+    written as it is, unless it is worth that `alone`.
+    """
+    by_partition: dict[Partition, list[tuple[int, int]]] = {}
+    for partition, row, size in files:
+        by_partition.setdefault(partition, []).append((row, size))
+    bins: list[Bin] = []
+    for partition, members in by_partition.items():
+        ordered = members if in_order else sorted(members, key=lambda member: member[1])
+        for group in _groups(ordered, largest):
+            if alone or len(group) > 1:
+                bins.append(Bin(partition, tuple(row for row, _ in group), sum(size for _, size in group)))
+    return bins
+
+
+def _groups(members: Sequence[tuple[int, int]], largest: int | None) -> list[list[tuple[int, int]]]:
+    groups: list[list[tuple[int, int]]] = []
+    total = 0
+    for member in members:
+        if not groups or (largest is not None and total + member[1] > largest):
+            groups.append([])
+            total = 0
+        groups[-1].append(member)
+        total += member[1]
+    return groups
+
+
+def batches(bins: Sequence[Bin], size: int | None) -> list[list[Bin]]:
+    """Bins in the order in which they are committed: each batch at least `size` bytes but the last; `None`: in one."""
+    if size is None:
+        return [list(bins)] if bins else []
+    found: list[list[Bin]] = []
+    total = size
+    for one in bins:
+        if total >= size:
+            found.append([])
+            total = 0
+        found[-1].append(one)
+        total += one.size
+    return found
+
+
+def worth_compacting(snapshot: "Snapshot", rows: "pa.Array", *, smallest: int, deleted_ratio: float) -> "pa.Array":
+    """Those of the files `rows` that are smaller than `smallest` bytes, or of which more than that share is deleted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = snapshot.files.take(rows)
+    chosen = pc.less(files.column("size"), smallest)
+    deleted = pc.struct_field(files.column("deletionVector"), "cardinality")
+    if deleted.null_count < len(deleted):
+        records = pc.cast(snapshot.num_records().take(rows), pa.float64())
+        share = pc.divide(pc.cast(deleted, pa.float64()), records)
+        # Of a file whose rows nobody counted: rewriting it mends that.
+        many = pc.coalesce(pc.greater(share, deleted_ratio), pc.is_valid(deleted))
+        chosen = pc.or_(chosen, many)
+    return rows.filter(chosen)
+
+
+def partition_of(values: Mapping[str, str | None] | Sequence[tuple[str, str | None]]) -> Partition:
+    """Partition values as a key."""
+    return tuple(sorted(values.items() if isinstance(values, Mapping) else values))

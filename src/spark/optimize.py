@@ -1,0 +1,169 @@
+"""`DeltaTable.optimize()`: the builder, and the frame of metrics that its commands give."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol.actions import AddFile
+from ..dml.optimize import Layout, Outcome, optimize
+from ..errors import InvalidArgumentError
+from .describe import local_frame
+from .writer import session_commit
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+_LONG = LongType()
+_SIZES = _struct(min=_LONG, max=_LONG, avg=DoubleType(), totalFiles=_LONG, totalSize=_LONG)
+_FILES = _struct(num=_LONG, size=_LONG)
+_ZORDER = _struct(
+    strategyName=StringType(),
+    inputCubeFiles=_FILES,
+    inputOtherFiles=_FILES,
+    inputNumCubes=_LONG,
+    mergedFiles=_FILES,
+    numOutputCubes=_LONG,
+    mergedNumCubes=_LONG,
+)
+_LOOKUPS = _struct(
+    column=StringType(),
+    filesBefore=DoubleType(),
+    filesAfter=DoubleType(),
+    bytesBefore=DoubleType(),
+    bytesAfter=DoubleType(),
+)
+METRICS = _struct(
+    numFilesAdded=_LONG,
+    numFilesRemoved=_LONG,
+    filesAdded=_SIZES,
+    filesRemoved=_SIZES,
+    partitionsOptimized=_LONG,
+    zOrderStats=_ZORDER,
+    numBins=_LONG,
+    numBatches=_LONG,
+    totalConsideredFiles=_LONG,
+    totalFilesSkipped=_LONG,
+    preserveInsertionOrder=BooleanType(),
+    startTimeMs=_LONG,
+    endTimeMs=_LONG,
+    deletionVectorStats=_struct(numDeletionVectorsRemoved=_LONG, numDeletionVectorRowsRemoved=_LONG),
+    numTableColumns=_LONG,
+    lookups=ArrayType(_LOOKUPS),
+)
+RESULT = _struct(path=StringType(), metrics=METRICS)
+
+
+class DeltaOptimizeBuilder:
+    """What is to be optimized; made by `DeltaTable.optimize()`."""
+
+    def __init__(self, spark: SparkSession, log: DeltaLog) -> None:
+        self._spark = spark
+        self._log = log
+        self._where: str | None = None
+
+    def where(self, partitionFilter: str) -> "DeltaOptimizeBuilder":
+        """Only partitions for which this condition on partition columns is TRUE."""
+        self._where = partitionFilter
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Small files into larger ones; of a clustered table, cluster what isn't yet. A row of metrics."""
+        return self._run(Layout.of(self._spark))
+
+    def executeZOrderBy(self, *cols: Any) -> DataFrame:
+        """Lay the rows of each partition out by several columns (names, or one list of them). A row of metrics.
+
+        `metrics.lookups` tells, for each column, how many files and bytes a filter for one of its values reads on
+        average, before and after.
+        """
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise InvalidArgumentError("executeZOrderBy takes the names of one column or more.")
+        return self._run(Layout.of(self._spark, by=names))
+
+    def executeFull(self) -> DataFrame:
+        """Of a clustered table, cluster also what was clustered by other columns (OPTIMIZE ... FULL in SQL)."""
+        return self._run(Layout.of(self._spark, full=True))
+
+    def _run(self, layout: Layout) -> DataFrame:
+        return run(self._spark, self._log, layout, self._where)
+
+
+def run(spark: SparkSession, log: DeltaLog, layout: Layout, where: str | None) -> DataFrame:
+    """Optimize, and tell what was done as OPTIMIZE and REORG do."""
+    with session_commit(spark) as options:
+        outcome = optimize(spark, log, layout, where, options=options)
+    return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)
+
+
+def _metrics(outcome: Outcome) -> dict[str, Any]:
+    vectors = [add.deletion_vector for add in outcome.removed if add.deletion_vector is not None]
+    partitions = len({one.partition for one in outcome.bins})
+    merged = {"num": len(outcome.removed), "size": sum(add.size for add in outcome.removed)}
+    return {
+        "numFilesAdded": len(outcome.added),
+        "numFilesRemoved": len(outcome.removed),
+        "filesAdded": _sizes(outcome.added),
+        "filesRemoved": _sizes(outcome.removed),
+        "partitionsOptimized": partitions,
+        "zOrderStats": {
+            "strategyName": "all",
+            "inputCubeFiles": {"num": 0, "size": 0},
+            "inputOtherFiles": merged,
+            "inputNumCubes": 0,
+            "mergedFiles": merged,
+            "numOutputCubes": partitions,
+            "mergedNumCubes": None,
+        }
+        if outcome.by and not outcome.clustered
+        else None,
+        "numBins": len(outcome.bins),
+        "numBatches": len(outcome.versions),
+        "totalConsideredFiles": outcome.considered,
+        "totalFilesSkipped": outcome.considered - len(outcome.removed),
+        "preserveInsertionOrder": False,
+        "startTimeMs": outcome.began_ms,
+        "endTimeMs": outcome.ended_ms,
+        "deletionVectorStats": {
+            "numDeletionVectorsRemoved": len(vectors),
+            "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
+        }
+        if vectors
+        else None,
+        "numTableColumns": outcome.columns,
+        "lookups": [
+            {
+                "column": column,
+                "filesBefore": before.files,
+                "filesAfter": after.files,
+                "bytesBefore": before.bytes,
+                "bytesAfter": after.bytes,
+            }
+            for column, (before, after) in outcome.lookups.items()
+        ],
+    }
+
+
+def _sizes(files: Sequence[AddFile]) -> dict[str, Any]:
+    sizes = [file.size for file in files]
+    return {
+        "min": min(sizes, default=None),
+        "max": max(sizes, default=None),
+        "avg": sum(sizes) / len(sizes) if sizes else 0.0,
+        "totalFiles": len(sizes),
+        "totalSize": sum(sizes),
+    }
