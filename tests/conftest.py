@@ -7,12 +7,14 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from support.spark_tables import Table
 
 # A shell that starts the tests in the background has Ctrl-C ignored, for them and for the programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -70,3 +72,28 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     yield session
     session.stop()
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+@pytest.fixture
+def table(spark: "SparkSession", tmp_path: Path) -> "Table":
+    """A path with no table yet."""
+    from support.spark_tables import Table
+
+    return Table(spark, tmp_path / "table")
+
+
+@pytest.fixture
+def conf(spark: "SparkSession") -> Iterator[Any]:
+    """`conf(key, value)` sets a key of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def set_key(key: str, value: str) -> None:
+        before.setdefault(key, spark.conf.get(key, None))
+        spark.conf.set(key, value)
+
+    yield set_key
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
