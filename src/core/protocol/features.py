@@ -97,7 +97,10 @@ _ALL = (
         by_metadata=True, automatic=True,
     ),
     Feature("checkConstraints", legacy=(1, 3), active=_constraints, by_metadata=True, automatic=True),
-    Feature("changeDataFeed", legacy=(1, 4), active=_flag("enableChangeDataFeed"), by_metadata=True, automatic=True),
+    Feature(
+        "changeDataFeed", legacy=(1, 4), active=_flag("enableChangeDataFeed"), write=True,
+        by_metadata=True, automatic=True,
+    ),
     Feature(
         "generatedColumns", legacy=(1, 4), active=_field_metadata(GENERATION_KEY), by_metadata=True, automatic=True
     ),
@@ -123,17 +126,22 @@ _ALL = (
     Feature("geospatial", True, read=False),
     Feature("geospatial-dev", True, read=False),
     # Classic checkpoints stay correct on such a table; the policy asks for the others.
-    Feature("v2Checkpoint", True, active=_v2_policy, by_metadata=True, automatic=True),
+    Feature("v2Checkpoint", True, active=_v2_policy, write=True, by_metadata=True, automatic=True),
     Feature("vacuumProtocolCheck", True, write=True),
     Feature("catalogManaged", True, read=False),
     Feature("coordinatedCommits-preview", active=_set("coordinatedCommits.commitCoordinator-preview")),
     Feature("redirectReaderWriter-preview", True, active=_set("redirectReaderWriter-preview"), read=False),
     Feature("redirectWriterOnly-preview", active=_set("redirectWriterOnly-preview")),
     Feature("adaptiveMetadata-preview", True, read=False),
-    Feature("domainMetadata"),
+    Feature("domainMetadata", write=True),
     Feature("clustering", requires=("domainMetadata",)),
-    Feature("rowTracking", requires=("domainMetadata",), active=_row_tracking, by_metadata=True, automatic=True),
-    Feature("inCommitTimestamp", active=_flag("enableInCommitTimestamps"), by_metadata=True, automatic=True),
+    Feature(
+        "rowTracking", requires=("domainMetadata",), active=_row_tracking, write=True,
+        by_metadata=True, automatic=True,
+    ),
+    Feature(
+        "inCommitTimestamp", active=_flag("enableInCommitTimestamps"), write=True, by_metadata=True, automatic=True
+    ),
     Feature(
         "icebergCompatV1", requires=("columnMapping",), active=_flag("enableIcebergCompatV1"),
         by_metadata=True, automatic=True,
@@ -146,9 +154,12 @@ _ALL = (
         "icebergCompatV3", requires=("columnMapping", "rowTracking"), active=_flag("enableIcebergCompatV3"),
         by_metadata=True, automatic=True,
     ),
-    Feature("checkpointProtection", active=_protected),
+    Feature("checkpointProtection", active=_protected, write=True),
     Feature("materializePartitionColumns", active=None),
 )  # fmt: skip
+
+BINDS_FILES: Final = frozenset({"materializePartitionColumns"})
+"""What says how files are written as soon as the protocol lists it, whatever the metadata says."""
 
 FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in _ALL}
 _BY_LOWER_NAME = {feature.name.lower(): feature for feature in _ALL}

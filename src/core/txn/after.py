@@ -46,9 +46,10 @@ def after_commit(
     try:
         if version > 0 and version % snapshot.properties.checkpoint_interval == 0:
             # Parquet and all of Arrow: only where a checkpoint is due.
-            from ..log.checkpoint_writer import write
+            from ..log.checkpoint_writer import point_at, write
 
-            write(log.store, log.log_path, snapshot, log.clock.now_ms())
+            hint = write(log.store, log.log_path, snapshot, log.clock.now_ms(), log.conf)
+            point_at(log.store, log.log_path, hint)
     except Exception:
         _warn(log, version, "its checkpoint wasn't written: reading the table takes longer until the next one is")
 
@@ -58,7 +59,9 @@ def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> 
     totals = snapshot.totals()
     if totals is None:
         return
-    data = checksum.serialise(checksum.of(snapshot, totals, txn_id=info.txn_id))
+    data = checksum.serialise(
+        checksum.of(snapshot, totals, txn_id=info.txn_id, in_commit_timestamp=info.in_commit_timestamp)
+    )
     try:
         log.store.write(f"{log.log_path}/{crc_name(snapshot.version)}", data)
     except FileExistsError:

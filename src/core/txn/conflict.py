@@ -7,17 +7,22 @@ winner in the order of versions, and each call sees the result of the one before
 The checks in their order, and the levels at which they hold (S: Serializable, W: WriteSerializable, SI:
 SnapshotIsolation):
 
-1. The winner changed the protocol: a conflict if I write one too, or if a feature was dropped (all levels).
-   Whether the new protocol can be written at all is for the caller to check (`features`).
-2. The winner changed the metadata: a conflict (all levels), unless it wrote the same again and I write none. This is
-   narrower than in Delta, which also lets a list of properties pass; a conflict here costs a retry, never data.
-3. The same metadata domain: a conflict (all levels).
+0. I drop a feature: any winner is a conflict, for what was found clean before may not be so any more.
+1. The winner changed the protocol: a conflict if I write one too, if a feature was dropped, or if one was added that
+   tells how files are written and I add some (all levels). Whether the new protocol can be written at all is for the
+   caller to check (`features`).
+2. The winner changed the metadata: a conflict (all levels), unless I write none and the change is one under which what
+   I wrote is right too (`metadata_changes`: what it enables is then in force for me as well).
+3. The same metadata domain: a conflict (all levels). Row ids are no such one: each attempt gives them out anew.
 4. The winner moved a `txn` of an application that I read, or that I write: a conflict (all levels). That a blind
    write of a `txn` counts is stricter than Delta: else two streams of one name would each believe to be alone.
 5. The winner added a file that I would have read: a conflict at S; at W only if it was no blind append, or if I
    change the metadata; never at SI, and never if I read nothing.
 6. The winner removed a file that I read, or any file if I read the whole table: a conflict (all levels).
 7. The winner removed a file that I remove: a conflict (all levels).
+
+A commit that only says again what files there are, to say more of each (a backfill of row ids), leaves out the files
+that a winner touched; and one that comes after it takes over what it said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,10 +51,13 @@ from ..protocol.actions import (
     SetTransaction,
 )
 from ..protocol.column_mapping import ColumnMapping
-from ..protocol.features import supported
+from ..protocol.features import BINDS_FILES, supported
 from ..protocol.paths import canonical, canonical_column
+from ..protocol.row_tracking import BACKFILL
+from ..protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from ..table import predicates
 from ..table.predicates import Predicate
+from . import metadata_changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,9 +71,6 @@ class IsolationLevel(Enum):
     SNAPSHOT = "SnapshotIsolation"
 
 
-_ROW_TRACKING_DOMAIN = "delta.rowTracking"
-
-
 def level_for(actions: Iterable[Action], table_level: IsolationLevel, *, changes_data: bool) -> IsolationLevel:
     """The level at which `actions` are checked: snapshot isolation for a commit that changes no data.
 
@@ -77,7 +82,7 @@ def level_for(actions: Iterable[Action], table_level: IsolationLevel, *, changes
         if isinstance(action, AddFile | RemoveFile | AddCDCFile):
             if action.data_change:
                 return table_level
-        elif not (isinstance(action, DomainMetadata) and action.domain == _ROW_TRACKING_DOMAIN):
+        elif not (isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN):
             return table_level
     return IsolationLevel.SNAPSHOT
 
@@ -129,7 +134,8 @@ class Staged:
     """What a transaction wants to commit, without its `commitInfo`.
 
     `metadata` and `protocol` are those that will be in force; `read_metadata` is that of the snapshot that was read
-    (`None` for a new table), by whose partition columns read predicates are understood.
+    (`None` for a new table), by whose partition columns read predicates are understood. `drops_features`: the protocol
+    is lowered. `restates_files` as in `Operation`.
     """
 
     table: str
@@ -139,6 +145,8 @@ class Staged:
     read_metadata: Metadata | None
     read_version: int = -1
     blind_append: bool = False
+    drops_features: bool = False
+    restates_files: bool = False
 
     @cached_property
     def writes_metadata(self) -> bool:
@@ -163,7 +171,10 @@ class Staged:
 
 @dataclass(frozen=True)
 class Winner:
-    """A commit that came first: its actions, and the same sorted by what the checks ask of them."""
+    """A commit that came first: its actions, and the same sorted by what the checks ask of them.
+
+    `file_time_ms` is when its file was written, in milliseconds.
+    """
 
     version: int
     actions: tuple[Action, ...] = ()
@@ -174,9 +185,10 @@ class Winner:
     removes: tuple[RemoveFile, ...] = ()
     app_ids: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
+    file_time_ms: int = 0
 
     @classmethod
-    def of(cls, version: int, actions: Sequence[Action]) -> "Winner":
+    def of(cls, version: int, actions: Sequence[Action], file_time_ms: int = 0) -> "Winner":
         info: CommitInfo | None = None
         metadata: Metadata | None = None
         protocol: Protocol | None = None
@@ -209,7 +221,18 @@ class Winner:
             tuple(removes),
             frozenset(app_ids),
             frozenset(domains),
+            file_time_ms,
         )
+
+    def time(self) -> int:
+        """When it was committed, in milliseconds: by itself, else by its file."""
+        told = None if self.info is None else self.info.in_commit_timestamp
+        return self.file_time_ms if told is None else told
+
+    @property
+    def backfills(self) -> bool:
+        """Whether it only gives row ids to files that were there."""
+        return self.info is not None and self.info.operation == BACKFILL
 
     @property
     def blind_append(self) -> bool:
@@ -227,9 +250,11 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
 
     Raises a `DeltaConcurrentModificationException`. See the module for the checks and their order.
     """
+    if staged.drops_features:
+        raise ProtocolChangedException(_message(staged, winner, "came before this one, which drops a feature"))
     rebased = _check_protocol(staged, winner)
     rebased = _check_metadata(rebased, winner)
-    if shared := staged.domains & winner.domains:
+    if shared := (staged.domains & winner.domains) - {ROW_TRACKING_DOMAIN}:
         raise ConcurrentTransactionException(
             _message(staged, winner, f"wrote the metadata domain {min(shared)!r}, which this transaction writes too")
         )
@@ -242,11 +267,40 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
                 "two writers use one application id",
             )
         )
+    if staged.restates_files:
+        return _without_touched(rebased, winner)
+    if winner.backfills:
+        return _with_row_ids(rebased, winner)
     if winner.adds:
         _check_added(reads, staged, winner, level)
     if winner.removes:
         _check_removed(reads, staged, winner)
     return rebased
+
+
+def _without_touched(staged: Staged, winner: Winner) -> Staged:
+    touched = {canonical(file.path, staged.table) for file in (*winner.adds, *winner.removes)}
+    kept = tuple(
+        a for a in staged.actions if not isinstance(a, AddFile) or canonical(a.path, staged.table) not in touched
+    )
+    return staged if len(kept) == len(staged.actions) else replace(staged, actions=kept)
+
+
+def _with_row_ids(staged: Staged, winner: Winner) -> Staged:
+    """What I add again or remove bears the row ids that it has got by now."""
+    told = {canonical(add.path, staged.table): add for add in winner.adds}
+
+    def updated(action: Action) -> Action:
+        if not isinstance(action, AddFile | RemoveFile):
+            return action
+        known = told.get(canonical(action.path, staged.table))
+        if known is None:
+            return action
+        return replace(
+            action, base_row_id=known.base_row_id, default_row_commit_version=known.default_row_commit_version
+        )
+
+    return replace(staged, actions=tuple(updated(action) for action in staged.actions))
 
 
 def _check_protocol(staged: Staged, winner: Winner) -> Staged:
@@ -258,14 +312,24 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
         raise ProtocolChangedException(
             _message(staged, winner, "changed the table's protocol, as this transaction does")
         )
-    if dropped := supported(staged.protocol) - supported(winner.protocol):
+    before, after = supported(staged.protocol), supported(winner.protocol)
+    if dropped := before - after:
         raise ProtocolChangedException(_message(staged, winner, f"dropped the feature {min(dropped)}"))
+    if (binding := (after - before) & BINDS_FILES) and any(isinstance(action, AddFile) for action in staged.actions):
+        raise ProtocolChangedException(
+            _message(staged, winner, f"added the feature {min(binding)}, by which the files would have been written")
+        )
     return replace(staged, protocol=winner.protocol)
 
 
 def _check_metadata(staged: Staged, winner: Winner) -> Staged:
-    if winner.metadata is None or (winner.metadata == staged.metadata and not staged.writes_metadata):
+    if winner.metadata is None:
         return staged
+    if not staged.writes_metadata and (
+        metadata_changes.says_identity_only(winner.info)
+        or metadata_changes.may_pass(staged.metadata, winner.metadata, staged.protocol)
+    ):
+        return replace(staged, metadata=winner.metadata)
     raise MetadataChangedException(
         _message(staged, winner, "changed the table's metadata: schema, partitioning, properties or description")
     )

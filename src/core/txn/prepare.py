@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
-from ..protocol import column_mapping, features, properties, schema
+from ..protocol import column_mapping, features, properties, row_tracking, schema
 from ..protocol.actions import (
     Action,
     AddCDCFile,
@@ -56,8 +56,9 @@ def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str])
         return metadata
     kept = {} if old is None else {k: v for k, v in configuration.items() if old.configuration.get(k) == v}
     changed = {key: value for key, value in configuration.items() if key not in kept}
-    # Not for a user to set; it comes with the ids of the columns.
-    given = {} if column_mapping.unassigned(metadata) else {k: changed.pop(k) for k in (MAX_ID,) if k in changed}
+    # Not for a user to set: they come with the columns, or from a table that the metadata was copied of.
+    own = (*row_tracking.COLUMN_KEYS, *(() if column_mapping.unassigned(metadata) else (MAX_ID,)))
+    given = {key: changed.pop(key) for key in own if key in changed}
     arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
     changed = properties.validate(changed, allow_arbitrary=arbitrary)
     defaults = properties.defaults_from(conf) if old is None else {}
@@ -96,10 +97,12 @@ def prepare(
         stored = properties.without_protocol_properties(new_metadata.configuration)
         if len(stored) != len(new_metadata.configuration):
             new_metadata = replace(new_metadata, configuration=stored)
+        new_metadata = row_tracking.with_column_names(new_metadata, base.metadata, new_protocol or _rules(base))
+        row_tracking.check(new_metadata.configuration)
         if new_metadata != base.metadata:
             _check_metadata(base, new_metadata, operation)
     if base.protocol is not None:
-        if new_protocol is not None:
+        if new_protocol is not None and not operation.lowers_protocol:
             _check_not_lowered(base.table, base.protocol, new_protocol)
         features.check_writable(base.protocol, base.metadata, base.table)
     in_force, rules = new_metadata or base.metadata, new_protocol or base.protocol
@@ -107,6 +110,7 @@ def prepare(
     assert rules is not None
     if new_metadata is not None or new_protocol is not None:
         features.check_writable(rules, in_force, base.table)
+    _check_domains(base, others, rules)
     _check_files(base, others, ColumnMapping.of(rules, in_force))
 
     head: list[Action] = []
@@ -207,6 +211,26 @@ def implied_protocol(base: Base, metadata: Metadata) -> Protocol | None:
     asked -= features.supported(base.protocol)
     raised = features.protocol_of(features.supported(base.protocol) | asked) if asked else None
     return features.required_upgrade(raised or base.protocol, metadata, base.table) or raised
+
+
+def _rules(base: Base) -> Protocol:
+    assert base.protocol is not None
+    return base.protocol
+
+
+def _check_domains(base: Base, actions: list[Action], rules: Protocol) -> None:
+    for action in actions:
+        if not isinstance(action, DomainMetadata):
+            continue
+        if action.domain == row_tracking.DOMAIN and row_tracking.supported(rules):
+            raise InvalidArgumentError(
+                f"the metadata domain {action.domain} of {base.table} is kept by the commit itself: leave it out"
+            )
+        if not action.removed and "domainMetadata" not in features.supported(rules):
+            raise InvalidArgumentError(
+                f"{base.table} can't have the metadata domain {action.domain!r}: it doesn't support the feature "
+                "domainMetadata (set delta.feature.domainMetadata to 'supported')"
+            )
 
 
 def _check_not_lowered(table: str, old: Protocol, new: Protocol) -> None:

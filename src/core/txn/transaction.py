@@ -17,14 +17,15 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedEnvironmentError,
 )
-from ..protocol import codec, column_mapping, features, paths, properties
-from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol
-from . import conflict
+from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
+from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
+from . import conflict, metadata_changes
 from .after import after_commit
 from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
 from .conflict import IsolationLevel, ReadSet, Staged, Winner
 from .operation import Operation
-from .prepare import Base, check_shape, implied_protocol, prepare, requested
+from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
+from .stamp import Ground, stamped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -246,14 +247,23 @@ class Transaction:
             is_blind_append=staged.blind_append,
             operation_metrics={name: str(value) for name, value in operation.metrics.items()} or None,
             user_metadata=user_metadata if user_metadata is not None else log.conf.get(_USER_METADATA),
-            tags=tags,
+            tags=self._tags(staged, tags),
             engine_info=engine_info,
             txn_id=self._new_token(),
         )
-        version, staged, winners, attempts = self._win(staged, info, reads, level)
+        version, info, written, winners, attempts = self._win(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
-        after_commit(log, self.snapshot, winners=winners, version=version, info=info, actions=staged.actions)
-        return Committed(version, staged.actions, info, attempts, milliseconds)
+        after_commit(log, self.snapshot, winners=winners, version=version, info=info, actions=written)
+        return Committed(version, written, info, attempts, milliseconds)
+
+    def _tags(self, staged: Staged, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """What the commit says of itself for those who come after it, beside what the caller has it say."""
+        seen = self.snapshot
+        if seen is None or not staged.writes_metadata:
+            return tags
+        if not metadata_changes.identity_only(seen.metadata, staged.metadata):
+            return tags
+        return {metadata_changes.IDENTITY_ONLY_TAG: "true", **(tags or {})}
 
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
@@ -263,6 +273,8 @@ class Transaction:
         if seen is not None and changed and not column_mapping.same_partitioning(seen.mapping, prepared.metadata):
             # Every file of the old layout has to go, those of concurrent commits as well.
             self._whole_table = True
+        if seen is not None and changed:
+            _check_row_ids(seen, prepared)
         reads = ReadSet(
             tuple(self._predicates),
             tuple(self._files),
@@ -277,29 +289,38 @@ class Transaction:
             protocol=prepared.protocol,
             read_metadata=base.metadata,
             read_version=self.read_version,
-            blind_append=not reads.depends_on_files and conflict.only_adds(prepared.actions),
+            blind_append=not (reads.depends_on_files or operation.restates_files)
+            and conflict.only_adds(prepared.actions),
+            drops_features=seen is not None
+            and bool(features.supported(seen.protocol) - features.supported(prepared.protocol)),
+            restates_files=operation.restates_files,
         )
         level = isolation_level(prepared.metadata)
         return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
 
     def _win(
         self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel
-    ) -> tuple[int, Staged, list[Winner], int]:
-        """The loop: (version won, what was committed, the winners before it, number of attempts)."""
+    ) -> tuple[int, CommitInfo, tuple[Action, ...], list[Winner], int]:
+        """The loop: (version won, commitInfo and actions that are there, the winners before it, number of attempts)."""
         clock = self._log.clock
         assert info.txn_id is not None
         token = info.txn_id
         most = self._most_attempts()
-        version = staged.read_version + 1
         winners: list[Winner] = []
-        data = b""
+        ground = self._ground()
+        serialised: tuple[Action, ...] | None = None
+        body = b""
         if clock.monotonic() - self._began > _LISTING_IS_FRESH_S:
-            staged = self._rebase(staged, reads, level, winners, self._newer(version, None))
-            version += len(winners)
+            staged = self._rebase(staged, reads, level, winners, self._newer(ground.version + 1, None))
         for number in range(1, most + 1):
             started = clock.monotonic()
-            if not data:
-                data = codec.serialise((info, *staged.actions))
+            for winner in winners[ground.version - staged.read_version :]:
+                ground = ground.after(winner)
+            version = ground.version + 1
+            said, actions = stamped(staged, info, ground, clock.now_ms())
+            if actions is not serialised:
+                serialised, body = actions, codec.serialise(actions)
+            data = codec.serialise((said,)) + body
             outcome = self._attempt(version, data, token)
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
@@ -309,21 +330,29 @@ class Transaction:
                 )  # fmt: skip
             if isinstance(outcome, Won):
                 self._won = True
-                return version, staged, winners, number
+                return version, said, actions, winners, number
             if isinstance(outcome, Unknown):
                 raise CommitStateUnknownError(self.table, version, token, outcome.reason) from outcome.cause
             self._writing = None
             if number == most:
                 break
             self._pause(number, clock.monotonic() - started)
-            before, seen = staged, len(winners)
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
-            version += len(winners) - seen
-            if staged.actions is not before.actions:
-                data = b""
         raise ConcurrentWriteException(
             f"nothing was committed to {self.table}: other writers took {most} versions in a row, and "
             f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again"
+        )
+
+    def _ground(self) -> Ground:
+        seen = self.snapshot
+        if seen is None:
+            return Ground()
+        return Ground(
+            seen.version,
+            seen.metadata,
+            seen.protocol,
+            lambda: seen.timestamp_ms,
+            row_tracking.high_water_mark(seen.domain_metadata) if row_tracking.supported(seen.protocol) else -1,
         )
 
     def _most_attempts(self) -> int:
@@ -362,7 +391,7 @@ class Transaction:
         for winner in newer:
             staged = conflict.check(reads, staged, winner, level)
             winners.append(winner)
-            if winner.protocol is not None:
+            if winner.protocol is not None or winner.metadata is not None:
                 features.check_readable(staged.protocol, staged.metadata, self.table)
                 features.check_writable(staged.protocol, staged.metadata, self.table)
         return staged
@@ -375,10 +404,13 @@ class Transaction:
         store = self._log.store
         expected = version
         found = {expected} if first is not None else set()
+        times: dict[int, int] = {}
         for status in store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}"):
             file = paths.parse_log_name(status.path.rpartition("/")[2])
             if file is not None and file.kind in ("commit", "checkpoint"):
                 found.add(file.version)
+                if file.kind == "commit":
+                    times[file.version] = status.modification_time_ms
         for newer in sorted(found):
             if newer != expected:
                 raise MissingCommitError(
@@ -387,7 +419,8 @@ class Transaction:
                 )
             expected += 1
             data = first if newer == version and first is not None else store.read(self._commit_path(newer))
-            yield Winner.of(newer, self._log.reader.parsed(newer, data))
+            written = times.get(newer, self._log.clock.now_ms())
+            yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
 
     def _pause(self, lost: int, took: float) -> None:
         """Wait before the next attempt: not after the first loss, then ever longer and never in step with others.
@@ -412,6 +445,22 @@ class Transaction:
 
     def _commit_path(self, version: int) -> str:
         return f"{self._log.log_path}/{paths.commit_name(version)}"
+
+
+def _check_row_ids(seen: "Snapshot", prepared: Prepared) -> None:
+    """InvalidArgumentError where row tracking is enabled on files without row ids (PROTOCOL.md, "Row Tracking")."""
+    if not row_tracking.enabled(prepared.protocol, prepared.metadata) or row_tracking.enabled(
+        seen.protocol, seen.metadata
+    ):
+        return
+    removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)}
+    files = seen.files
+    without = files.filter(files.column("baseRowId").is_null()).column("path").to_pylist()
+    if any(path not in removed for path in without):
+        raise InvalidArgumentError(
+            f"{row_tracking.ENABLED} can't be set on {seen.table}: {len(without)} files have no row ids yet. "
+            "DeltaTable.setProperties gives them some first"
+        )
 
 
 def isolation_level(metadata: Metadata) -> IsolationLevel:

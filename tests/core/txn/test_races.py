@@ -63,9 +63,9 @@ def test_two_writers_create_the_table() -> None:
 def test_a_protocol_that_cannot_be_written_stops_the_rebase() -> None:
     log = table()
     mine = log.transaction()
-    raised = Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "domainMetadata"}))
+    raised = Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "futureWriter"}))
     log.store.write(f"{log.log_path}/{1:020d}.json", serialise([CommitInfo(), raised]))
-    with pytest.raises(UnsupportedFeatureError, match="domainMetadata"):
+    with pytest.raises(UnsupportedFeatureError, match="futureWriter"):
         mine.commit([add("m")], WRITE)
     assert other(log).snapshot().version == 1
 
