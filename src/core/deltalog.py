@@ -23,7 +23,7 @@ from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message
 from .protocol.actions import Action, CommitInfo
-from .protocol.features import check_readable
+from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
 from .table import history
 from .table.history import HistoryEntry
@@ -168,13 +168,26 @@ class DeltaLog:
         return snapshot
 
     def checkpoint(self, snapshot: Snapshot | None = None) -> "LastCheckpoint":
-        """Write the classic checkpoint of a version (the newest by default), then `_last_checkpoint`.
+        """Write the checkpoint of a version (the newest by default), then have `_last_checkpoint` name it.
 
-        Raises what the store raises: the table itself doesn't depend on it.
+        Of the kind that the table and the session ask for; a whole one that is there already stays, one that can't
+        be read is replaced. Where `_last_checkpoint` names a newer one that is there, it stays as it is. Raises
+        UnsupportedFeatureError for a version whose protocol can't be written, and what the store raises: the table
+        itself doesn't depend on it.
         """
-        from .log.checkpoint_writer import write
+        from .log.checkpoint_writer import point_at, write
 
-        return write(self.store, self.log_path, snapshot or self.snapshot(), self.clock.now_ms())
+        snapshot = snapshot or self.snapshot()
+        # Of an old version too: a checkpoint of what isn't understood would lose it (`checkpointProtection`).
+        check_writable(snapshot.protocol, snapshot.metadata, self.table)
+        hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf)
+        known = self.reader.last_checkpoint()
+        if known is None or known.version <= hint.version or not self._has_checkpoint(known.version):
+            point_at(self.store, self.log_path, hint)
+        return hint
+
+    def _has_checkpoint(self, version: int) -> bool:
+        return any(checkpoint.version == version for checkpoint in self.reader.list(version).checkpoints)
 
     # --- the newest version ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ bytes of a large file are let go once the columns of `Snapshot.files` are there.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -152,6 +152,42 @@ class CheckpointState:
             return self._recover(error.names)
         except (MissingCommitError, VersionNotFoundError, TableNotFoundError):
             raise error from None
+
+    def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """The live files piece by piece, in the order of `adds`: the columns of `FILE_SCHEMA`, and with the statistics
+        "stats" and, where the checkpoint has it, "stats_parsed", which are decoded for the piece alone.
+        """
+        import pyarrow as pa
+
+        from .columns import ADD_TYPES, FILE_SCHEMA, column_of
+
+        core = dict(zip(FILE_SCHEMA.names, self.adds(FILE_SCHEMA.names), strict=True))
+        if self._recovered is not None:
+            yield from self._recovered.pieces(with_stats=with_stats)
+            return
+        if not with_stats:
+            yield pa.table(core)
+            return
+        at = 0
+        for file in self._files:
+            with self._lock:
+                batches = file.structs("add", ("stats", "stats_parsed"))
+            for batch in batches:
+                piece = pa.table({name: column.slice(at, len(batch)) for name, column in core.items()})
+                at += len(batch)
+                found = {field.name: child for field, child in zip(batch.type, batch.flatten(), strict=True)}
+                texts = found.get("stats")
+                texts = pa.nulls(len(batch), pa.string()) if texts is None else texts.cast(ADD_TYPES["stats"])
+                piece = piece.append_column("stats", texts)
+                if "stats_parsed" in found:
+                    piece = piece.append_column("stats_parsed", found["stats_parsed"])
+                yield piece
+            with self._lock:
+                file.release()
+        inline = [file for file in self._inline if isinstance(file, AddFile)]
+        if inline:
+            piece = pa.table({name: column.slice(at) for name, column in core.items()})
+            yield piece.append_column("stats", column_of(inline, "stats", ADD_TYPES["stats"]))
 
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
         """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""

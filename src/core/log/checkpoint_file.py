@@ -117,6 +117,22 @@ class ParquetFile:
             for rows in _batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
                 yield rows.flatten()[0].cast(pa.string()) if present else pa.nulls(len(rows), pa.string())
 
+    def structs(self, kind: str, names: Sequence[str]) -> "Iterator[pa.StructArray]":
+        """The rows of a kind with those of these columns that there are, a batch at a time; the bytes are at hand
+        from the call on.
+        """
+        file = self.open()
+
+        def batches() -> "Iterator[pa.StructArray]":
+            with Damage(self.name, self._blame):
+                if kind not in file.schema_arrow.names:
+                    return
+                type_ = file.schema_arrow.field(kind).type
+                present = [name for name in names if type_.get_field_index(name) >= 0]
+                yield from _batches(file, kind, [f"{kind}.{name}" for name in present or [_PRESENCE[kind]]])
+
+        return batches()
+
     def columns(self, kind: str, names: Sequence[str], leaves: Sequence[str] | None = None) -> "pa.Table":
         """Columns of the rows of a kind. `leaves` narrows what is read below them to these dotted paths."""
         import pyarrow as pa

@@ -1,52 +1,69 @@
-"""Writing classic checkpoints (PROTOCOL.md, "Checkpoint Schema"): the whole state of a version in one Parquet file."""
+"""Writing checkpoints: classic, in parts, or V2 with sidecars (PROTOCOL.md, "Checkpoints").
 
-import json
+Which it is follows from the table and the session: see `kind_of`. One file at a time is in memory, beside what the
+snapshot holds anyway, and of the statistics one piece of it.
+"""
+
+import io
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import IO, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ...errors import InvalidArgumentError
 from ...logstore.base import LogStore
-from ..protocol import partition_values, schema, stats
-from ..protocol.actions import Action, Protocol
-from ..protocol.codec import to_json
-from ..protocol.paths import LAST_CHECKPOINT, checkpoint_name
+from ..protocol.actions import Action, CheckpointMetadata, Sidecar
+from ..protocol.codec import serialise
+from ..protocol.features import supported
+from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, checkpoint_name, part_name, uuid_checkpoint_name
 from ..table.snapshot import Snapshot
-from .columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
-from .last_checkpoint import LastCheckpoint, serialise
+from . import checkpoint_rows as rows
+from . import last_checkpoint, spark_hash
+from .last_checkpoint import LastCheckpoint
 
 _log = logging.getLogger(__name__)
 
-_GROUP_ROWS = 1 << 17
+PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
+"""The most actions in one file of a checkpoint; unset: all in one."""
+TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
+_MOST_AS_JSON = 10_000
+"""A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
 
-_TXN = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
-_DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
-_METADATA = pa.struct(
-    [
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("description", pa.string()),
-        ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
-        ("schemaString", pa.string()),
-        ("partitionColumns", pa.list_(pa.string())),
-        ("configuration", STRING_MAP),
-        ("createdTime", pa.int64()),
-    ]
-)
-_PROTOCOL = pa.struct(
-    [
-        ("minReaderVersion", pa.int32()),
-        ("minWriterVersion", pa.int32()),
-        ("readerFeatures", pa.list_(pa.string())),
-        ("writerFeatures", pa.list_(pa.string())),
-    ]
-)
-# Neither stats nor tags: a tombstone is for VACUUM alone.
-_REMOVE = pa.struct([field for field in REMOVE_SCHEMA if field.name not in ("tags", "stats")])
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`form` is that of the top level of a V2 checkpoint; `files` how many parts or sidecars there are."""
+
+    name: Literal["classic", "parts", "v2"]
+    files: int = 1
+    form: Literal["json", "parquet"] = "json"
+
+
+def kind_of(snapshot: Snapshot, tombstones: int, header: int, conf: Mapping[str, str]) -> Kind:
+    """Which checkpoint a version gets. `tombstones` and `header` are how many of these actions it holds.
+
+    V2 by `delta.checkpointPolicy`; in parts by the session's `checkpoint.partSize`, which V2 has as the size of a
+    sidecar. The protocol forbids parts where the table supports V2 at all.
+    """
+    text = conf.get(PART_SIZE)
+    if text is not None and not (text.strip().isdecimal() and int(text) > 0):
+        raise InvalidArgumentError(f"{PART_SIZE} is {text!r}: it needs to be a positive integer")
+    files = 1 if text is None else max(1, -(-(snapshot.num_files + tombstones) // int(text)))
+    if "v2Checkpoint" not in supported(snapshot.protocol):
+        return Kind("parts", files) if files > 1 else Kind("classic")
+    if snapshot.properties.checkpoint_policy != "v2":
+        return Kind("classic")
+    form = conf.get(TOP_LEVEL_FORMAT, "parquet" if header > _MOST_AS_JSON else "json").strip().lower()
+    if form not in ("json", "parquet"):
+        raise InvalidArgumentError(f"{TOP_LEVEL_FORMAT} is {form!r}: it needs to be json or parquet")
+    return Kind("v2", files, "json" if form == "json" else "parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,191 +74,220 @@ class Encoded:
     hint: LastCheckpoint
 
 
-def write(store: LogStore, log_path: str, snapshot: Snapshot, now_ms: int) -> LastCheckpoint:
-    """Write the checkpoint of a version, then point `_last_checkpoint` at it.
+def write(
+    store: LogStore, log_path: str, snapshot: Snapshot, now_ms: int, conf: Mapping[str, str] | None = None
+) -> LastCheckpoint:
+    """Write the checkpoint of a version, and give what `_last_checkpoint` may say of it: see `point_at`.
 
-    A checkpoint of another writer at this version is left as it is: both hold the same. `now_ms` decides which
-    tombstones have expired. Raises what the store raises; nothing of the table depends on it.
+    A whole checkpoint of another writer at this version is left as it is: both hold the same. One that can't be read
+    is replaced. `now_ms` decides which tombstones have expired. Raises what the store raises; nothing of the table
+    depends on it.
     """
-    encoded = encode(snapshot, now_ms)
-    hint = encoded.hint
-    try:
-        store.write(f"{log_path}/{checkpoint_name(snapshot.version)}", encoded.data)
-    except FileExistsError:
-        _log.info("%s: version %d has a checkpoint already", snapshot.table, snapshot.version)
-        hint = LastCheckpoint(hint.version, hint.size, num_of_add_files=hint.num_of_add_files)
-    store.write(f"{log_path}/{LAST_CHECKPOINT}", serialise(hint), overwrite=True)
-    return hint
+    contents = _Contents(snapshot, now_ms)
+    kind = kind_of(snapshot, contents.kept.num_rows, len(contents.header), conf or {})
+    if kind.name == "v2":
+        return _write_v2(store, log_path, contents, kind)
+    if kind.name == "parts":
+        return _write_parts(store, log_path, contents, kind.files)
+    encoded = _classic(contents)
+    ours = _put(store, log_path, checkpoint_name(snapshot.version), encoded.data)
+    return encoded.hint if ours else replace(encoded.hint, size_in_bytes=None)
 
 
 def encode(snapshot: Snapshot, now_ms: int) -> Encoded:
     """The classic checkpoint of a version as Parquet (V1 spec, allowed for every table)."""
-    add_type = _add_type(snapshot)
-    target = pa.schema(
-        [
-            ("txn", _TXN),
-            ("add", add_type),
-            ("remove", _REMOVE),
-            ("metaData", _METADATA),
-            ("protocol", _PROTOCOL),
-            ("domainMetadata", _DOMAIN),
-        ]
-    )
-    sink = pa.BufferOutputStream()
-    rows = adds = 0
-    waiting: list[pa.RecordBatch] = []
-    with pq.ParquetWriter(sink, target, compression="snappy", use_compliant_nested_type=True) as writer:
-
-        def flush() -> None:
-            if waiting:
-                writer.write_table(pa.Table.from_batches(waiting, target), row_group_size=2 * _GROUP_ROWS)
-                waiting.clear()
-
-        for kind, column in _parts(snapshot, add_type, now_ms):
-            if len(column) == 0:
-                continue
-            rows += len(column)
-            adds += len(column) if kind == "add" else 0
-            arrays = [column if f.name == kind else pa.nulls(len(column), f.type) for f in target]
-            waiting.append(pa.record_batch(arrays, schema=target))
-            if sum(batch.num_rows for batch in waiting) >= _GROUP_ROWS:
-                flush()
-        flush()
-    data = sink.getvalue().to_pybytes()
-    return Encoded(data, LastCheckpoint(snapshot.version, rows, size_in_bytes=len(data), num_of_add_files=adds))
+    return _classic(_Contents(snapshot, now_ms))
 
 
-def _parts(snapshot: Snapshot, add_type: pa.DataType, now_ms: int) -> Iterator[tuple[str, pa.Array]]:
-    """The rows of the checkpoint: (field, structs), the header first so that it is in the first row group."""
-    retention = snapshot.properties.set_transaction_retention_ms
-    oldest = None if retention is None else now_ms - retention
-    transactions = [
-        txn
-        for txn in snapshot.transactions.values()
-        if oldest is None or txn.last_updated is None or txn.last_updated > oldest
-    ]
-    yield "protocol", _structs([snapshot.protocol], "protocol", _PROTOCOL)
-    yield "metaData", _structs([snapshot.metadata], "metaData", _METADATA)
-    yield "txn", _structs(transactions, "txn", _TXN)
-    yield "domainMetadata", _structs(list(snapshot.domain_metadata.values()), "domainMetadata", _DOMAIN)
-    yield from (("remove", part) for part in _removes(snapshot, now_ms))
-    yield from (("add", part) for part in _adds(snapshot, add_type))
+def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
+    """Make `_last_checkpoint` say `hint`."""
+    store.write(f"{log_path}/{LAST_CHECKPOINT}", last_checkpoint.serialise(hint), overwrite=True)
 
 
-def _structs(actions: Sequence[Action], kind: str, type_: pa.DataType) -> pa.Array:
-    return pa.array([_pairs(json.loads(to_json(action))[kind], type_) for action in actions], type_)
+class _File:
+    """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size."""
+
+    def __init__(self, schema: pa.Schema, sink: IO[bytes]) -> None:
+        self._schema = schema
+        self._sink = sink
+        self._writer = pq.ParquetWriter(sink, schema, compression="snappy", use_compliant_nested_type=True)
+        self._waiting: list[pa.RecordBatch] = []
+        self.rows = 0
+
+    def put(self, kind: str, column: pa.Array) -> None:
+        if len(column) == 0:
+            return
+        arrays = [column if f.name == kind else pa.nulls(len(column), f.type) for f in self._schema]
+        self._waiting.append(pa.record_batch(arrays, schema=self._schema))
+        self.rows += len(column)
+        if sum(batch.num_rows for batch in self._waiting) >= rows.PIECE_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, self._schema)
+            self._writer.write_table(table, row_group_size=2 * rows.PIECE_ROWS)
+            self._waiting.clear()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def content(self) -> bytes:
+        """The bytes of the closed file."""
+        if isinstance(self._sink, io.BytesIO):
+            return self._sink.getvalue()  # not copied
+        self._sink.seek(0)
+        return self._sink.read()
 
 
-def _pairs(value: Any, type_: pa.DataType) -> Any:
-    """A JSON value as Arrow takes it: a map is a list of pairs."""
-    if value is None:
-        return None
-    if pa.types.is_map(type_):
-        return list(value.items())
-    if pa.types.is_struct(type_):
-        # Delta has written metaData without a schema; in a checkpoint the field is required.
-        return {
-            field.name: ""
-            if field.name == "schemaString" and field.name not in value
-            else _pairs(value.get(field.name), field.type)
-            for field in type_
-        }
-    return value
+class _Contents:
+    """The rows of the checkpoint of a version; `kept` are the tombstones that haven't expired."""
+
+    def __init__(self, snapshot: Snapshot, now_ms: int) -> None:
+        self.snapshot = snapshot
+        self.now_ms = now_ms
+        self.header = rows.header(snapshot, now_ms)
+        self.kept = rows.tombstones(snapshot, now_ms)
+        self.add_type = rows.add_type(snapshot)
+        self.num_adds = 0
+        """How many have been given out."""
+
+    def files(self) -> Iterator[tuple[str, pa.Array]]:
+        yield from (("remove", piece) for piece in rows.removes(self.kept))
+        for piece in rows.adds(self.snapshot, self.add_type):
+            self.num_adds += len(piece)
+            yield "add", piece
+
+    def hint(self, size: int, size_in_bytes: int | None, parts: int | None = None) -> LastCheckpoint:
+        return LastCheckpoint(self.snapshot.version, size, parts, size_in_bytes, self.num_adds)
 
 
-def _removes(snapshot: Snapshot, now_ms: int) -> Iterator[pa.Array]:
-    tombstones = snapshot.tombstones
-    oldest = now_ms - snapshot.properties.deleted_file_retention_ms
-    # As in Delta, a tombstone with no time is as old as can be.
-    kept = tombstones.filter(pc.fill_null(pc.greater(tombstones.column("deletionTimestamp"), oldest), False))
-    for batch in kept.to_batches(max_chunksize=_GROUP_ROWS):
-        arrays = [batch.column(f.name) for f in _REMOVE]
-        yield pa.StructArray.from_arrays(_without_data_change(arrays, _REMOVE), fields=list(_REMOVE))
+def _put(store: LogStore, log_path: str, name: str, data: bytes) -> bool:
+    """Write a file whose content every writer agrees on; False where a whole one was there."""
+    path = f"{log_path}/{name}"
+    try:
+        store.write(path, data)
+    except FileExistsError:
+        if is_whole(store, path):
+            _log.info("%s is there already", path)
+            return False
+        _log.warning("%s can't be read, and is replaced", path)
+        store.write(path, data, overwrite=True)
+    return True
 
 
-def _without_data_change(arrays: list[pa.Array], type_: pa.DataType) -> list[pa.Array]:
-    # A checkpoint rearranges: nothing in it is new data (what Delta writes, too).
-    index = type_.get_field_index("dataChange")
-    arrays[index] = pa.repeat(pa.scalar(False), len(arrays[index]))
-    return arrays
+def _classic(contents: _Contents) -> Encoded:
+    file = _File(rows.classic_schema(contents.add_type), io.BytesIO())
+    for kind, column in rows.structs(contents.header):  # in the first row group
+        file.put(kind, column)
+    for kind, column in contents.files():
+        file.put(kind, column)
+    file.close()
+    data = file.content()
+    return Encoded(data, contents.hint(file.rows, len(data)))
 
 
-def _add_type(snapshot: Snapshot) -> pa.DataType:
-    fields = [pa.field(f.name, f.type) for f in FILE_SCHEMA]
-    properties = snapshot.properties
-    if properties.checkpoint_write_stats_as_json:
-        fields.append(pa.field("stats", pa.string()))
-    if properties.checkpoint_write_stats_as_struct:
-        partition = _partition_fields(snapshot)
-        if partition:
-            fields.append(
-                pa.field("partitionValues_parsed", pa.struct([(n, schema.arrow_type(t)) for n, t in partition]))
-            )
-        fields.append(pa.field("stats_parsed", _stats_type(snapshot)))
-    return pa.struct(fields)
+def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int) -> LastCheckpoint:
+    """In parts by Spark's hash, so that parts of two writers fit together whatever the order they come in.
+
+    The parts grow side by side, on the disk: a second pass over the statistics would cost more.
+    """
+    schema = rows.classic_schema(contents.add_type)
+    version = contents.snapshot.version
+    with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
+    with ExitStack() as stack:
+        files = [_File(schema, stack.enter_context(tempfile.TemporaryFile())) for _ in range(count)]
+        for kind, column in rows.structs(contents.header):
+            files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
+        for kind, column in contents.files():
+            chosen = spark_hash.parts(_hashes(column, with_vectors), count)
+            for number, file in enumerate(files):
+                file.put(kind, column.filter(pc.equal(chosen, number)))
+        size, ours = 0, True
+        for number, file in enumerate(files):
+            file.close()
+            data = file.content()
+            size += len(data)
+            ours &= _put(store, log_path, part_name(version, number + 1, count), data)
+    return contents.hint(sum(file.rows for file in files), size if ours else None, count)
 
 
-def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:
-    found = []
-    for name in snapshot.mapping.physical_partition_columns:
-        field = snapshot.mapping.physical.get(name, case_sensitive=True)
-        if field is not None and isinstance(field.data_type, schema.PrimitiveType):
-            found.append((name, field.data_type))
-    return found
+def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -> LastCheckpoint:
+    """Sidecars first, each whole before the next, then what names them, under a name of its own."""
+    version = contents.snapshot.version
+    sidecars: list[Sidecar] = []
+    most = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
+    size = actions = 0
+    for data, count in _filled(rows.sidecar_schema(contents.add_type), contents.files(), most):
+        name = f"{uuid.uuid4()}.parquet"
+        store.write(f"{log_path}/{SIDECAR_DIRECTORY}/{name}", data)
+        sidecars.append(Sidecar(name, len(data), contents.now_ms))
+        size, actions = size + len(data), actions + count
+    tags = {
+        "sidecarNumActions": str(actions),
+        "sidecarSizeInBytes": str(size),
+        "numOfAddFiles": str(contents.num_adds),
+    }
+    top = [CheckpointMetadata(version, tags), *contents.header, *sidecars]
+    data = serialise(top) if kind.form == "json" else top_level(top, contents.add_type)
+    store.write(f"{log_path}/{uuid_checkpoint_name(version, str(uuid.uuid4()), kind.form)}", data)
+    return contents.hint(actions + len(top), size + len(data))
 
 
-def _stats_tree(snapshot: Snapshot) -> stats.Tree:
-    properties = snapshot.properties
-    leaves = schema.indexed_leaves(
-        snapshot.schema,
-        snapshot.partition_columns,
-        properties.data_skipping_num_indexed_cols,
-        properties.data_skipping_stats_columns,
-    )
-    return stats.tree((snapshot.mapping.to_physical(column), f.data_type) for column, f in leaves)
+def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
+    """The top level of a V2 checkpoint as Parquet."""
+    file = _File(rows.top_level_schema(add_type), io.BytesIO())
+    for kind, column in rows.structs(actions):
+        file.put(kind, column)
+    file.close()
+    return file.content()
 
 
-def _stats_type(snapshot: Snapshot) -> pa.DataType:
-    """What Delta has in `stats_parsed`: `tightBounds` only where a deletion vector may make it false."""
-    type_ = stats.struct_type(_stats_tree(snapshot))
-    return pa.struct([f for f in type_ if f.name != "tightBounds" or _may_have_vectors(snapshot.protocol)])
+def _filled(schema: pa.Schema, columns: Iterator[tuple[str, pa.Array]], most: int) -> Iterator[tuple[bytes, int]]:
+    """Parquet files of at most so many rows each: (bytes, rows)."""
+    file: _File | None = None
+    for kind, column in columns:
+        at = 0
+        while at < len(column):
+            file = file or _File(schema, io.BytesIO())
+            taken = column.slice(at, most - file.rows)
+            file.put(kind, taken)
+            at += len(taken)
+            if file.rows >= most:
+                file.close()
+                yield file.content(), file.rows
+                file = None
+    if file is not None:
+        file.close()
+        yield file.content(), file.rows
 
 
-def _may_have_vectors(protocol: Protocol) -> bool:
-    return "deletionVectors" in (protocol.reader_features or ())
+def _hashes(files: pa.StructArray, with_vectors: bool) -> pa.Array:
+    """What parts are made by: the path, and the deletion vector where the table may have them."""
+    hashes = spark_hash.hashed(files.field("path"))
+    if not with_vectors:
+        return hashes
+    return spark_hash.hashed(_vector_ids(files.field("deletionVector")), hashes)
 
 
-def _adds(snapshot: Snapshot, add_type: pa.DataType) -> Iterator[pa.Array]:
-    names = [f.name for f in add_type]
-    needs_stats = "stats" in names or "stats_parsed" in names
-    files = snapshot.files_with_stats_text() if needs_stats else snapshot.files
-    tree = _stats_tree(snapshot) if "stats_parsed" in names else {}
-    partition = _partition_fields(snapshot)
-    for batch in files.to_batches(max_chunksize=_GROUP_ROWS):
-        arrays: list[pa.Array] = []
-        for field in add_type:
-            if field.name == "stats_parsed":
-                arrays.append(_stats_structs(batch.column("stats"), tree, field.type))
-            elif field.name == "partitionValues_parsed":
-                arrays.append(_partition_structs(batch.column("partitionValues"), partition, field.type))
-            else:
-                arrays.append(batch.column(field.name))
-        yield pa.StructArray.from_arrays(_without_data_change(arrays, add_type), fields=list(add_type))
+_ID_FIELDS = ("storageType", "pathOrInlineDv", "offset")
 
 
-def _stats_structs(texts: pa.Array, tree: stats.Tree, type_: pa.DataType) -> pa.Array:
-    parsed = stats.parse_json(texts, tree).combine_chunks()
-    if isinstance(parsed, pa.ChunkedArray):
-        parsed = pa.concat_arrays(parsed.chunks) if parsed.num_chunks else pa.nulls(0, parsed.type)
-    children = {parsed.type.field(i).name: child for i, child in enumerate(parsed.flatten())}
-    arrays = [children[f.name] for f in type_]
-    return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=parsed.is_null())
+def _vector_ids(vectors: pa.StructArray) -> pa.Array:
+    storage, where, offset = (vectors.flatten()[vectors.type.get_field_index(n)] for n in _ID_FIELDS)
+    base = pc.binary_join_element_wise(storage, where, "")
+    with_offset = pc.binary_join_element_wise(base, offset.cast(pa.string()), "@")
+    return pc.if_else(offset.is_valid(), with_offset, base)
 
 
-def _partition_structs(
-    values: pa.Array, columns: Sequence[tuple[str, schema.PrimitiveType]], type_: pa.DataType
-) -> pa.Array:
-    arrays = [
-        partition_values.typed(partition_values.column_of(values, name), data_type) for name, data_type in columns
-    ]
-    return pa.StructArray.from_arrays(arrays, fields=list(type_))
+def is_whole(store: LogStore, path: str) -> bool:
+    """Whether a Parquet file of a checkpoint can be read as far as its paths go; one that is gone isn't."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(store.read(path)))
+        paths = [n for n in (file.schema.column(i).path for i in range(len(file.schema))) if n.endswith(".path")]
+        for _ in file.iter_batches(columns=paths):
+            pass
+    except (FileNotFoundError, pa.ArrowException, OSError, ValueError):
+        return False
+    return True

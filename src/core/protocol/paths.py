@@ -225,6 +225,16 @@ def checkpoint_name(version: int) -> str:
     return f"{version:020d}.checkpoint.parquet"
 
 
+def part_name(version: int, part: int, parts: int) -> str:
+    """Name of one part, from 1, of a multi-part checkpoint (PROTOCOL.md, "Multi-part checkpoint")."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def uuid_checkpoint_name(version: int, unique: str, form: Literal["json", "parquet"]) -> str:
+    """Name of a V2 checkpoint (PROTOCOL.md, "UUID-named checkpoint")."""
+    return f"{version:020d}.checkpoint.{unique}.{form}"
+
+
 def crc_name(version: int) -> str:
     """Name of the version checksum (PROTOCOL.md, "Version Checksum File")."""
     return f"{version:020d}.crc"

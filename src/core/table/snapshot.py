@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
 """Whether a version whose checksum disagrees can't be read (the default) or is read with a warning."""
+
+_PIECE = 1 << 17
 
 
 class Snapshot:
@@ -216,6 +219,35 @@ class Snapshot:
             texts = stats_texts(table.column("stats"), parsed if rows is None else parsed.take(rows))
             table = table.set_column(table.column_names.index("stats"), "stats", texts)
         return table
+
+    def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """`files` piece by piece, for who must not hold the statistics of all files at once.
+
+        With the statistics there are "stats" and, of files that a checkpoint has them of, "stats_parsed"; either may
+        be null where the other is not.
+        """
+        import pyarrow as pa
+
+        from ..log.columns import ADD_TYPES, FILE_SCHEMA, mask_of, table_of
+
+        with self._lock:
+            self._load()
+        if self._base is not None:
+            at = 0
+            for piece in self._base.pieces(with_stats=with_stats):
+                first, last = bisect_left(self._dropped, at), bisect_left(self._dropped, at + piece.num_rows)
+                if first < last:
+                    keep = bytearray(b"\x01") * piece.num_rows
+                    for row in self._dropped[first:last]:
+                        keep[row - at] = 0
+                    at += piece.num_rows
+                    yield piece.filter(mask_of(keep))
+                else:
+                    at += piece.num_rows
+                    yield piece
+        schema = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"])) if with_stats else FILE_SCHEMA
+        for first in range(0, len(self._adds), _PIECE):
+            yield table_of(self._adds[first : first + _PIECE], schema)
 
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
         """The actions of the live files, with their stats: all, or those of a mask or of indices into `files`."""

@@ -1,0 +1,265 @@
+"""What a checkpoint holds, as columns (PROTOCOL.md, "Checkpoint Schema"): the header at once, files piece by piece."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..protocol import partition_values, schema, stats
+from ..protocol.actions import Action, CheckpointMetadata, DomainMetadata, Metadata, SetTransaction, Sidecar
+from ..protocol.actions import Protocol as ProtocolAction
+from ..protocol.codec import to_json
+from ..protocol.features import supported
+from ..table.snapshot import Snapshot
+from .columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
+
+PIECE_ROWS = 1 << 17
+"""So many rows of files are laid out at a time."""
+
+_NAMES: Mapping[type, str] = {
+    ProtocolAction: "protocol",
+    Metadata: "metaData",
+    SetTransaction: "txn",
+    DomainMetadata: "domainMetadata",
+    CheckpointMetadata: "checkpointMetadata",
+    Sidecar: "sidecar",
+}
+_TYPES: Mapping[str, pa.DataType] = {
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", STRING_MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", pa.list_(pa.string())),
+            ("writerFeatures", pa.list_(pa.string())),
+        ]
+    ),
+    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", STRING_MAP)]),
+    "sidecar": pa.struct(
+        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", STRING_MAP)]
+    ),
+}
+# Neither stats nor tags: a tombstone is for VACUUM alone.
+REMOVE_TYPE = pa.struct([field for field in REMOVE_SCHEMA if field.name not in ("tags", "stats")])
+
+
+# --- the schemas of the files -----------------------------------------------------------------------------------------
+
+
+def classic_schema(add_type: pa.DataType) -> pa.Schema:
+    """The columns of a classic checkpoint, or of a part."""
+    types = {**_TYPES, "add": add_type, "remove": REMOVE_TYPE}
+    return pa.schema([(n, types[n]) for n in ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")])
+
+
+def sidecar_schema(add_type: pa.DataType) -> pa.Schema:
+    """The columns of a sidecar of a V2 checkpoint."""
+    return pa.schema([("add", add_type), ("remove", REMOVE_TYPE)])
+
+
+def top_level_schema(add_type: pa.DataType) -> pa.Schema:
+    """The columns of a V2 checkpoint beside its sidecars; those of files are there for readers that ask for them."""
+    more = [pa.field(name, _TYPES[name]) for name in ("checkpointMetadata", "sidecar")]
+    return pa.schema([*classic_schema(add_type), *more])
+
+
+# --- the rows ---------------------------------------------------------------------------------------------------------
+
+
+def header(snapshot: Snapshot, now_ms: int) -> list[Action]:
+    """The actions that aren't files; without the transactions that have expired."""
+    retention = snapshot.properties.set_transaction_retention_ms
+    oldest = None if retention is None else now_ms - retention
+    transactions = [
+        txn
+        for txn in snapshot.transactions.values()
+        if oldest is None or txn.last_updated is None or txn.last_updated > oldest
+    ]
+    return [snapshot.protocol, snapshot.metadata, *transactions, *snapshot.domain_metadata.values()]
+
+
+def structs(actions: Sequence[Action]) -> Iterator[tuple[str, pa.Array]]:
+    """Actions of the header as rows: (column, structs), kind by kind."""
+    for type_, name in _NAMES.items():
+        values = [_pairs(json.loads(to_json(a))[name], _TYPES[name]) for a in actions if isinstance(a, type_)]
+        if values:
+            yield name, pa.array(values, _TYPES[name])
+
+
+def _pairs(value: Any, type_: pa.DataType) -> Any:
+    """A JSON value as Arrow takes it: a map is a list of pairs."""
+    if value is None:
+        return None
+    if pa.types.is_map(type_):
+        return list(value.items())
+    if pa.types.is_struct(type_):
+        # Delta has written metaData without a schema; in a checkpoint the field is required.
+        return {
+            field.name: ""
+            if field.name == "schemaString" and field.name not in value
+            else _pairs(value.get(field.name), field.type)
+            for field in type_
+        }
+    return value
+
+
+def tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
+    """The tombstones that haven't expired: VACUUM may still find their files."""
+    found = snapshot.tombstones
+    oldest = now_ms - snapshot.properties.deleted_file_retention_ms
+    # As in Delta, a tombstone with no time is as old as can be.
+    return found.filter(pc.fill_null(pc.greater(found.column("deletionTimestamp"), oldest), False))
+
+
+def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
+    """Tombstones as rows."""
+    for batch in kept.to_batches(max_chunksize=PIECE_ROWS):
+        yield _rearranged([batch.column(f.name) for f in REMOVE_TYPE], REMOVE_TYPE)
+
+
+def adds(snapshot: Snapshot, add_type: pa.DataType) -> Iterator[pa.StructArray]:
+    """The live files as rows; what isn't in memory anyway (the statistics) is there for one piece at a time."""
+    tree = _stats_tree(snapshot) if add_type.get_field_index("stats_parsed") >= 0 else {}
+    partition = _partition_fields(snapshot)
+    with_stats = add_type.get_field_index("stats") >= 0 or add_type.get_field_index("stats_parsed") >= 0
+    for piece in snapshot.pieces(with_stats=with_stats):
+        for batch in piece.to_batches(max_chunksize=PIECE_ROWS):
+            arrays: list[pa.Array] = []
+            for field in add_type:
+                if field.name == "stats_parsed":
+                    arrays.append(_stats_structs(batch, tree, field.type))
+                elif field.name == "partitionValues_parsed":
+                    arrays.append(_partition_structs(batch.column("partitionValues"), partition, field.type))
+                elif field.name == "stats":
+                    arrays.append(_stats_texts(batch))
+                else:
+                    arrays.append(batch.column(field.name))
+            yield _rearranged(arrays, add_type)
+
+
+def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
+    # A checkpoint rearranges: nothing in it is new data (what Delta writes, too).
+    index = type_.get_field_index("dataChange")
+    arrays[index] = pa.repeat(pa.scalar(False), len(arrays[index]))
+    return pa.StructArray.from_arrays(arrays, fields=list(type_))
+
+
+# --- the columns that follow the table's schema -----------------------------------------------------------------------
+
+
+def add_type(snapshot: Snapshot) -> pa.DataType:
+    """The type of `add` by the table's schema and its properties."""
+    fields = [pa.field(f.name, f.type) for f in FILE_SCHEMA]
+    properties = snapshot.properties
+    if properties.checkpoint_write_stats_as_json:
+        fields.append(pa.field("stats", pa.string()))
+    if properties.checkpoint_write_stats_as_struct:
+        partition = _partition_fields(snapshot)
+        if partition:
+            fields.append(
+                pa.field("partitionValues_parsed", pa.struct([(n, schema.arrow_type(t)) for n, t in partition]))
+            )
+        fields.append(pa.field("stats_parsed", _stats_type(snapshot)))
+    return pa.struct(fields)
+
+
+def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:
+    found = []
+    for name in snapshot.mapping.physical_partition_columns:
+        field = snapshot.mapping.physical.get(name, case_sensitive=True)
+        if field is not None and isinstance(field.data_type, schema.PrimitiveType):
+            found.append((name, field.data_type))
+    return found
+
+
+def _stats_tree(snapshot: Snapshot) -> stats.Tree:
+    properties = snapshot.properties
+    leaves = schema.indexed_leaves(
+        snapshot.schema,
+        snapshot.partition_columns,
+        properties.data_skipping_num_indexed_cols,
+        properties.data_skipping_stats_columns,
+    )
+    return stats.tree((snapshot.mapping.to_physical(column), f.data_type) for column, f in leaves)
+
+
+def _stats_type(snapshot: Snapshot) -> pa.DataType:
+    """What Delta has in `stats_parsed`: `tightBounds` only where a deletion vector may make it false."""
+    type_ = stats.struct_type(_stats_tree(snapshot))
+    with_vectors = "deletionVectors" in supported(snapshot.protocol)
+    return pa.struct([f for f in type_ if f.name != "tightBounds" or with_vectors])
+
+
+def _stats_structs(batch: pa.RecordBatch, tree: stats.Tree, type_: pa.DataType) -> pa.Array:
+    """The statistics of a piece as structs: those of the checkpoint below where they serve, else the texts parsed."""
+    texts = batch.column("stats")
+    if batch.schema.get_field_index("stats_parsed") >= 0:
+        known = batch.column("stats_parsed")
+        fitted = _fitted(known, type_)
+        if fitted is not None and not pc.any(pc.and_(known.is_null(), texts.is_valid())).as_py():
+            return fitted
+        texts = _stats_texts(batch)
+    parsed = stats.parse_json(texts, tree).combine_chunks()
+    if isinstance(parsed, pa.ChunkedArray):
+        parsed = pa.concat_arrays(parsed.chunks) if parsed.num_chunks else pa.nulls(0, parsed.type)
+    children = {parsed.type.field(i).name: child for i, child in enumerate(parsed.flatten())}
+    return pa.StructArray.from_arrays([children[f.name] for f in type_], fields=list(type_), mask=parsed.is_null())
+
+
+def _fitted(array: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """`array` as `type_`; `None` where it lacks one of its leaves, or has it of a type that doesn't widen to it."""
+    if array.type.equals(type_):
+        return array
+    if not pa.types.is_struct(type_):
+        if pa.types.is_float32(type_):
+            return None  # a bound that is rounded is no bound
+        try:
+            return array.cast(type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+    if not pa.types.is_struct(array.type):
+        return None
+    names = {field.name: index for index, field in enumerate(array.type)}
+    children = array.flatten()
+    found: list[pa.Array] = []
+    for field in type_:
+        child = _fitted(children[names[field.name]], field.type) if field.name in names else None
+        if child is None:
+            return None
+        found.append(child)
+    return pa.StructArray.from_arrays(found, fields=list(type_), mask=array.is_null())
+
+
+def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
+    """The statistics of a piece as texts, made from the structs where a checkpoint had only these."""
+    texts = batch.column("stats")
+    if not texts.null_count or batch.schema.get_field_index("stats_parsed") < 0:
+        return texts
+    from .stats_text import stats_texts
+
+    made = stats_texts(pa.chunked_array([texts]), pa.chunked_array([batch.column("stats_parsed")]))
+    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+
+
+def _partition_structs(
+    values: pa.Array, columns: Sequence[tuple[str, schema.PrimitiveType]], type_: pa.DataType
+) -> pa.Array:
+    arrays = [
+        partition_values.typed(partition_values.column_of(values, name), data_type) for name, data_type in columns
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=list(type_))

@@ -1,0 +1,244 @@
+"""Which checkpoint is written, and that each kind holds the same: in parts, with sidecars, over another writer's."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
+from tablelog.core import DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from tablelog.core.log import checkpoint_writer, spark_hash
+from tablelog.core.log.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT, Kind, kind_of
+from tablelog.core.protocol.actions import DeletionVectorDescriptor
+from tablelog.core.protocol.paths import checkpoint_name, commit_name, parse_log_name, part_name
+from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
+
+V2 = {"v2Checkpoint"}
+STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'
+VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 2, 4)
+
+
+def table(
+    files: int = 40, features: set[str] | None = None, configuration: Mapping[str, str] | None = None
+) -> LogBuilder:
+    builder = LogBuilder()
+    protocol = Protocol(3, 7, frozenset(features), frozenset(features)) if features else Protocol(1, 2)
+    builder.commit(protocol, metadata(configuration, schema=PARTITIONED, partition_columns=("day",), table_id="t"))
+    for at in range(4):
+        builder.commit(
+            *(
+                add(
+                    f"day=2024-01-0{at + 1}/{number}{'é' * (number % 3)}.parquet",
+                    size=number,
+                    partition_values={"day": f"2024-01-0{at + 1}"},
+                    stats=STATS if number % 5 else None,
+                    deletion_vector=VECTOR if features and "deletionVectors" in features and number % 4 == 0 else None,
+                )
+                for number in range(at, files, 4)
+            ),
+            SetTransaction("app", at, 5),
+        )
+    first = builder.log().snapshot().add_files()[0]
+    builder.commit(
+        remove(first.path, at=builder.clock.now, deletion_vector=first.deletion_vector),
+        DomainMetadata("d", "{}", False),
+    )
+    return builder
+
+
+def state(snapshot: Snapshot) -> tuple[Any, ...]:
+    files = {(a.path, a.deletion_vector, a.size, a.stats, a.partition_values["day"]) for a in snapshot.add_files()}
+    removed = set(snapshot.tombstones.column("path").to_pylist())
+    return files, removed, dict(snapshot.transactions), dict(snapshot.domain_metadata), snapshot.metadata
+
+
+def without_commits(builder: LogBuilder) -> DeltaLog:
+    builder.delete(*(commit_name(version) for version in range(builder.version)))
+    return builder.log()
+
+
+def checkpoints(builder: LogBuilder) -> list[str]:
+    return [name for name in builder.names() if (file := parse_log_name(name)) and file.kind == "checkpoint"]
+
+
+# --- in parts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", [None, {"deletionVectors"}])
+def test_parts_hold_what_one_file_would(features: set[str] | None) -> None:
+    builder = table(features=features)
+    before = state(builder.log().snapshot())
+    hint = builder.log(conf={PART_SIZE: "9"}).checkpoint()
+    assert (hint.parts, hint.num_of_add_files) == (5, 39)
+    assert checkpoints(builder) == [part_name(5, number, 5) for number in range(1, 6)]
+    assert hint.size_in_bytes == sum(len(builder.read(name)) for name in checkpoints(builder))
+    rows = [pq.read_table(pa.BufferReader(builder.read(name))) for name in checkpoints(builder)]
+    assert hint.size == sum(table.num_rows for table in rows)
+    # The header stands where Spark puts a row with no path: 42 modulo 5.
+    assert [table["protocol"].null_count < table.num_rows for table in rows] == [False, False, True, False, False]
+    again = without_commits(builder).snapshot()
+    assert again.base_version == 5
+    assert state(again) == before
+
+
+def test_the_hash_is_sparks() -> None:
+    texts = ["", "a", "ab", "abc", "abcd", "abcde", "Spark", "é", "day=2024-01-01/part-0.parquet", None]
+    found = spark_hash.hashed(pa.array(texts)).view(pa.int32()).to_pylist()
+    # SELECT hash(x) in Spark 4.3.
+    assert found == [
+        142593372, 1485273170, -97053317, 1322437556, -396302900, 814637928, 228093765, 2119106806, 827304898, 42,
+    ]  # fmt: skip
+    assert spark_hash.parts(pa.array([42, 0, 2**32 - 1, 2**31], pa.uint32()), 7).to_pylist() == [
+        value % 7 for value in (42, 0, -1, -(2**31))
+    ]
+
+
+def test_two_writers_parts_fit_together() -> None:
+    """The other one is older: its tombstone hasn't expired, and its parts come between ours."""
+    builder = table()
+    before = state(builder.log().snapshot())
+    conf = {PART_SIZE: "20"}
+    builder.log(conf=conf).checkpoint()
+    builder.delete(part_name(5, 1, 2))
+    builder.clock.now += 30 * 86_400_000
+    builder.log(conf=conf).checkpoint()
+    assert len(checkpoints(builder)) == 2
+    files, _, *others = state(without_commits(builder).snapshot())
+    assert [files, *others] == [before[0], *before[2:]]
+
+
+# --- V2 ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+@pytest.mark.parametrize("features", [V2, V2 | {"deletionVectors"}])
+def test_v2_holds_the_same_beside_its_sidecars(form: str, features: set[str]) -> None:
+    builder = table(features=features, configuration={"delta.checkpointPolicy": "v2"})
+    before = state(builder.log().snapshot())
+    hint = builder.log(conf={PART_SIZE: "15", TOP_LEVEL_FORMAT: form}).checkpoint()
+    (name,) = checkpoints(builder)
+    assert name.endswith(f".{form}")
+    sidecars = [s.path.rpartition("/")[2] for s in builder.store.list_from(f"{builder.log_path}/_sidecars/0")]
+    assert len(sidecars) == 3
+    assert hint.num_of_add_files == 39
+    assert (
+        hint.size == 40 + 3 + 5
+    )  # files and a tombstone; sidecars; checkpointMetadata, protocol, metaData, txn, domain
+    for sidecar in sidecars:
+        rows = pq.read_table(pa.BufferReader(builder.read(f"_sidecars/{sidecar}")))
+        assert rows.column_names == ["add", "remove"]
+        assert rows.num_rows <= 15
+    if form == "json":
+        lines = [json.loads(line) for line in builder.read(name).splitlines()]
+        assert lines[0]["checkpointMetadata"]["tags"]["sidecarNumActions"] == "40"
+    again = without_commits(builder).snapshot()
+    assert again.base_version == 5
+    assert state(again) == before
+    builder.log().checkpoint(builder.commit().log().snapshot())  # from one into the next
+    assert state(builder.log().snapshot()) == before
+
+
+def test_an_empty_table_has_no_sidecar() -> None:
+    builder = LogBuilder().commit(
+        Protocol(3, 7, frozenset(V2), frozenset(V2)), metadata({"delta.checkpointPolicy": "v2"})
+    )
+    builder.log().checkpoint()
+    assert builder.log().snapshot().base_version == 0
+    assert builder.log().snapshot().num_files == 0
+
+
+def test_a_commit_at_the_interval_writes_it() -> None:
+    builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "3"})
+    log = builder.log()
+    log.transaction().commit([], Operation("WRITE"))
+    assert len(checkpoints(builder)) == 1
+    assert json.loads(builder.read("_last_checkpoint"))["version"] == 6
+    assert builder.log().snapshot().base_version == 6
+
+
+# --- which --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("features", "policy", "conf", "expected"),
+    [
+        (None, "classic", {}, Kind("classic")),
+        (None, "classic", {PART_SIZE: "40"}, Kind("classic")),
+        (None, "classic", {PART_SIZE: "39"}, Kind("parts", 2)),
+        (V2, "classic", {PART_SIZE: "1"}, Kind("classic")),  # parts are forbidden
+        (V2, "v2", {}, Kind("v2", 1, "json")),
+        (V2, "v2", {PART_SIZE: "8", TOP_LEVEL_FORMAT: "Parquet"}, Kind("v2", 5, "parquet")),
+        (None, "v2", {}, Kind("classic")),  # the protocol decides
+    ],
+)
+def test_which_kind(features: set[str] | None, policy: str, conf: dict[str, str], expected: Kind) -> None:
+    snapshot = table(features=features, configuration={"delta.checkpointPolicy": policy}).log().snapshot()
+    assert kind_of(snapshot, 1, 5, conf) == expected
+    if expected.name == "v2" and not conf:
+        assert kind_of(snapshot, 1, 100_000, conf).form == "parquet"
+
+
+@pytest.mark.parametrize("conf", [{PART_SIZE: "0"}, {PART_SIZE: "x"}])
+def test_a_wrong_setting_is_told(conf: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgumentError, match="partSize"):
+        table().log(conf=conf).checkpoint()
+    builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2"})
+    with pytest.raises(InvalidArgumentError, match="topLevelFileFormat"):
+        builder.log(conf={TOP_LEVEL_FORMAT: "avro"}).checkpoint()
+
+
+# --- what is there already --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"PAR1 and nothing more PAR1"])
+def test_a_checkpoint_that_cannot_be_read_is_replaced(damage: bytes) -> None:
+    builder = table()
+    before = state(builder.log().snapshot())
+    builder.write(checkpoint_name(5), damage)
+    builder.log().checkpoint()
+    again = without_commits(builder).snapshot()
+    assert (again.base_version, state(again)) == (5, before)
+
+
+def test_the_hint_goes_back_only_from_what_is_not_there() -> None:
+    builder = table()
+    log = builder.log()
+    log.checkpoint()
+    log.checkpoint(log.snapshot(3))
+    assert json.loads(builder.read("_last_checkpoint"))["version"] == 5
+    builder.delete(checkpoint_name(5))
+    builder.log().checkpoint(builder.log().snapshot(4))
+    assert json.loads(builder.read("_last_checkpoint"))["version"] == 4
+
+
+def test_no_checkpoint_of_a_version_that_is_not_understood() -> None:
+    """What `checkpointProtection` is there for: a feature that was dropped since would be lost from the old state."""
+    unheard = frozenset({"unheardOf"})
+    builder = LogBuilder().commit(Protocol(1, 7, None, unheard), metadata()).commit(Protocol(1, 2))
+    snapshot = builder.log().snapshot(0)
+    with pytest.raises(UnsupportedFeatureError, match="unheardOf"):
+        builder.log().checkpoint(snapshot)
+    assert not checkpoints(builder)
+
+
+def test_the_statistics_go_from_checkpoint_to_checkpoint_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing the texts of a large table again, for each checkpoint, is most of the work."""
+    builder = table()
+    builder.log().checkpoint()
+    builder.commit(add("new", partition_values={"day": "2024-01-01"}, stats=STATS))
+    before = state(builder.log().snapshot())
+    parsed: list[int] = []
+    parse = checkpoint_writer.rows.stats.parse_json
+
+    def counting(texts: pa.Array, tree: Any) -> pa.ChunkedArray:
+        parsed.append(len(texts))
+        return parse(texts, tree)
+
+    monkeypatch.setattr(checkpoint_writer.rows.stats, "parse_json", counting)
+    builder.log().checkpoint()
+    assert parsed == [1]
+    again = without_commits(builder).snapshot()
+    assert (again.base_version, state(again)) == (6, before)
