@@ -5,11 +5,12 @@ crosses as three columns, whatever its length.
 """
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StorageUnavailableError
+from ..core.table.vacuum import Found
+from ..errors import StorageError, StorageUnavailableError
 from ..logstore import FileStatus
 from .gateway import Gateway, JavaObject
 from .hadoop_jvm import Statuses, translated, uri_of
@@ -55,6 +56,33 @@ class HadoopFiles:
                 files = Statuses.of(self._gateway).files(part)
             for path, size, modified in files:
                 yield FileStatus(uri_of(path), size, modified)
+
+    def list_children(self, uri: str) -> tuple[list[Found], list[tuple[str, int]]]:
+        """The files, and the directories (name, time in ms), in the directory `uri`; FileNotFoundError: no such."""
+        with translated("listing", uri):
+            path = self._gateway.path(uri)
+            listed = self._gateway.jvm.java.util.Arrays.asList(self._file_system(path).listStatus(path))
+            statuses = Statuses.of(self._gateway)
+            files, directories = list(statuses.files(listed)), list(statuses.directories(listed))
+        return (
+            [Found(name.rpartition("/")[2], size, modified) for name, size, modified in files],
+            [(name.rpartition("/")[2], modified) for name, _, modified in directories],
+        )
+
+    def delete_many(self, uris: Sequence[str]) -> int:
+        """Remove files of one file system; how many of them were there."""
+        if not uris:
+            return 0
+        with translated("removing", uris[0]):
+            file_system = self._file_system(self._gateway.path(uris[0]))
+            return Statuses.of(self._gateway).deleted(file_system, list(uris))
+
+    def remove_empty(self, uri: str) -> bool:
+        """Remove a directory unless there is something in it; whether it is gone by that."""
+        try:
+            return self.delete(uri)
+        except StorageError:
+            return False
 
     def rename(self, source: str, target: str) -> None:
         """Give the file `source` the name `target`, whose directory is made; FileExistsError where it is taken.

@@ -76,7 +76,13 @@ class Statuses:
 
     def files(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
         """Path (with nothing escaped), size and modification time (ms) of those that are files."""
-        files = statuses.stream().filter(self._is_file).toList()
+        return self._of(statuses.stream().filter(self._is_file).toList())
+
+    def directories(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
+        """The same of those that are directories."""
+        return self._of(statuses.stream().filter(self._is_directory).toList())
+
+    def _of(self, files: JavaObject) -> Iterator[tuple[str, int, int]]:
         if not files.size():
             return iter(())
         joined = files.stream().map(self._path).collect(self._gateway.jvm.java.util.stream.Collectors.joining("\0"))
@@ -113,6 +119,28 @@ class Statuses:
     @cached_property
     def _is_file(self) -> JavaObject:
         return self._function("java.util.function.Predicate", self._getter(_STATUS, "isFile", "boolean"), "boolean")
+
+    @cached_property
+    def _is_directory(self) -> JavaObject:
+        getter = self._getter(_STATUS, "isDirectory", "boolean")
+        return self._function("java.util.function.Predicate", getter, "boolean")
+
+    def deleted(self, file_system: JavaObject, uris: list[str]) -> int:
+        """Have the JVM remove files, one by one; how many of them were there."""
+        gateway = self._gateway
+        text, path, system = "java.lang.String", _PATH, "org.apache.hadoop.fs.FileSystem"
+        to_uri = gateway.lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", text))
+        to_path = gateway.lookup.findConstructor(gateway.type(path), gateway.signature("void", "java.net.URI"))
+        make = self._function(
+            "java.util.function.Function", gateway.handles.filterReturnValue(to_uri, to_path), "java.lang.Object"
+        )
+        delete = gateway.lookup.findVirtual(
+            gateway.type(system), "delete", gateway.signature("boolean", path, "boolean")
+        ).bindTo(file_system)
+        flat = gateway.handles.insertArguments(delete, 1, gateway.array(gateway.jvm.java.lang.Object, [False]))
+        remove = self._function("java.util.function.Predicate", flat, "boolean")
+        names = gateway.jvm.java.util.Arrays.stream(gateway.strings(uris))
+        return int(names.map(make).filter(remove).count())
 
     def _getter(self, owner: str, name: str, result: str) -> JavaObject:
         gateway = self._gateway

@@ -4,10 +4,11 @@ This is for what Spark's own file systems don't reach; `LogStore` is for the log
 a data file has a name of its own, and counts once a commit names it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,9 @@ from .clients import hadoop_keys, needed
 from .uri import local_path, scheme_of, shown
 
 _THREADS = 8
+_BATCH = 1_000
+_FAR = 1 << 53
+_PATTERN = frozenset("*?[")
 _S3 = frozenset({"s3", "s3a", "s3n"})
 _AZURE = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 _GOOGLE = frozenset({"gs", "gcs"})
@@ -116,6 +120,19 @@ def path_in(uri: str) -> str:
     return f"{authority}/{key}".rstrip("/")
 
 
+def _modified_ms(info: Mapping[str, Any]) -> int:
+    """When a file was changed, by what fsspec's implementations call it; where none tells, in a far future."""
+    for key in ("LastModified", "last_modified", "modification_time", "updated", "mtime", "modified"):
+        found = info.get(key)
+        if isinstance(found, str):
+            found = datetime.fromisoformat(found)
+        if isinstance(found, datetime):
+            return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+        if isinstance(found, int | float):
+            return int(found if key == "modification_time" else found * 1000)
+    return _FAR
+
+
 @dataclass(frozen=True)
 class DataFiles:
     """The files below one URI; their names are relative to it, not encoded. Shared by threads.
@@ -163,8 +180,25 @@ class DataFiles:
         # s3a marks directories by empty objects with a slash at the end.
         return [path.lstrip("/")[start:] for path in found if not path.endswith("/")]
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Remove files; what isn't there is fine. Directories stay."""
+    def statuses(self, below: str = "") -> Iterator[tuple[str, int, int]]:
+        """Name, size and modification time (ms) of each file in the directory `below` (the root) and deeper."""
+        with self._translated("listing", below):
+            try:
+                found = self._opened.find(self._path_of(below) if below else self.path, detail=True)
+            except FileNotFoundError:
+                return
+        start = len(self.path.strip("/")) + 1
+        for path, info in found.items():
+            if not path.endswith("/"):
+                yield path.lstrip("/")[start:], int(info["size"] or 0), _modified_ms(info)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        with self._translated("looking for", name):
+            return bool(self._opened.exists(self._path_of(name)))
+
+    def delete(self, names: Iterable[str], *, threads: int = _THREADS) -> None:
+        """Remove files; what isn't there is fine. Directories stay. `threads` bounds the requests at once."""
 
         def remove(name: str) -> None:
             with self._translated("removing", name):
@@ -173,10 +207,22 @@ class DataFiles:
                 except FileNotFoundError:
                     return
 
+        def remove_batch(batch: Sequence[str]) -> None:
+            with self._translated("removing", batch[0]):
+                self._opened.rm([self._path_of(name) for name in batch])
+
         chosen = list(names)
-        if chosen:
-            with ThreadPoolExecutor(min(_THREADS, len(chosen)), thread_name_prefix="tablelog-delete") as pool:
-                list(pool.map(remove, chosen))
+        if not chosen:
+            return
+        batches: list[list[str]] = []
+        if self.system.implementation.startswith("s3fs:"):
+            # One request for a thousand. fsspec takes some characters for patterns: such a name goes by itself.
+            plain = [name for name in chosen if not _PATTERN.intersection(name)]
+            batches = [plain[start : start + _BATCH] for start in range(0, len(plain), _BATCH)]
+            chosen = [name for name in chosen if _PATTERN.intersection(name)]
+        with ThreadPoolExecutor(threads, thread_name_prefix="tablelog-delete") as pool:
+            list(pool.map(remove_batch, batches))
+            list(pool.map(remove, chosen))
 
     def delete_all(self, below: str) -> None:
         """Remove a directory with all that is in it; one that isn't there is fine."""

@@ -20,13 +20,17 @@ _PREFIXES = (
 )
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
-    "allowArbitraryProperties.enabled commitInfo.userMetadata dynamicPartitionOverwrite.enabled maxCommitAttempts "
+    "allowArbitraryProperties.enabled commitInfo.userMetadata delete.deletionVectors.persistent "
+    "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
     "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
     "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "
     "optimize.zorder.checkStatsCollection.enabled "
     "replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled schema.autoMerge.enabled "
-    "state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled write.txnAppId write.txnVersion "
-    "write.txnVersion.autoReset.enabled writeChecksumFile.enabled"
+    "state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled update.deletionVectors.persistent "
+    "write.txnAppId write.txnVersion "
+    "write.txnVersion.autoReset.enabled writeChecksumFile.enabled retentionDurationCheck.enabled vacuum.lite.enabled "
+    "vacuum.logging.enabled vacuum.parallelDelete.enabled vacuum.parallelDelete.parallelism "
+    "restore.protocolDowngradeAllowed convert.partitionValues.ignoreCastFailure"
 ).split()
 _HONOURED_BELOW = ("properties.defaults.",)
 _PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")

@@ -8,10 +8,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ..core.deltalog import DeltaLog
 from ..dml.delete import delete
 from ..dml.optimize import Layout
+from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
-from . import describe
+from . import describe, upkeep
 from .conf import session_conf
 from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
@@ -71,6 +72,25 @@ class DeltaTable:
         with session_commit(self._spark) as options:
             delete(self._spark, self._log, condition, alias=self._alias, options=options)
 
+    def vacuum(
+        self,
+        retentionHours: float | None = None,
+        *,
+        dryRun: bool = False,
+        mode: Mode | None = None,
+        inventory: DataFrame | None = None,
+    ) -> DataFrame:
+        """Remove the files that no version within the retention needs; the frame that it gives is empty.
+
+        With `dryRun` nothing is removed, and the frame has the `path` of each file and directory that would go. `mode`
+        LITE looks at the log instead of listing the directory; `inventory` is a listing made elsewhere.
+        """
+        with session_commit(self._spark) as options:
+            done = vacuum(
+                self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
+            )
+        return upkeep.removable(self._spark, self._log, done, shown=dryRun)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
@@ -94,7 +114,7 @@ class DeltaTable:
 
 
 _LATER = frozenset(
-    "update merge vacuum generate restoreToVersion restoreToTimestamp upgradeTableProtocol addFeatureSupport "
+    "update merge generate restoreToVersion restoreToTimestamp upgradeTableProtocol addFeatureSupport "
     "dropFeatureSupport clone cloneAtVersion cloneAtTimestamp".split()
 )
 

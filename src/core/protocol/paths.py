@@ -151,6 +151,16 @@ def absolute_uri(table_root: str, path: str) -> str:
     return f"{location.scheme or 'file'}://{location.authority}{quote(os.fsencode(location.path), safe=_SAFE + ':')}"
 
 
+def below(table_root: str, path: str) -> str | None:
+    """The name, relative to the root and decoded, of the file of an action; `None` where it lies elsewhere.
+
+    Schemes and authorities aren't compared, for one place may have several: what might be below the root counts so.
+    """
+    root = _root(table_root).path.rstrip("/") + "/"
+    found = _resolved(table_root, path).path
+    return found[len(root) :] if found.startswith(root) else None
+
+
 _HIVE_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
 
 

@@ -1,0 +1,18 @@
+"""What the commands of maintenance give back, as frames that cost no job."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol import paths
+from ..dml.vacuum import Vacuumed
+from .describe import local_frame
+
+
+def removable(spark: SparkSession, log: DeltaLog, done: Vacuumed, *, shown: bool) -> DataFrame:
+    """The paths that a VACUUM found, where they are to be `shown`; else a frame with no columns, as Delta gives it."""
+    if not shown:
+        return spark.createDataFrame([], StructType())
+    names = (*done.files, *done.directories)
+    rows = [(paths.absolute(log.table, paths.encode(name)),) for name in names]
+    return local_frame(spark, rows, StructType([StructField("path", StringType())]))
