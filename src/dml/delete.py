@@ -10,7 +10,8 @@ from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..engine import scan, writer
 from .job import PLAIN, CommitOptions, Work, jobs
-from .matching import Removal, remove_all, remove_matching
+from .matching import remove_all, remove_matching
+from .removal import Removal
 
 logger = logging.getLogger(__name__)
 
@@ -45,28 +46,30 @@ def delete(
             if not removal.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return None
-            now = log.clock.now_ms()
-            actions = [*(add.remove(now) for add in removal.removed), *removal.added]
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return work.commit(actions, operation)
+            return work.commit(removal.actions(log.clock.now_ms()), operation)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
-    """The metrics as Delta names them; those of rows are left out where nobody counted the rows."""
+    """The metrics as Delta has them: a file that only gets a deletion vector is neither removed nor added, and no bytes
+    are told then; rows are left out where nobody counted them.
+    """
+    counts_bytes = not removal.by_vectors
     metrics: dict[str, int | str] = {
-        "numRemovedFiles": len(removal.removed),
-        "numRemovedBytes": sum(add.size for add in removal.removed),
-        "numAddedFiles": len(removal.added),
-        "numAddedBytes": sum(add.size for add in removal.added),
-        "numAddedChangeFiles": 0,
-        "numDeletionVectorsAdded": 0,
-        "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in removal.removed),
-        "numDeletionVectorsUpdated": 0,
+        "numRemovedFiles": len(removal.gone),
+        "numRemovedBytes": sum(add.size for add in removal.gone if counts_bytes),
+        "numAddedBytes": sum(add.size for add in removal.written),
+        "numAddedChangeFiles": len(removal.changes),
+        **removal.vector_metrics(),
         "executionTimeMs": execution_ms,
         "scanTimeMs": removal.scan_ms,
         "rewriteTimeMs": removal.rewrite_ms,
     }
-    if removal.deleted_rows is not None:
-        metrics |= {"numDeletedRows": removal.deleted_rows, "numCopiedRows": removal.copied_rows}
+    if removal.deleted_rows:
+        metrics |= {
+            "numDeletedRows": removal.deleted_rows,
+            "numCopiedRows": removal.copied_rows,
+            "numAddedFiles": len(removal.written),
+        }
     return metrics

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import properties
+from ..core.protocol import paths, properties
 from ..core.protocol.actions import Action, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
 from ..engine import interrupts, scan, writer
+from ..engine.placement import Placement
 from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Work:
         self.options = options
         self.carried: tuple[str, ...] = ()
         """Columns of `rows` beside the table's that a command passes on with each row that it keeps."""
-        self._written: list[writer.Written] = []
+        self._written: list[tuple[Placement, list[str]]] = []
 
     @classmethod
     def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Work":
@@ -138,8 +139,12 @@ class Work:
 
     def keep(self, written: writer.Written) -> writer.Written:
         """Note what was written; returns it."""
-        self._written.append(written)
+        self.keep_files(written.placement, [paths.decode(add.path) for add in written.adds])
         return written
+
+    def keep_files(self, placement: Placement, names: Sequence[str]) -> None:
+        """Note files that were published by a placement, by their names in the table, not encoded."""
+        self._written.append((placement, list(names)))
 
     @contextmanager
     def discarded_on_failure(self) -> Iterator[None]:
@@ -158,6 +163,6 @@ class Work:
             raise
 
     def _discard(self) -> None:
-        for written in self._written:
-            writer.discard(written)
+        for placement, names in self._written:
+            placement.remove(names)
         self._written.clear()

@@ -1,10 +1,6 @@
 """Which files a condition touches, and what is left of them: shared by DELETE and by overwrites with replaceWhere."""
 
-import json
-import logging
-import re
 import time
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import functions
@@ -13,25 +9,10 @@ from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
 from ..engine import scan, writer
-from . import rows
+from . import rows, vectors
 from .job import Work
-
-logger = logging.getLogger(__name__)
-
-_COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
-_FILE_NUMBER = "__tablelog_file"
-
-
-@dataclass
-class Removal:
-    """What goes out of a table, and the files with the rows that stay. `deleted_rows` is None where nobody counted."""
-
-    removed: list[AddFile] = field(default_factory=list)
-    added: list[AddFile] = field(default_factory=list)
-    deleted_rows: int | None = 0
-    copied_rows: int = 0
-    scan_ms: int = 0
-    rewrite_ms: int = 0
+from .removal import Removal, num_records
+from .vectors import FILE_NUMBER, ROW_INDEX
 
 
 def remove_all(txn: Transaction) -> Removal:
@@ -46,18 +27,23 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     """The rows for which the condition is TRUE go.
 
     A condition on partition columns alone takes whole files, and no data is read. Otherwise one job over the columns
-    of the condition finds the touched files, and another one rewrites those of them that keep rows.
+    of the condition finds the rows. Where the table has deletion vectors, these tell them; else a second job rewrites
+    the touched files that keep rows.
     """
     snapshot, txn = work.snapshot, work.txn
     began = time.monotonic()
     if condition.data is None:
         numbers = scan.exact_partitions(work.spark, snapshot, condition)
-        _record(txn, condition.predicate, snapshot.files.take(numbers))
+        record_read(txn, condition.predicate, snapshot.files.take(numbers))
         return _whole(snapshot.add_files(numbers), began)
 
     candidates = scan.candidates(work.spark, snapshot, condition)
-    _record(txn, condition.predicate, snapshot.files.take(candidates))
-    touched = _touched(work, candidates, condition)
+    record_read(txn, condition.predicate, snapshot.files.take(candidates))
+    if len(candidates) and vectors.enabled(work, "delete"):
+        frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
+        found = frame.where(condition.column(frame)).select(FILE_NUMBER, ROW_INDEX)
+        return vectors.marked(work, found, numbers=candidates)
+    touched = touched_files(work, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
         return removal
@@ -76,17 +62,18 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     return removal
 
 
-def _touched(work: Work, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
-    """Rows of `snapshot.files` that hold matching rows, each with their number."""
+def touched_files(work: Work, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
+    """Those of the files that hold matching rows, each with their number; one Spark job."""
     if len(candidates) == 0:
         return {}
-    frame = work.rows(candidates, file_number=_FILE_NUMBER)
-    counted = frame.where(condition.column(frame)).groupBy(_FILE_NUMBER).count().collect()
+    frame = work.rows(candidates, file_number=FILE_NUMBER)
+    counted = frame.where(condition.column(frame)).groupBy(FILE_NUMBER).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
 
 
-def _record(txn: Transaction, predicate: predicates.Predicate, files: pa.Table) -> None:
+def record_read(txn: Transaction, predicate: predicates.Predicate, files: pa.Table) -> None:
+    """Note that the command chose these files by the predicate."""
     txn.read_predicate(predicate)
     txn.read_table(files)
 
@@ -95,26 +82,6 @@ def _whole(removed: list[AddFile], began: float) -> Removal:
     counts = [num_records(add) for add in removed]
     known = [count for count in counts if count is not None]
     return Removal(removed=removed, deleted_rows=sum(known) if len(known) == len(counts) else None, scan_ms=_ms(began))
-
-
-def num_records(add: AddFile) -> int | None:
-    """How many rows a file has by its statistics, those that its deletion vector takes left out; None: unknown."""
-    physical = _physical_records(add)
-    if physical is None or add.deletion_vector is None:
-        return physical
-    return physical - add.deletion_vector.cardinality
-
-
-def _physical_records(add: AddFile) -> int | None:
-    if add.stats is None:
-        return None
-    if (match := _COUNT_FIRST.match(add.stats)) is not None:
-        return int(match[1])
-    try:
-        count = json.loads(add.stats).get("numRecords")
-    except (ValueError, AttributeError):
-        return None
-    return count if isinstance(count, int) else None
 
 
 def _ms(since: float) -> int:

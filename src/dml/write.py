@@ -24,7 +24,8 @@ from . import metadata as decide
 from . import replace as replacing
 from . import rows
 from .job import PLAIN, CommitOptions, Work, jobs
-from .matching import Removal, remove_all, remove_matching
+from .matching import remove_all, remove_matching
+from .removal import Removal
 
 logger = logging.getLogger(__name__)
 
@@ -189,14 +190,14 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
     if request.merge_schema:
         parameters["canMergeSchema"] = True
     metrics: dict[str, int | str] = {
-        "numFiles": len(written.adds) + len(removal.added),
+        "numFiles": len(written.adds) + len(removal.written),
         "numOutputRows": written.rows + removal.copied_rows,
-        "numOutputBytes": written.bytes + sum(add.size for add in removal.added),
+        "numOutputBytes": written.bytes + sum(add.size for add in removal.written),
     }
     if request.overwrites or request.replace_where is not None:
         metrics |= {
-            "numRemovedFiles": len(removal.removed),
-            "numRemovedBytes": sum(add.size for add in removal.removed),
+            "numRemovedFiles": len(removal.gone),
+            "numRemovedBytes": sum(add.size for add in removal.gone),
         }
     if request.replace_where is not None:
         metrics |= {"numCopiedRows": removal.copied_rows, "numAddedChangeFiles": 0}

@@ -82,13 +82,19 @@ class Vectors:
             by_file.setdefault(core.path_of(one), []).append(one)
         for part in in_parallel(self._read, list(by_file.items())):
             read.update(part)
-        with self._lock:
-            for one, rows in read.items():
-                self._cache[self._log.table, one] = rows, one.size_in_bytes
-            while len(self._cache) > 1 and sum(size for _, size in self._cache.values()) > _CACHED_BYTES:
-                self._cache.popitem(last=False)
+        self.remember(self._log.table, read)
         found |= read
         return [None if one is None else found[one] for one in told]
+
+    @classmethod
+    def remember(cls, table: str, known: Mapping[DeletionVectorDescriptor, DeletedRows]) -> None:
+        """Keep what vectors of a table hold, that were read or written, as far as there is room."""
+        with cls._lock:
+            for one, rows in known.items():
+                cls._cache[table, one] = rows, one.size_in_bytes
+            size = sum(of_one for _, of_one in cls._cache.values())
+            while len(cls._cache) > 1 and size > _CACHED_BYTES:
+                size -= cls._cache.popitem(last=False)[1][1]
 
     def _read(self, item: tuple[str, list[DeletionVectorDescriptor]]) -> dict[DeletionVectorDescriptor, DeletedRows]:
         path, wanted = item
@@ -207,6 +213,11 @@ def too_large(snapshot: "Snapshot") -> pa.Table:
 def has_vector(files: pa.Table) -> pa.ChunkedArray:
     """For each of the files whether it has a deletion vector."""
     return pc.is_valid(pc.struct_field(files.column("deletionVector"), "storageType"))
+
+
+def any_has_vector(files: pa.Table) -> bool:
+    """Whether one of the files has a deletion vector."""
+    return bool(pc.any(has_vector(files)).as_py())
 
 
 def ids(files: pa.Table) -> list[str | None]:

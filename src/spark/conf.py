@@ -20,6 +20,7 @@ _PREFIXES = (
 )
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
+    "changeDataFeed.defaultSchemaModeForColumnMappingTable changeDataFeed.timestampOutOfRange.enabled "
     "allowArbitraryProperties.enabled commitInfo.userMetadata delete.deletionVectors.persistent "
     "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
     "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "

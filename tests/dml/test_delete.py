@@ -88,7 +88,7 @@ def test_a_remove_tells_all_of_its_file(table):
 def test_partitions_go_by_metadata_alone(table, condition, monkeypatch):
     from tablelog.dml import matching
 
-    monkeypatch.setattr(matching, "_touched", lambda *args: pytest.fail("no data may be read"))
+    monkeypatch.setattr(matching, "touched_files", lambda *args: pytest.fail("no data may be read"))
     table.delta.delete(condition if isinstance(condition, str) else condition())
     assert table.rows("id") == [0, 2, 3, 5, 6, 8, 9, 11]
     added, removed = changed(table)

@@ -1,6 +1,9 @@
-"""DELETE where files have deletion vectors: what is deleted already stays so, and is counted but once."""
+"""DELETE by deletion vectors, and where files have some: what is deleted already stays so, and is counted but once."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,6 +15,9 @@ from tablelog.core.protocol import deletion_vectors as vectors
 from tablelog.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from tablelog.core.protocol.deletion_vectors import DeletedRows
 from tablelog.core.txn.operation import Operation
+from tablelog.core.txn.transaction import Transaction
+from tablelog.engine import vector_writer
+from tablelog.engine.deletion_vectors import Vectors
 
 
 @pytest.fixture
@@ -50,11 +56,70 @@ def test_by_data(table: Table) -> None:
     table.delta.delete("id between 3 and 14")
     assert ids(table) == [1, *range(15, 30, 2)]
     counted = metrics(table)
+    assert (counted["numDeletedRows"], counted["numCopiedRows"]) == (6, 0)
+    assert (counted["numRemovedFiles"], counted["numAddedFiles"], counted["numAddedBytes"]) == (0, 0, 0)
+    names = ("numDeletionVectorsAdded", "numDeletionVectorsUpdated", "numDeletionVectorsRemoved")
+    assert [counted[name] for name in names] == [0, 2, 0]
+    adds = [action["add"] for action in table.actions() if "add" in action]
+    removes = [action["remove"] for action in table.actions() if "remove" in action]
+    assert {add["path"] for add in adds} == {remove["path"] for remove in removes}
+    assert [add["deletionVector"]["cardinality"] for add in adds] == [9, 7]
+    assert len({add["deletionVector"]["pathOrInlineDv"] for add in adds}) == 1
+    assert all(remove["deletionVector"]["cardinality"] == 5 for remove in removes)
+    assert [json.loads(add["stats"])["tightBounds"] for add in adds] == [False, False]
+
+
+def test_without_vectors_of_its_own(table: Table, conf: Any) -> None:
+    conf("spark.databricks.delta.delete.deletionVectors.persistent", "false")
+    table.delta.delete("id between 3 and 14")
+    assert ids(table) == [1, *range(15, 30, 2)]
+    counted = metrics(table)
     assert (counted["numDeletedRows"], counted["numCopiedRows"]) == (6, 4)
     assert (counted["numRemovedFiles"], counted["numAddedFiles"], counted["numDeletionVectorsRemoved"]) == (2, 2, 2)
     removes = [action["remove"] for action in table.actions() if "remove" in action]
     assert all(remove["deletionVector"]["cardinality"] == 5 for remove in removes)
     assert sum(file.deletion_vector is not None for file in files(table)) == 1
+
+
+def test_a_first_vector_and_the_last_row(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nulls, three-valued logic, no statistics, rows found as bitmaps, the vectors read back from their file."""
+    table = Table(spark, tmp_path / "table")
+    rows = spark.range(0, 100_000, 1, 1).selectExpr("id", "if(id % 2 = 0, null, id) v")
+    table.write(
+        rows,
+        **{"delta.enableDeletionVectors": "true", "delta.dataSkippingNumIndexedCols": "0"},
+        maxRecordsPerFile=50_000,
+    )
+    table.delta.delete("v % 3 = 0 or id = 99999")
+    stay = [i for i in range(100_000) if not (i % 2 and i % 3 == 0) and i != 99_999]
+    Vectors._cache.clear()
+    assert ids(table) == stay
+    assert sorted(file.deletion_vector.cardinality for file in files(table)) == [8333, 8334]
+    monkeypatch.setattr(vector_writer, "MOST_COLLECTED", 0)
+    table.delta.delete("id >= 40000 and id % 7 < 6 or id > 70000")
+    stay = [i for i in stay if i < 40_000 or (i % 7 == 6 and i <= 70_000)]
+    Vectors._cache.clear()
+    assert ids(table) == stay
+    assert metrics(table)["numDeletionVectorsUpdated"] == 2
+    table.delta.delete("id >= 50000 and rpad('x', 2, 'y') = 'xy'")
+    counted = metrics(table)
+    assert (counted["numRemovedFiles"], counted["numDeletionVectorsRemoved"]) == (1, 1)
+    assert [file.path for file in files(table)] == [a["add"]["path"] for a in table.actions(0) if "add" in a][:1]
+    assert ids(table) == [i for i in stay if i < 50_000]
+    vectors_written = [path for path in table.data_files() if path.endswith(".bin")]
+    assert len(vectors_written) == 2
+
+
+def test_a_delete_that_fails_leaves_no_vector(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = table.data_files()
+
+    def fail(self: Transaction, *args: object, **kwargs: object) -> None:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr(Transaction, "commit", fail)
+    with pytest.raises(OSError, match="on fire"):
+        table.delta.delete("id between 3 and 14")
+    assert table.data_files() == before
 
 
 def test_what_is_left_of_a_file_goes_with_it(table: Table) -> None:
