@@ -3,21 +3,22 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import paths, properties
-from ..core.protocol.actions import Action, SetTransaction
+from ..core.protocol import paths, properties, rules, schema
+from ..core.protocol.actions import Action, AddFile, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
 from ..engine import interrupts, scan, writer
 from ..engine.placement import Placement
 from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
+from . import after_commit
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,8 @@ class Work:
         self.options = options
         self.carried: tuple[str, ...] = ()
         """Columns of `rows` beside the table's that a command passes on with each row that it keeps."""
+        self.numbered: set[str] = set()
+        """Identity columns whose values this command has made: the commit moves their high-water marks."""
         self._written: list[tuple[Placement, list[str]]] = []
 
     @classmethod
@@ -125,6 +128,8 @@ class Work:
 
         The `txn` action of an idempotent command is put before `actions`, unless there are none.
         """
+        if self.numbered:
+            self._move_marks(actions, operation)
         if actions and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
@@ -135,7 +140,17 @@ class Work:
                 "%s: version %d is committed, but Spark's cached frames of the table could not be refreshed: %s",
                 self.log.table, committed.version, error,
             )  # fmt: skip
+        after_commit.run(self, committed)
         return committed
+
+    def _move_marks(self, actions: Sequence[Action], operation: Operation) -> None:
+        """Stage the identity columns' high-water marks that the new files ask for."""
+        metadata = self.txn.metadata
+        columns = schema.parse_schema(metadata.schema_string)
+        moved = rules.moved_marks(columns, self.numbered, [one for one in actions if isinstance(one, AddFile)])
+        if moved != columns:
+            changed = replace(metadata, schema_string=schema.to_json(moved))
+            self.txn.set_metadata(changed, replaces_table=operation.replaces_table)
 
     def keep(self, written: writer.Written) -> writer.Written:
         """Note what was written; returns it."""

@@ -12,10 +12,10 @@ from ..core.table import predicates
 from ..core.table.predicates import Predicate
 from ..core.table.snapshot import Snapshot
 from ..core.txn.transaction import Transaction
-from ..engine import conform, scan
+from ..engine import checks, scan
 from ..errors import InvalidArgumentError
 from .job import Work
-from .removal import Removal
+from .matching import Removal
 
 ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
 CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
@@ -77,7 +77,7 @@ def checked(log: DeltaLog, frame: DataFrame, condition: str) -> DataFrame:
         f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
         "written; nothing was written"
     )
-    return conform.checked(frame, functions.expr(condition), message)
+    return checks.checked(frame, functions.expr(condition), message)
 
 
 def _enabled(log: DeltaLog, key: str) -> bool:

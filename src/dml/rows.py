@@ -1,19 +1,59 @@
 """Rows on their way into a table: new ones, which must meet its rules, and such as it has already."""
 
+from collections.abc import Iterable
+
 from pyspark.sql import DataFrame
 
 from ..core.protocol import schema
+from ..core.protocol.rules import NO_RULES, Rules
 from ..engine import conform, writer
+from ..errors import InvalidArgumentError
 from .job import Work
 
 
 def fitted(work: Work, frame: DataFrame) -> DataFrame:
-    """`frame` with the columns of the table as it will be after the commit, in its order and types.
+    """`frame` with the columns of the table as it will be after the commit, in its order, `work.carried` behind them.
 
-    The job that reads it fails for a row that the table can't hold. Raises SchemaMismatchError and
-    ConstraintViolationError.
+    A generated column that the frame lacks is computed, an identity column numbered, any other one is its default value
+    or null. So a frame of changed rows has the identity columns as they were, and leaves out the generated ones that
+    the user didn't set (`generated`). The job that reads the result fails for a row that the table can't hold. Raises
+    SchemaMismatchError and ConstraintViolationError.
     """
-    return conform.conform(frame, schema.parse_schema(work.txn.metadata.schema_string), table=work.log.table)
+    rules = rules_of(work)
+    present = {name.lower() for name in frame.columns}
+    work.numbered.update(name for name in rules.identity if name.lower() not in present)
+    return _conformed(work, frame, rules)
+
+
+def rules_of(work: Work) -> Rules:
+    """The rules of the table as it will be after the commit."""
+    return Rules.of(work.txn.protocol, work.txn.metadata)
+
+
+def generated(work: Work, given: Iterable[str] = ()) -> list[str]:
+    """The generated columns but those that the user has set, `given`."""
+    known = {name.lower() for name in given}
+    return [name for name in rules_of(work).generated if name.lower() not in known]
+
+
+def check_inserted(work: Work, given: Iterable[str]) -> None:
+    """InvalidArgumentError where new rows bring values of an identity column that is GENERATED ALWAYS."""
+    identity = {name.lower(): (name, found) for name, found in rules_of(work).identity.items()}
+    for name in given:
+        known = identity.get(name.lower())
+        if known is not None and not known[1].explicit:
+            raise InvalidArgumentError(
+                f"{work.log.table}: the column {known[0]} is GENERATED ALWAYS AS IDENTITY, and takes no values from "
+                "outside: leave it out"
+            )
+
+
+def check_updated(work: Work, given: Iterable[str]) -> None:
+    """InvalidArgumentError where a command sets an identity column of rows that are there."""
+    identity = {name.lower(): name for name in rules_of(work).identity}
+    for name in given:
+        if (known := identity.get(name.lower())) is not None:
+            raise InvalidArgumentError(f"{work.log.table}: the identity column {known} can't be updated")
 
 
 def write_new(
@@ -28,8 +68,13 @@ def write_kept(
 ) -> writer.Written:
     """Write rows that the table holds as they are, from a frame of `Work.rows`: they were checked when they came."""
     if work.txn.metadata.schema_string != work.snapshot.metadata.schema_string:  # the same commit adds columns
-        frame = fitted(work, frame)
+        frame = _conformed(work, frame, NO_RULES)
     return _write(work, frame, options, data_change)
+
+
+def _conformed(work: Work, frame: DataFrame, rules: Rules) -> DataFrame:
+    columns = schema.parse_schema(work.txn.metadata.schema_string)
+    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=work.carried)
 
 
 def _write(work: Work, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool) -> writer.Written:

@@ -2,21 +2,22 @@
 
 Columns are found by name, in structs too, with case as `spark.sql.caseSensitive` says. Casts are Spark's own for
 storing into a table (`spark.sql.storeAssignmentPolicy`, ANSI by default: a cast that may lose data is refused, a value
-out of range is an error). A column that the data lacks is null. Lengths of char and varchar, NOT NULL and invariants
-are checked inside the plan, in the same pass as the write. `violations.translate` names the column in the errors.
+out of range is an error). A column that the data lacks is what the table's rules make it (`fill`), else null. Lengths
+of char and varchar, NOT NULL and the rules' checks are made inside the plan, in the same pass as the write.
+`violations.translate` names the column in the errors.
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..core.protocol.rules import NO_RULES, Rules
 from ..core.protocol.schema import (
     BYTE,
     CHAR_VARCHAR_KEY,
     DEFAULT_KEY,
     INTEGER,
-    INVARIANTS_KEY,
+    LONG,
     SHORT,
     VOID,
     ArrayType,
@@ -25,55 +26,67 @@ from ..core.protocol.schema import (
     MapType,
     StructField,
     StructType,
-    all_fields,
     check_no_duplicates,
     contains,
     dotted,
     to_json,
     type_text,
 )
-from ..errors import ConstraintViolationError, CorruptLogError, InvalidArgumentError, SchemaMismatchError
-from . import plans
+from ..errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from . import fill, plans
+from .checks import enforced
 from .types import spark_type, table_schema
-from .violations import marked, translated
+from .violations import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 
-def conform(df: "DataFrame", schema: StructType, *, table: str = "the table") -> "DataFrame":
+def conform(
+    df: "DataFrame",
+    schema: StructType,
+    *,
+    table: str = "the table",
+    rules: Rules = NO_RULES,
+    carried: Sequence[str] = (),
+) -> "DataFrame":
     """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
 
-    `table` names it in messages. SchemaMismatchError for columns that the table lacks, for types that can't be
-    stored in its types; ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a
-    constraint fail the job that reads the result: `violations.translated` says how.
+    A column that the data lacks is made by the table's `rules`, or null; checks are put into the plan. The columns
+    `carried` are bigint, none of the table's, and follow as they are. `table` names it in messages.
+    SchemaMismatchError for columns that the table lacks, for types that can't be stored in its types;
+    ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a rule fail the job that reads
+    the result: `violations.translated` says how.
     """
     without_void(schema)
+    more = tuple(StructField(name, LONG) for name in carried)
     data = table_schema(df.schema)
     check_no_duplicates(data)
     case_sensitive = (df.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
+    absent = [f for f in schema if f.data_type != VOID and data.get(f.name, case_sensitive=case_sensitive) is None]
+    df = fill.with_defaults(df, absent, rules)
+    data = table_schema(df.schema)
+    made = fill.made_of_rows(absent, rules)
+    given = StructType((*schema.without(made).fields, *more))
     fit = _Fit(table, schema, data, case_sensitive)
-    shape = fit.struct(schema, data, ())
+    shape = fit.struct(given, data, ())
     fit.check()
     with translated(table, schema):
         if shape != data:
             df = df.to(spark_type(shape))
-        stored = StructType(tuple(_stored(schema)))
-        if not all(_accepts(kept, given) for kept, given in zip(stored, shape, strict=True)):
-            df = plans.assigned(df, to_json(stored), table)
-        return _with_invariants(df, schema)
+        df = _assigned(df, given, shape, table)
+        if made:
+            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules)
+            df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
+        return enforced(df, fill.checks(rules, made), table)
 
 
-def checked(df: "DataFrame", condition: "SparkColumn", message: str, *, on: str | None = None) -> "DataFrame":
-    """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
-
-    The check rides on the column `on` (the first, when not given), so that it is made for each row that is written
-    and costs no pass of its own.
-    """
-    column = df.columns[0] if on is None else on
-    metadata = df.schema[column].metadata
-    return df.withColumn(column, _guarded(df, column, condition, message).alias(column, metadata=metadata))
+def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str) -> "DataFrame":
+    """`df`, whose columns are `given`, with its values stored in the columns of `schema`, where that changes them."""
+    stored = StructType(tuple(_stored(schema)))
+    if all(_accepts(kept, has) for kept, has in zip(stored, given, strict=True)):
+        return df
+    return plans.assigned(df, to_json(stored), table)
 
 
 def merge_schema(table: StructType, data: StructType) -> StructType:
@@ -234,36 +247,6 @@ def _accepts_type(kept: DataType, given: DataType) -> bool:
             and _accepts_type(kept.value_type, given.value_type)
         )
     return kept == given
-
-
-def _guarded(df: "DataFrame", column: str, condition: "SparkColumn", message: str) -> "SparkColumn":
-    from pyspark.sql import functions as F
-
-    value = df["`" + column.replace("`", "``") + "`"]
-    return F.when(condition, value).otherwise(F.raise_error(F.lit(marked(message))))
-
-
-def _with_invariants(df: "DataFrame", schema: StructType) -> "DataFrame":
-    """PROTOCOL.md, "Column Invariants": a row for which the expression is false or null may not be written."""
-    from pyspark.sql import functions as F
-
-    for f in schema.fields:
-        for name, inner in [((f.name,), f), *((((f.name, *n)), i) for n, i in all_fields(f.data_type))]:
-            if INVARIANTS_KEY in inner.metadata:
-                sql = _invariant(str(inner.metadata[INVARIANTS_KEY]), name)
-                message = f"a row breaks the invariant {sql} of the column {dotted(name)}; nothing was written"
-                df = df.withColumn(f.name, _guarded(df, f.name, F.expr(sql), message))
-    return df
-
-
-def _invariant(text: str, column: Column) -> str:
-    try:
-        value = json.loads(text)["expression"]["expression"]
-    except (ValueError, KeyError, TypeError):
-        value = None
-    if not isinstance(value, str):
-        raise CorruptLogError(f"the metadata {INVARIANTS_KEY} of the column {dotted(column)} is no invariant: {text}")
-    return value
 
 
 # --- schemas of tables --------------------------------------------------------------------------------------------

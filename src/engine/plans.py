@@ -3,14 +3,14 @@
 With `gateway` the only place that knows Catalyst's names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_ROWS = 10_000
 MAX_BYTES = 1 << 20
@@ -117,6 +117,22 @@ def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
     return frame_of(spark, _analyzed(df), copy)
 
 
+def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame":
+    """`df` shuffled so that its partitions have about `size` bytes each, and rows of equal `columns` come together.
+
+    It is for adaptive execution to see to the sizes; without that, nothing but the shuffle is done.
+    """
+    from pyspark.sql import functions as F
+
+    gateway = Gateway.of(df.sparkSession)
+    keys = [F.col("`" + name.replace("`", "``") + "`") for name in columns]
+    plan = _analyzed(df.hint("rebalance", *keys))
+    scala = gateway.jvm.scala
+    rebalance = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
+    none, some = scala.Option.empty(), scala.Option.apply(gateway.jvm.java.lang.Long.valueOf(size))
+    return frame_of(df.sparkSession, rebalance(plan.partitionExpressions(), plan.child(), none, some))
+
+
 def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":
     """`df` as Spark itself stores it in columns of the schema: `TableOutputResolver`, by name.
 
@@ -132,3 +148,22 @@ def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":
     settings = spark._jsparkSession.sessionState().conf()
     plan = resolver.resolveOutputColumns(table, attributes, _analyzed(df), True, settings, no_defaults)
     return frame_of(spark, plan)
+
+
+def tasks(spark: "SparkSession") -> "Column":
+    """The number of tasks of the stage that evaluates it, as a bigint; 1 where the driver evaluates it alone.
+
+    No function of SQL gives it; it is what `TaskContext` says.
+    """
+    from pyspark.sql import functions as F
+
+    gateway = Gateway.of(spark)
+    objects, types = gateway.expressions.objects, gateway.jvm.org.apache.spark.sql.types
+    context = gateway.type("org.apache.spark.TaskContext")
+    nothing = gateway.seq([])
+    # (class, type, method, arguments, their types, null for null, may be null, deterministic, ...)
+    of_task = objects.StaticInvoke(
+        context, types.ObjectType(context), "get", nothing, nothing, True, True, False, gateway.none
+    )
+    count = objects.Invoke(of_task, "numPartitions", types.DataTypes.IntegerType, nothing, nothing, True, True, False)
+    return F.coalesce(gateway.column(count).cast("bigint"), F.lit(1).cast("bigint"))

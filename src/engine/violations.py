@@ -8,10 +8,14 @@ from ..core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ..errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 
 _MARK = "tablelog:constraint:"
+_LONGEST_ROW = 500
 
 
 def marked(message: str) -> str:
-    """`message` so spelt that `raise_error` of it in a plan comes back as `ConstraintViolationError(message)`."""
+    """`message` so spelt that `raise_error` of it in a plan comes back as `ConstraintViolationError(message)`.
+
+    A row's values may follow it, as one JSON object.
+    """
     return _MARK + json.dumps(message)
 
 
@@ -41,8 +45,8 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
         text = str(one)
         if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
             start = text.index(_MARK) + len(_MARK)
-            message, _ = json.JSONDecoder().raw_decode(text, start)
-            return ConstraintViolationError(f"{table}: {message}")
+            message, end = json.JSONDecoder().raw_decode(text, start)
+            return ConstraintViolationError(f"{table}: {message}{_row(text, end)}")
         if condition == "NOT_NULL_ASSERT_VIOLATION":
             column = ".".join(parameters.get("walkedTypePath", "").split())
             return ConstraintViolationError(
@@ -63,6 +67,16 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
         if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):
             return SchemaMismatchError(f"{table}: {text}")
     return None
+
+
+def _row(text: str, start: int) -> str:
+    """The values of the row that broke a rule, where they follow the message as JSON."""
+    try:
+        values, _ = json.JSONDecoder().raw_decode(text, start)
+    except ValueError:
+        return ""
+    shown = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    return f"; the row has {shown if len(shown) <= _LONGEST_ROW else shown[:_LONGEST_ROW] + '...'}"
 
 
 def _causes(error: BaseException) -> Iterable[BaseException]:

@@ -96,19 +96,23 @@ _ALL = (
         "invariants", legacy=(1, 2), active=_field_metadata(INVARIANTS_KEY), write=True,
         by_metadata=True, automatic=True,
     ),
-    Feature("checkConstraints", legacy=(1, 3), active=_constraints, by_metadata=True, automatic=True),
+    Feature(
+        "checkConstraints", legacy=(1, 3), active=_constraints, write=True, by_metadata=True, automatic=True
+    ),
     Feature(
         "changeDataFeed", legacy=(1, 4), active=_flag("enableChangeDataFeed"), write=True,
         by_metadata=True, automatic=True,
     ),
     Feature(
-        "generatedColumns", legacy=(1, 4), active=_field_metadata(GENERATION_KEY), by_metadata=True, automatic=True
+        "generatedColumns", legacy=(1, 4), active=_field_metadata(GENERATION_KEY), write=True,
+        by_metadata=True, automatic=True,
     ),
     Feature("columnMapping", True, legacy=(2, 5), active=_mapped, write=True, by_metadata=True, automatic=True),
     Feature(
-        "identityColumns", legacy=(1, 6), active=_field_metadata(IDENTITY_PREFIX), by_metadata=True, automatic=True
+        "identityColumns", legacy=(1, 6), active=_field_metadata(IDENTITY_PREFIX), write=True,
+        by_metadata=True, automatic=True,
     ),
-    Feature("allowColumnDefaults", active=_field_metadata(DEFAULT_KEY)),
+    Feature("allowColumnDefaults", active=_field_metadata(DEFAULT_KEY), write=True),
     Feature("timestampNtz", True, active=_type(TIMESTAMP_NTZ), write=True, by_metadata=True),
     # A file's deletion vector is told by its action, not by the metadata: the property only allows new ones.
     Feature("deletionVectors", True, write=True, by_metadata=True, automatic=True),

@@ -461,18 +461,22 @@ def indexed_leaves(
 
     The first `num_indexed` leaves that are no partition column (all when negative; an array or a map counts as one
     leaf), or, where `stats_columns` (`delta.dataSkippingStatsColumns`) is given, the leaves at or below these names,
-    whatever their case. Every indexed leaf has a null count; `has_min_max` tells which have bounds too.
+    whatever their case; and identity columns always, for their bounds give the next high-water mark. Every indexed leaf
+    has a null count; `has_min_max` tells which have bounds too.
     """
-    data = schema.without(partition_columns)
-    if stats_columns is not None:
-        wanted = [tuple(part.lower() for part in name) for name in stats_columns]
-        return [
-            (name, f)
-            for name, f in leaves(data)
-            if any(tuple(part.lower() for part in name[: len(w)]) == w for w in wanted)
-        ]
-    found = list(leaves(data))
-    return found if num_indexed < 0 else found[:num_indexed]
+    found = list(leaves(schema.without(partition_columns)))
+    if stats_columns is None:
+        return [(name, f) for i, (name, f) in enumerate(found) if not 0 <= num_indexed <= i or _is_identity(f)]
+    wanted = [tuple(part.lower() for part in name) for name in stats_columns]
+    return [
+        (name, f)
+        for name, f in found
+        if _is_identity(f) or any(tuple(part.lower() for part in name[: len(w)]) == w for w in wanted)
+    ]
+
+
+def _is_identity(f: StructField) -> bool:
+    return any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
 
 
 def char_varchar(f: StructField) -> tuple[str, int] | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import paths
 from ...core.protocol.schema import BINARY, STRING
-from .. import conform, footers, plans
+from .. import checks, footers, plans
 from ..parallel import in_parallel
 from .job import DataFile, Job
 
@@ -119,4 +119,4 @@ def _without_the_name_of_null(df: "DataFrame", job: Job) -> "DataFrame":
         safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
     names = ", ".join(job.mapping.to_logical((name,))[0] for name in texts)
     message = f"{paths.NULL_PARTITION} can't be a value of the partition column {names}: it is a null's name"
-    return conform.checked(df, safe, message, on=job.data_schema.names[0])
+    return checks.checked(df, safe, message, on=job.data_schema.names[0])

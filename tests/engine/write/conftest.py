@@ -10,6 +10,7 @@ import pytest
 
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile, Metadata, Protocol
+from tablelog.core.protocol.rules import Rules
 from tablelog.core.protocol.schema import StructType, to_json
 from tablelog.core.txn.operation import Operation
 from tablelog.engine import conform, scan, writer
@@ -44,7 +45,8 @@ class Table:
         """Fit, write, commit; the adds. `schema` is the table's, that of the frame when not given."""
         columns = schema or conform.new_table_schema(df)
         metadata = self.metadata(columns, partition_by, properties)
-        fitted = conform.conform(df, columns, table=self.log.table)
+        rules = Rules.of(Protocol(1, 2), metadata)
+        fitted = conform.conform(df, columns, table=self.log.table, rules=rules)
         written = writer.write_files(fitted, self.log, metadata=metadata, protocol=Protocol(1, 2), options=options)
         transaction = self.log.transaction()
         if transaction.read_version < 0:

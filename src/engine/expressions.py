@@ -1,0 +1,129 @@
+"""SQL expressions of a table's metadata: what Spark makes of them, and whether one may become a rule of a table."""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core.protocol.schema import (
+    BOOLEAN,
+    GENERATION_KEY,
+    VARIANT,
+    DataType,
+    StructType,
+    contains,
+    dotted,
+    parse_schema,
+    to_json,
+    type_text,
+)
+from ..errors import InvalidArgumentError
+from .gateway import Gateway, JavaObject
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_FUNCTIONS_OF_USERS = "ScalaUDF PythonUDF PythonUDAF HiveSimpleUDF HiveGenericUDF ApplyFunctionExpression".split()
+# The same for all rows of a query, and another in the next.
+_OF_THE_QUERY = (
+    "CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike Now LocalTimestamp CurrentDatabase CurrentCatalog "
+    "CurrentUser CurrentTimeZone"
+).split()
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An expression over one row: its type, the top-level columns that it names, the classes of its nodes."""
+
+    data_type: DataType
+    columns: tuple[str, ...]
+    kinds: frozenset[str]
+    deterministic: bool
+    has_subquery: bool
+    expression: JavaObject
+
+
+def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
+    """A frame of no rows; no job."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    gateway = Gateway.of(spark)
+    no_rows = gateway.jvm.java.util.ArrayList()
+    return DataFrame(spark._jsparkSession.createDataFrame(no_rows, gateway.schema(to_json(schema))), spark)
+
+
+def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
+    """What Spark makes of an expression over `df`; `None` where it isn't one over one row (an aggregate, say).
+
+    Raises Spark's AnalysisException for one that doesn't resolve.
+    """
+    plan = df.select(expression.alias("value"))._jdf.queryExecution().analyzed()
+    if plan.nodeName() != "Project":
+        return None
+    found = plan.projectList().apply(0).child()
+    nodes = json.loads(found.toJSON())
+    columns = {str(one.name()) for one in Gateway.elements(found.references().toSeq())}
+    field = {"name": "value", "type": json.loads(found.dataType().json()), "nullable": True, "metadata": {}}
+    return Resolved(
+        data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,
+        columns=tuple(name for name in df.columns if name in columns),
+        kinds=frozenset(str(node["class"]).rpartition(".")[2] for node in nodes),
+        deterministic=bool(found.deterministic()),
+        has_subquery=Gateway.of(df.sparkSession).has_subquery(found),
+        expression=found,
+    )
+
+
+def check_constraint(spark: "SparkSession", schema: StructType, name: str, sql: str) -> None:
+    """`InvalidArgumentError` unless `sql` can be a CHECK constraint of a table: a condition that decides on one row."""
+    found = _of_row(spark, schema, sql, f"the CHECK constraint {name}")
+    if found.data_type != BOOLEAN:
+        raise InvalidArgumentError(
+            f"the CHECK constraint {name}, {sql}, is of the type {type_text(found.data_type)}, and no condition"
+        )
+
+
+def check_generated(spark: "SparkSession", schema: StructType) -> None:
+    """`InvalidArgumentError` unless each generation expression of a schema makes its column's value from one row.
+
+    It names columns that aren't generated themselves, has the column's type, and gives the same for the same row at any
+    time (PROTOCOL.md, "Generated Columns").
+    """
+    generated = [f for f in schema if GENERATION_KEY in f.metadata]
+    if not generated:
+        return
+    base = schema.without([f.name for f in generated])
+    for f in generated:
+        sql, what = str(f.metadata[GENERATION_KEY]), f"the generation expression of the column {dotted((f.name,))}"
+        if contains(f.data_type, lambda data_type: data_type == VARIANT):
+            raise InvalidArgumentError(f"{what}: a variant can't be compared, so no generated column can be one")
+        found = _of_row(spark, base, sql, what)
+        if queried := sorted(found.kinds & set(_OF_THE_QUERY)):
+            raise InvalidArgumentError(f"{what}, {sql}, is another one in each query: it has {', '.join(queried)}")
+        if type_text(found.data_type) != type_text(f.data_type):
+            raise InvalidArgumentError(
+                f"{what}, {sql}, is of the type {type_text(found.data_type)}, and the column of "
+                f"{type_text(f.data_type)}: cast it"
+            )
+
+
+def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str) -> Resolved:
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import functions as F
+
+    try:
+        found = resolved(empty(spark, schema), F.expr(sql))
+    except ParseException as error:
+        raise InvalidArgumentError(f"{what}, {sql}, is no SQL expression: {error}") from error
+    except AnalysisException as error:
+        raise InvalidArgumentError(
+            f"{what}, {sql}, can't be resolved over the columns {', '.join(schema.names)}: {error}"
+        ) from error
+    if found is None or found.has_subquery:
+        raise InvalidArgumentError(f"{what}, {sql}, asks for more than one row: it has an aggregate, or a subquery")
+    if users := sorted(found.kinds & set(_FUNCTIONS_OF_USERS)):
+        raise InvalidArgumentError(
+            f"{what}, {sql}, has a function of a user ({', '.join(users)}), which other writers of the table don't have"
+        )
+    if not found.deterministic:
+        raise InvalidArgumentError(f"{what}, {sql}, is not deterministic")
+    return found

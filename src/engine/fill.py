@@ -1,0 +1,75 @@
+"""Columns that a write leaves out: default values, generated columns, identity columns; and the checks of a write.
+
+PROTOCOL.md, "Default Columns", "Generated Columns", "Identity Columns".
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.protocol.rules import Check, Identity, Rules
+from ..core.protocol.schema import StructField, StructType, dotted
+from . import plans
+from .violations import marked
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_ROW_BITS = 33  # of the number that `monotonically_increasing_id` gives; those above are the partition's
+
+
+def with_defaults(df: "DataFrame", absent: Iterable[StructField], rules: Rules) -> "DataFrame":
+    """`df` with the default value of each column that it lacks and that has one."""
+    from pyspark.sql import functions as F
+
+    found = {f.name: F.expr(rules.defaults[f.name]) for f in absent if f.name in rules.defaults}
+    return df.withColumns(found) if found else df
+
+
+def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]:
+    """The generated and the identity columns among those that the data lacks."""
+    return tuple(f.name for f in absent if f.name in rules.generated or f.name in rules.identity)
+
+
+def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules) -> "DataFrame":
+    """The columns of `schema`, those of `made` by the rules from the others, which `df` has as the table has them."""
+    from pyspark.sql import functions as F
+
+    def column(f: StructField) -> "Column":
+        if f.name not in made:
+            return df[_quoted(f.name)]
+        if f.name in rules.generated:
+            return F.expr(rules.generated[f.name]).alias(f.name)
+        return numbers(df.sparkSession, f.name, rules.identity[f.name]).alias(f.name)
+
+    return df.select(*map(column, schema))
+
+
+def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
+    """What the rows of a write must meet: the table's checks, and that generated columns that came along are right."""
+    return [
+        *(
+            Check(f"the generation expression of the column {dotted((name,))}", f"{_quoted(name)} <=> ({sql})")
+            for name, sql in rules.generated.items()
+            if name not in made
+        ),
+        *rules.checks,
+    ]
+
+
+def numbers(spark: "SparkSession", name: str, identity: Identity) -> "Column":
+    """The next values of an identity column: each once, in the order of rows within a task, the tasks by turns.
+
+    The job fails where a bigint can't hold one.
+    """
+    from pyspark.sql import functions as F
+
+    row_of_all = F.monotonically_increasing_id()
+    row = row_of_all.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    place = row * plans.tasks(spark) + F.shiftright(row_of_all, _ROW_BITS)
+    value = F.try_add(F.lit(identity.first), F.try_multiply(F.lit(identity.step), place))
+    used_up = f"the identity column {dotted((name,))} is used up: its next value is no bigint; nothing was written"
+    return F.coalesce(value, F.raise_error(F.lit(marked(used_up))).cast("bigint"))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
