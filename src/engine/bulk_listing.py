@@ -14,6 +14,7 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.protocol.partition_values import column_of, typed
 from ..errors import CorruptLogError
+from .beside import NOTHING, Beside
 from .deletion_vectors import has_vector
 from .gateway import Gateway, JavaObject
 from .types import spark_type
@@ -59,13 +60,14 @@ class Listing:
         values_schema: schemas.StructType,
         *,
         hidden: "Hidden | None" = None,
+        beside: Beside = NOTHING,
         numbered: bool = False,
         time_zone: str = "UTC",
     ) -> None:
         """`files` has the protocol's column names, `values_schema` the partition columns as the log calls them.
 
-        Behind these are the fields of `hidden`, and with `numbered` the row's index in `files`. `time_zone` is that of
-        timestamps in partition values that name none.
+        Behind these are the fields of `hidden`, what `beside` tells of a file, and with `numbered` the row's index in
+        `files`. `time_zone` is that of timestamps in partition values that name none.
         """
         self.files = files
         self.root = root
@@ -73,6 +75,7 @@ class Listing:
         self._spark = spark
         self._values_schema = values_schema
         self._hidden = hidden
+        self._beside = beside
         self._numbered = numbered
         self._time_zone = time_zone
         self._loaded: tuple[JavaObject, pa.Array] = None, pa.array([], pa.int32())
@@ -86,14 +89,15 @@ class Listing:
 
     @property
     def _partition_fields(self) -> tuple[schemas.StructField, ...]:
-        more = (1 if self._numbered else 0) + (0 if self._hidden is None else len(self._hidden.fields))
+        more = (1 if self._numbered else 0) + len(self._beside.told)
+        more += 0 if self._hidden is None else len(self._hidden.fields)
         return self._values_schema.fields[: len(self._values_schema) - more]
 
     @cached_property
     def _distinct(self) -> tuple[pa.Array, pa.Array]:
         """(index of the first file of each distinct tuple of values, number of its tuple for each file)."""
         count = len(self)
-        if self._numbered:
+        if self._numbered or self._beside.told:
             own = pa.array(range(count), pa.int32())
             return own, own
         code = pa.array([0] * count, pa.int64())
@@ -117,6 +121,7 @@ class Listing:
             for f in self._partition_fields
         ]
         columns += hidden
+        columns += self._beside.values(files)
         if self._numbered:
             columns.append(numbers)
         values = pa.table(columns, names=list(self._values_schema.names))

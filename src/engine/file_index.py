@@ -21,9 +21,10 @@ from ..core.protocol import schema as schemas
 from ..core.table import predicates, pruning
 from ..errors import SchemaChangedError
 from . import read_errors
+from .beside import NOTHING, Beside
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
-from .column_names import columns_read
+from .column_names import columns_read, with_extra
 from .gateway import Gateway, JavaObject
 from .predicates import translate
 from .types import read_schema
@@ -157,6 +158,7 @@ class FileIndex:
         *,
         files: pa.Table | None = None,
         file_number: str | None = None,
+        beside: Beside = NOTHING,
         hidden: "Hidden | None" = None,
     ) -> None:
         """`schema` and the values have the names that data files have; see `scan.frame` for the arguments."""
@@ -165,12 +167,13 @@ class FileIndex:
         self._source = source
         self._files = files
         self._file_number = file_number
+        self._beside = beside
         self._hidden = hidden
         analysed = source.analysed
         self.table = analysed.table
-        self.schema = columns_read(analysed.mapping)
+        self.schema = columns_read(with_extra(analysed.mapping, beside.stored))
         self.values_schema = _values_schema(
-            self.schema, analysed.mapping.physical_partition_columns, hidden, file_number
+            self.schema, analysed.mapping.physical_partition_columns, hidden, beside, file_number
         )
         self._newest_seen = analysed
         self._own: Listing | None = None
@@ -180,7 +183,12 @@ class FileIndex:
         """The same of one version for ever; SchemaChangedError where the frame can't read it."""
         check_readable_as(self._source.analysed, snapshot)
         return FileIndex(
-            self._gateway, self._spark, Pinned(snapshot), file_number=self._file_number, hidden=self._hidden
+            self._gateway,
+            self._spark,
+            Pinned(snapshot),
+            file_number=self._file_number,
+            beside=self._beside,
+            hidden=self._hidden,
         )
 
     # --- which files ----------------------------------------------------------------------------------------------
@@ -192,7 +200,8 @@ class FileIndex:
             if self._own is None:
                 self._own = self._new_listing(self._files, zone)
             return self._own
-        key = (id(self._gateway), zone, self.values_schema, None if self._hidden is None else self._hidden.key)
+        hidden = None if self._hidden is None else self._hidden.key
+        key = (id(self._gateway), zone, self.values_schema, hidden, self._beside.told)
         return _shared(snapshot, key, lambda: self._new_listing(snapshot.files, zone))
 
     def _new_listing(self, files: pa.Table, zone: str) -> Listing:
@@ -203,6 +212,7 @@ class FileIndex:
             files,
             self.values_schema,
             hidden=self._hidden,
+            beside=self._beside,
             numbered=self._file_number is not None,
             time_zone=zone,
         )
@@ -219,8 +229,10 @@ class FileIndex:
             kept = listing.matching(partition_filters)
         after_partitions = total if kept is None else int(pc.sum(kept).as_py() or 0)
         if after_partitions and not data_filters.isEmpty() and self._skipping():
-            predicate = translate(self._gateway, data_filters, self.schema)
             mapping = snapshot.mapping
+            # Of what isn't the table's there are no statistics.
+            known = self.schema.without([f.name for f in self._beside.stored])
+            predicate = translate(self._gateway, data_filters, known)
             if self._files is None:
                 may = snapshot.prune_mask(predicates.with_columns(predicate, mapping.to_logical))
             else:  # statistics help where the subset came with them
@@ -318,6 +330,8 @@ class FileIndex:
             what = "newest" if isinstance(self._source, Newest) else "pinned"
         if self._file_number is not None:
             what += f", numbered by {self._file_number}"
+        if self._beside.fields:
+            what += f", beside it {', '.join(f.name for f in self._beside.fields)}"
         if self._hidden is not None and self._hidden.joined:
             what += f", {len(self._hidden.joined)} deletion vectors joined ({hash(self._hidden.key):x})"
         return f"tablelog[{self.table}, version {analysed.version}, {what}, id {analysed.metadata.id}]"
@@ -327,12 +341,17 @@ class FileIndex:
 
 
 def _values_schema(
-    schema: schemas.StructType, partition_columns: tuple[str, ...], hidden: "Hidden | None", file_number: str | None
+    schema: schemas.StructType,
+    partition_columns: tuple[str, ...],
+    hidden: "Hidden | None",
+    beside: Beside,
+    file_number: str | None,
 ) -> schemas.StructType:
-    """The partition columns, in their own order, then the hidden columns, the file's number the last."""
+    """The partition columns, in their own order, the hidden columns, what is told of a file, its number the last."""
     fields = [f for f in (schema.get(name) for name in partition_columns) if f is not None]
     if hidden is not None:
         fields.extend(hidden.fields)
+    fields.extend(beside.told_fields)
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER, nullable=False))
     return schemas.StructType(tuple(fields))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
 from . import column_names, deletion_vectors, hadoop_settings, read_errors, routes
+from .beside import NOTHING, Beside
 from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .deletion_vectors import Hidden, Vectors
 from .file_index import FileIndex, Newest, Pinned
@@ -43,6 +44,7 @@ def frame(
     *,
     snapshot: "Snapshot | None" = None,
     files: "pa.Table | None" = None,
+    beside: Beside = NOTHING,
     file_number: str | None = None,
     row_index: str | None = None,
     options: "Mapping[str, str] | None" = None,
@@ -51,10 +53,11 @@ def frame(
 
     `snapshot` pins a version. Without it each execution sees the newest one (`SchemaChangedError` where the schema
     changed under the frame); on routes other than `native` the frame stays at the version at which it was made.
-    `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. `file_number` names one
-    more column that gives the row of `files` (else of `snapshot.files`) that a record comes from; it costs nothing to
-    read. `row_index` names another, the last: the record's place in its data file, counted from 0, deleted ones
-    included (bigint). `options` are Spark's and Hadoop's for reading Parquet files.
+    `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. The columns of `beside`
+    come behind the table's. `file_number` names one more column that gives the row of `files` (else of
+    `snapshot.files`) that a record comes from; it costs nothing to read. `row_index` names another, the last: the
+    record's place in its data file, counted from 0, deleted ones included (bigint). `options` are Spark's and Hadoop's
+    for reading Parquet files.
 
     An execution is what plans anew: `count`, `show`, a write, or any action on a frame derived from this one. The
     second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
@@ -66,7 +69,7 @@ def frame(
     schema = read_schema(analysed.schema)
     if not len(schema):
         raise InvalidArgumentError(f"the table {analysed.table} has no columns yet: write to it before reading it")
-    for name in more:
+    for name in [*more, *(f.name for f in beside.fields)]:
         if schema.get(name) is not None:
             raise InvalidArgumentError(f"the table {analysed.table} has a column {name} of its own")
     route = routes.choose(spark, analysed.table, log.conf)
@@ -78,12 +81,13 @@ def frame(
             routes.scratch_of(spark) or "",
             analysed,
             analysed.files if files is None else files,
+            beside=beside,
             file_number=file_number,
             row_index=row_index,
             options=options or {},
         )
     if route != "native":
-        newest = snapshot is None
+        newest = snapshot is None and not beside.fields
         return arrow.frame(
             spark,
             log,
@@ -91,14 +95,15 @@ def frame(
             snapshot=analysed,
             newest=newest,
             files=files,
+            beside=beside,
             file_number=file_number,
             row_index=row_index,
         )
     source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
     settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
     given = {**settings, **(options or {})}
-    numbered = _Numbered(files, file_number, row_index)
-    if not deletion_vectors.may_have(analysed):
+    numbered = _Numbered(files, beside, file_number, row_index)
+    if not deletion_vectors.may_have(analysed) and (files is None or not deletion_vectors.any_has_vector(files)):
         return _native(spark, source, numbered, options=given)
     vectors = Vectors(spark, log)
     large = deletion_vectors.too_large(analysed)
@@ -128,6 +133,7 @@ class _Numbered:
     """The arguments of `frame` of the same names."""
 
     files: "pa.Table | None" = None
+    beside: Beside = NOTHING
     file_number: str | None = None
     row_index: str | None = None
 
@@ -142,13 +148,15 @@ def _native(
     gone: "DataFrame | None" = None,
 ) -> "DataFrame":
     gateway = Gateway.of(spark)
-    mapping = source.analysed.mapping
-    file_number, row_index = numbered.file_number, numbered.row_index
-    index = FileIndex(gateway, spark, source, files=numbered.files, file_number=file_number, hidden=hidden)
+    beside, file_number, row_index = numbered.beside, numbered.file_number, numbered.row_index
+    mapping = column_names.with_extra(source.analysed.mapping, beside.stored)
+    index = FileIndex(
+        gateway, spark, source, files=numbered.files, beside=beside, file_number=file_number, hidden=hidden
+    )
     full = gateway.schema(schemas.to_json(index.schema))
     by_id = column_names.BY_ID if mapping.mode == "id" else {}
     found = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
-    more = [name for name in (file_number, row_index) if name is not None]
+    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
     if hidden is not None or row_index is not None:
         place = found.metadataColumn("_metadata")["row_index"]
         if row_index is not None:

@@ -21,7 +21,9 @@ _PREFIXES = (
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
     "changeDataFeed.defaultSchemaModeForColumnMappingTable changeDataFeed.timestampOutOfRange.enabled "
-    "allowArbitraryProperties.enabled commitInfo.userMetadata delete.deletionVectors.persistent "
+    "allowArbitraryProperties.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.minFileSize "
+    "autoCompact.minNumFiles optimizeWrite.binSize optimizeWrite.enabled "
+    "commitInfo.userMetadata delete.deletionVectors.persistent "
     "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
     "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
     "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "

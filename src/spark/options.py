@@ -69,31 +69,64 @@ class Options:
 
 
 @dataclass(frozen=True)
+class ChangeRange:
+    """Of which versions the changes are asked for: each end a version, or a timestamp as it was given."""
+
+    start: int | str
+    end: int | str | None
+
+
+@dataclass(frozen=True)
 class ReadOptions:
-    """What a batch reader asks for: at most one of `version` and `timestamp` (the text as it was given)."""
+    """What a batch reader asks for: at most one of `version`, `timestamp` (the text as it was given) and `changes`."""
 
     version: int | None = None
     timestamp: str | None = None
+    changes: ChangeRange | None = None
     file_system: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_options(options: Options) -> ReadOptions:
     """Check a batch reader's options."""
     options.log_unknown()
-    if options.boolean("readChangeFeed") or options.boolean("readChangeData"):
-        raise UnsupportedFeatureError(
-            "Reading the change data feed (readChangeFeed) comes with a later version of tablelog.", ("changeDataFeed",)
-        )
     version, timestamp = options.get("versionAsOf"), options.get("timestampAsOf")
+    changed = None
+    if options.boolean("readChangeFeed") or options.boolean("readChangeData"):
+        if version is not None or timestamp is not None:
+            raise InvalidArgumentError(
+                "A change data feed is read from startingVersion (or startingTimestamp) to endingVersion (or "
+                "endingTimestamp): leave out versionAsOf and timestampAsOf."
+            )
+        start = _end_of_changes(options, "starting")
+        if start is None:
+            raise InvalidArgumentError(
+                "No startingVersion or startingTimestamp provided for CDC read: say from where on the changes are read."
+            )
+        changed = ChangeRange(start, _end_of_changes(options, "ending"))
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.")
-    if version is not None and not re.fullmatch(r"\s*\+?\d{1,18}\s*", version):
-        raise InvalidArgumentError(f"versionAsOf needs to be a version, an integer from 0 on, not '{version}'.")
     return ReadOptions(
-        version=None if version is None else int(version),
+        version=None if version is None else _version("versionAsOf", version),
         timestamp=timestamp,
+        changes=changed,
         file_system=options.starting_with("fs.", "dfs."),
     )
+
+
+def _end_of_changes(options: Options, which: str) -> int | str | None:
+    version, timestamp = options.get(f"{which}Version"), options.get(f"{which}Timestamp")
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError(
+            f"Multiple {which} arguments provided for CDC read. Please provide one of either {which}Timestamp or "
+            f"{which}Version."
+        )
+    return timestamp if version is None else _version(f"{which}Version", version)
+
+
+def _version(option: str, text: str) -> int:
+    if not re.fullmatch(r"\s*\+?\d{1,18}\s*", text):
+        raise InvalidArgumentError(f"{option} needs to be a version, an integer from 0 on, not '{text}'.")
+    return int(text)
 
 
 def mode_name(mode: str) -> str:
@@ -181,7 +214,8 @@ def _file_options(options: Options) -> dict[str, str]:
             f"spark.sql.parquet.outputTimestampType={timestamps} is not supported: a Delta table's timestamps are "
             "written as TIMESTAMP_MICROS, for which files have statistics."
         )
-    names = ("maxRecordsPerFile", "compression", "parquet.writer.version")
+    options.boolean("optimizeWrite")
+    names = ("maxRecordsPerFile", "compression", "parquet.writer.version", "optimizeWrite")
     return {name: value for name in names if (value := options.get(name)) is not None}
 
 
@@ -196,9 +230,4 @@ def _refuse_unbuilt(options: Options) -> None:
     if options.boolean("writePartitionColumns"):
         raise UnsupportedFeatureError(
             "The option writePartitionColumns comes with a later version of tablelog.", ("writePartitionColumns",)
-        )
-    if options.boolean("optimizeWrite"):
-        log_once(
-            "optimizeWrite",
-            "optimizeWrite comes with a later version of tablelog: files are written as the frame is partitioned.",
         )

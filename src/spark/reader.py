@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from ..core.deltalog import DeltaLog
 from ..engine import builders, scan
 from ..errors import InvalidArgumentError, TableNotFoundError
+from . import change_feed
 from .conf import delta_log, session_conf
 from .options import Options, read_options
 from .time_travel import split_at, timestamp_ms
@@ -57,6 +58,8 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
 
     def opened(path: str, version: int | None, timestamp: str | None) -> Found[DataFrame] | None:
         def of(log: DeltaLog) -> DataFrame:
+            if wanted.changes is not None:
+                return change_feed.frame(spark, log, wanted.changes)
             if version is not None:
                 return scan.frame(spark, log, snapshot=log.snapshot(version=version))
             if timestamp is not None:
@@ -67,6 +70,8 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
 
     found = opened(path, wanted.version, wanted.timestamp)
     if found is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
+        if wanted.changes is not None:
+            raise InvalidArgumentError(f"{path!r} names a version: a change data feed takes its range from options.")
         found = opened(at.path, at.version, at.timestamp)
         if found is not None and (wanted.version is not None or wanted.timestamp is not None):
             raise InvalidArgumentError(f"Time travel is asked for twice: by {path!r} and by an option.")

@@ -112,6 +112,12 @@ class DeletedRows:
     def __sub__(self, other: "DeletedRows") -> "DeletedRows":
         return DeletedRows(self._bitmap - other._bitmap)
 
+    def others(self, count: int) -> "DeletedRows":
+        """The rows of a file of `count` rows that are not in the set."""
+        flipped = self._bitmap.flip(0, count)
+        flipped.run_optimize()
+        return DeletedRows(flipped)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeletedRows) and bool(self._bitmap == other._bitmap)
 

@@ -23,7 +23,8 @@ from ...core.protocol.partition_values import typed_columns
 from ...core.protocol.paths import absolute, absolute_uri
 from ...core.table import predicates, pruning
 from ...logstore.data_files import file_system, path_in
-from ..deletion_vectors import Vectors, has_vector, may_have, plain_bitmap
+from ..beside import NOTHING, Beside
+from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
 from ..types import has_collation, spark_type
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def frame(
     snapshot: "Snapshot",
     newest: bool = False,
     files: pa.Table | None = None,
+    beside: Beside = NOTHING,
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> "DataFrame":
@@ -64,7 +66,7 @@ def frame(
 
     `newest`: the version was not chosen by the user, so that a write may hold the frame to another (`pinning`).
     """
-    shown = schema
+    shown = schemas.StructType((*schema.fields, *beside.fields))
     for name, kind in ((file_number, schemas.INTEGER), (row_index, schemas.LONG)):
         if name is not None:
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
@@ -72,7 +74,7 @@ def frame(
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
-    if may_have(snapshot) and pc.any(has_vector(files)).as_py():
+    if any_has_vector(files):
         rows = Vectors(spark, log).rows(files)
         maps = [None if one is None else plain_bitmap(one) for one in rows]
         files = files.append_column(_DELETED, pa.array(maps, pa.large_binary()))
@@ -85,16 +87,17 @@ def frame(
         "schema": schemas.to_json(snapshot.schema),
         "mode": snapshot.mapping.mode,
         "partition_columns": list(snapshot.partition_columns),
+        "told": [[f.name, name] for f, name in beside.told],
         "number": file_number,
         "row_index": row_index,
         "zone": str(spark.conf.get("spark.sql.session.timeZone")),
     }
-    options = {"spec": json.dumps(spec), "files": _packed(files)}
+    options = {"spec": json.dumps(spec), "files": _packed(files, beside)}
     return spark.read.format(source.name()).schema(spark_type(shown)).options(**options).load()
 
 
-def _packed(files: pa.Table) -> str:
-    wanted = ("path", "partitionValues", "size", "stats", _DELETED)
+def _packed(files: pa.Table, beside: Beside) -> str:
+    wanted = dict.fromkeys(("path", "partitionValues", "size", "stats", _DELETED, *(name for _, name in beside.told)))
     chosen = files.select([name for name in wanted if name in files.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, chosen.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -141,6 +144,8 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
     values = typed_columns(files, mapping.physical, mapping.physical_partition_columns, time_zone=spec["zone"])
     values = values.rename_columns(list(mapping.partition_columns))
     deleted = files[_DELETED].to_pylist() if _DELETED in files.column_names else [None] * files.num_rows
+    for name, column in spec["told"]:
+        values = values.append_column(name, files.column(column))
     if spec["number"] is not None:
         values = values.append_column(spec["number"], numbers)
     found = []

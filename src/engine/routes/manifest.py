@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import typed_columns
+from ..beside import NOTHING, Beside
 from ..bulk_listing import uris
-from ..column_names import columns_read, renamed
-from ..deletion_vectors import Hidden, Vectors, has_vector, is_live, may_have
+from ..column_names import columns_read, renamed, with_extra
+from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
 from ..types import read_schema, spark_type
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def frame(
     snapshot: "Snapshot",
     files: pa.Table,
     *,
+    beside: Beside = NOTHING,
     file_number: str | None,
     row_index: str | None = None,
     options: Mapping[str, str],
@@ -71,13 +72,15 @@ def frame(
     """
     from pyspark.sql import functions as F
 
-    table, mapping = snapshot.table, snapshot.mapping
+    table, mapping = snapshot.table, with_extra(snapshot.mapping, beside.stored)
     schema, partition_columns = columns_read(mapping), mapping.physical_partition_columns
     target = _scratch(scratch) / str(uuid.uuid4())
     (target / "_spark_metadata").mkdir(parents=True)
     locations = uris(table, files)
     sizes, times = files.column("size").to_pylist(), files.column("modificationTime").to_pylist()
-    lines = ["v1", *map(_entry, locations, sizes, (time or 0 for time in times))]
+    # A file is read once, and joined with each row of `files` that names it.
+    entries = dict.fromkeys(map(_entry, locations, sizes, (time or 0 for time in times)))
+    lines = ["v1", *entries]
     (target / "_spark_metadata" / "0").write_text("\n".join(lines), encoding="utf-8")
 
     data = spark_type(schema.without(partition_columns))
@@ -90,14 +93,17 @@ def frame(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     typed = typed_columns(files, schema, partition_columns, time_zone=zone)
     values = {f.name: typed.column(f.name) for f in fields}
+    for f, column in zip(beside.told_fields, beside.values(files), strict=True):
+        fields.append(f)
+        values[f.name] = column
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER))
         values[file_number] = pa.array(range(files.num_rows), pa.int32())
-    hidden = Hidden(Vectors(spark, log), schema) if _any_vector(snapshot, files) else None
+    hidden = Hidden(Vectors(spark, log), schema) if any_has_vector(files) else None
     if hidden is not None:
         fields.extend(hidden.fields)
         (values[hidden.deleted],) = hidden.values(files)
-    more = [name for name in (file_number, row_index) if name is not None]
+    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
     if not values:
         return renamed(found, schema, read_schema(mapping.logical), more) if mapping.active else found
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
@@ -115,10 +121,6 @@ def frame(
     if mapping.active:
         return renamed(joined, schema, read_schema(mapping.logical), more)
     return joined.select(*(F.col("`" + name.replace("`", "``") + "`") for name in [*schema.names, *more]))
-
-
-def _any_vector(snapshot: "Snapshot", files: pa.Table) -> bool:
-    return may_have(snapshot) and bool(pc.any(has_vector(files)).as_py())
 
 
 def _as_spark_names(location: str) -> str:
