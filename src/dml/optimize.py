@@ -2,7 +2,7 @@
 out of the files for good. The rows of the table stay what they were.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -14,11 +14,11 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol import features, properties, schema, stats
 from ..core.protocol.actions import Action, AddFile
 from ..core.table import bins, clustering
-from ..core.table.bins import Bin
+from ..core.table.bins import Bin, Partition
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Transaction
-from ..engine import curve, scan
+from ..engine import curve, scan, settings, writer
 from ..engine.lookups import Lookup, lookup
 from ..errors import InvalidArgumentError
 from . import rows
@@ -29,6 +29,7 @@ _PREFIX = "spark.databricks.delta.optimize."
 _GIB = 1 << 30
 _BINS_PER_JOB = 64
 _FILE = "__tablelog_file"
+_AS_LAID_OUT = writer.WriteOptions(balanced=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,13 @@ class Layout:
     def of(cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False) -> "Layout":
         """What the session's `spark.databricks.delta.optimize.*` say."""
         return cls(
-            smallest=_size(spark, "minFileSize", _GIB),
-            largest=max(1, _size(spark, "maxFileSize", _GIB)),
-            deleted_ratio=_ratio(spark),
+            smallest=settings.byte_count(spark, _PREFIX + "minFileSize", _GIB),
+            largest=max(1, settings.byte_count(spark, _PREFIX + "maxFileSize", _GIB)),
+            deleted_ratio=settings.ratio(spark, _PREFIX + "maxDeletedRowsRatio", 0.05),
             by=tuple(by),
             full=full,
             purge=purge,
-            batch=_size(spark, "batchSize", 0) or None,
+            batch=settings.byte_count(spark, _PREFIX + "batchSize", 0) or None,
         )
 
 
@@ -88,9 +89,10 @@ def optimize(
     layout: Layout,
     where: str | None = None,
     *,
+    within: Collection[Partition] | None = None,
     options: CommitOptions = PLAIN,
 ) -> Outcome:
-    """Rewrite files as `layout` says, those of the partitions for which `where` is TRUE.
+    """Rewrite files as `layout` says, those of the partitions for which `where` is TRUE, or of those `within`.
 
     Nothing to gain: nothing is committed. Raises InvalidArgumentError for a condition on more than partition columns
     and for columns that no layout can follow, ConcurrentDeleteReadException or ConcurrentDeleteDeleteException where
@@ -101,7 +103,7 @@ def optimize(
         outcome = Outcome(log.table, log.clock.now_ms())
         work = Work.on(spark, log, options)
         condition = None if where is None else _condition(work, layout, name, where)
-        planned = _planned(work, layout, condition, outcome)
+        planned = _planned(work, layout, condition, within, outcome)
         printed = [] if where is None else scan.printed_conjuncts(spark, where)
         for number, batch in enumerate(bins.batches(planned, layout.batch)):
             if number:
@@ -165,8 +167,8 @@ def _ordered_by(work: Work, text: str) -> schema.Column:
         raise InvalidArgumentError(
             f"{text} is a partition column of {work.log.table}: its values lie in files of their own already"
         )
-    checks = work.spark.conf.get(_PREFIX + "zorder.checkStatsCollection.enabled", "true")
-    if str(checks).lower() != "false" and column not in indexed(snapshot):
+    checks = settings.flag(work.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
+    if checks is not False and column not in indexed(snapshot):
         raise InvalidArgumentError(
             f"{work.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
             "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns"
@@ -186,7 +188,13 @@ def indexed(snapshot: Snapshot) -> set[schema.Column]:
     return {column for column, _ in leaves}
 
 
-def _planned(work: Work, layout: Layout, condition: scan.Condition | None, outcome: Outcome) -> list[Bin]:
+def _planned(
+    work: Work,
+    layout: Layout,
+    condition: scan.Condition | None,
+    within: Collection[Partition] | None,
+    outcome: Outcome,
+) -> list[Bin]:
     """The bins of files to rewrite, each of one partition."""
     snapshot = work.snapshot
     outcome.by = tuple(map(schema.dotted, _columns(work, layout)))
@@ -205,16 +213,17 @@ def _planned(work: Work, layout: Layout, condition: scan.Condition | None, outco
         chosen = bins.worth_compacting(snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio)
     files = snapshot.files.take(chosen)
     partitions = [bins.partition_of(values) for values in files.column("partitionValues").to_pylist()]
+    told = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
     return bins.packed(
-        zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True),
+        (one for one in told if within is None or one[0] in within),
         None if outcome.by else layout.largest,
         alone=bool(outcome.by) or layout.purge,
     )
 
 
 def _cubes(work: Work, layout: Layout, by: Sequence[str]) -> list[Bin]:
-    smallest = _size(work.spark, "clustering.minCubeSize", 100 * _GIB)
-    largest = max(smallest, _size(work.spark, "clustering.targetCubeSize", 150 * _GIB))
+    smallest = settings.byte_count(work.spark, _PREFIX + "clustering.minCubeSize", 100 * _GIB)
+    largest = max(smallest, settings.byte_count(work.spark, _PREFIX + "clustering.targetCubeSize", 150 * _GIB))
     files = work.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
@@ -245,7 +254,7 @@ def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence
             tags = clustering.tags_of_new_cube(outcome.by) if outcome.clustered else None
         else:
             frame = _together(work, part)
-        adds = rows.write_kept(work, frame, data_change=False).adds
+        adds = rows.write_kept(work, frame, _AS_LAID_OUT, data_change=False).adds
         if tags is not None:
             adds = [replace(add, tags=tags, clustering_provider=clustering.PROVIDER) for add in adds]
         added += adds
@@ -268,7 +277,7 @@ def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence
 
 def _together(work: Work, part: Sequence[Bin]) -> DataFrame:
     """One partition of the frame, and so one file, for each bin."""
-    spread = str(work.spark.conf.get(_PREFIX + "repartition.enabled", "false")).lower() == "true"
+    spread = settings.flag(work.spark, _PREFIX + "repartition.enabled")
     frames = [work.rows(pa.array(one.files, pa.int64())) for one in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 
@@ -330,26 +339,3 @@ def _metrics(added: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, 
     ordered = sorted(add.size for add in added) or [0]
     places = {"min": 0, "p25": len(ordered) // 4, "p50": len(ordered) // 2, "p75": len(ordered) * 3 // 4, "max": -1}
     return metrics | {f"{name}FileSize": ordered[place] for name, place in places.items()}
-
-
-# --- the session's settings ---------------------------------------------------------------------------------------
-
-
-def _size(spark: SparkSession, name: str, default: int) -> int:
-    text = spark.conf.get(_PREFIX + name, None)
-    if text is None:
-        return default
-    if not text.strip().isdecimal():
-        raise InvalidArgumentError(f"{_PREFIX}{name} is {text!r}: it needs to be a number of bytes")
-    return int(text)
-
-
-def _ratio(spark: SparkSession) -> float:
-    text = spark.conf.get(_PREFIX + "maxDeletedRowsRatio", None)
-    try:
-        found = 0.05 if text is None else float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
-        raise InvalidArgumentError(f"{_PREFIX}maxDeletedRowsRatio is {text!r}: it needs to be between 0 and 1")
-    return found

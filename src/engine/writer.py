@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import paths
+from ..core.protocol import paths, properties
 from ..core.protocol.actions import AddFile, Metadata, Protocol
 from ..core.protocol.column_mapping import ColumnMapping
 from ..core.protocol.schema import StructField
 from ..errors import ConstraintViolationError
-from . import interrupts, placement, plans, small_frame
+from . import interrupts, placement, plans, settings, small_frame
 from .column_names import columns_written, renamed, with_extra
 from .conform import without_void
 from .placement import Placement
@@ -26,6 +26,9 @@ from .violations import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
+_BIN = 512 << 20  # bytes of a shuffle, as Delta has it
 
 __all__ = ["WriteOptions", "Written", "discard", "write_files"]
 
@@ -69,11 +72,26 @@ def write_files(
     with _cleared(df.sparkSession, place), translated(job.table, mapping.logical):
         files = _write_small(df, job, place) if options.small_frames else None
         if files is None:
-            files = place.write(df, job)
+            files = place.write(_balanced(df, job, metadata), job)
         _check_nulls(files, mapping, job.table)
         place.publish([one.name for one in files], durable=options.durable)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
+
+
+def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
+    """`df` shuffled where the write, else the session, else the table wants few and large files (optimizeWrite)."""
+    spark, known = df.sparkSession, metadata.configuration
+    wanted = job.options.balanced
+    if wanted is None:
+        wanted = settings.flag(spark, f"{_OPTIMIZE_WRITE}enabled")
+    if wanted is None:
+        wanted = properties.get(known, "autoOptimize.optimizeWrite")
+    if wanted is None:
+        wanted = properties.get(known, "autoOptimize")
+    if not wanted:
+        return df
+    return plans.rebalanced(df, job.partition_columns, settings.byte_count(spark, f"{_OPTIMIZE_WRITE}binSize", _BIN))
 
 
 def discard(written: Written) -> None:

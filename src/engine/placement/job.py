@@ -37,13 +37,15 @@ class WriteOptions:
     """How data files are made.
 
     `compression` is a codec as Spark calls it (unset: the table's property, else the session's). `max_records_per_file`
-    bounds the rows of a file (unset or 0: the session's `spark.sql.files.maxRecordsPerFile`). `durable`: the files are
-    on disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
+    bounds the rows of a file (unset or 0: the session's `spark.sql.files.maxRecordsPerFile`). `balanced`: the rows are
+    shuffled first so that files become large (unset: what the session or the table says). `durable`: the files are on
+    disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
     """
 
     compression: str | None = None
     max_records_per_file: int | None = None
     parquet_version: str | None = None
+    balanced: bool | None = None
     durable: bool = True
     small_frames: bool = True
 
@@ -59,6 +61,7 @@ class WriteOptions:
             compression=_codec(codec, "the option compression") if codec is not None else None,
             max_records_per_file=int(limit) if limit is not None else None,
             parquet_version=folded.get("parquet.writer.version"),
+            balanced=None if (asked := folded.get("optimizewrite")) is None else asked.lower() == "true",
         )
 
 
