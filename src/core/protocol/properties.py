@@ -33,6 +33,7 @@ _UNITS_MS = {
 _PART = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+)(?:\s+|$)", re.ASCII)
 _INTERVAL_HELP = "needs to be an interval such as '2 weeks' or 'interval 12 hours'; months and years are not accepted"
 _TRUE_HELP = "needs to be a boolean"
+_OWN = "is kept by the table itself"
 
 
 def interval_ms(text: str) -> int:
@@ -196,10 +197,12 @@ PROPERTIES: Final[dict[str, Property]] = {
         _bool("enableChangeDataFeed", alternate="enableChangeDataCapture"),
         _bool("enableChangeDataCapture"),
         Property("columnMapping.mode", "none", _one_of("none", "id", "name"), "needs to be none, id or name"),
-        Property("columnMapping.maxColumnId", "0", _LONG, "is kept by the table itself", editable=False),
+        Property("columnMapping.maxColumnId", "0", _LONG, _OWN, editable=False),
         _bool("enableDeletionVectors"),
         _bool("enableRowTracking"),
         _bool("rowTrackingSuspended"),
+        Property("rowTracking.materializedRowIdColumnName", None, _text, _OWN, editable=False),
+        Property("rowTracking.materializedRowCommitVersionColumnName", None, _text, _OWN, editable=False),
         Property(
             "isolationLevel",
             "Serializable",
@@ -208,8 +211,8 @@ PROPERTIES: Final[dict[str, Property]] = {
         ),
         _bool("enableTypeWidening"),
         _bool("enableInCommitTimestamps"),
-        Property("inCommitTimestampEnablementVersion", None, _LONG, "needs to be a long"),
-        Property("inCommitTimestampEnablementTimestamp", None, _LONG, "needs to be a long"),
+        Property("inCommitTimestampEnablementVersion", None, _LONG, _OWN, editable=False),
+        Property("inCommitTimestampEnablementTimestamp", None, _LONG, _OWN, editable=False),
         _bool("autoOptimize", None),
         _bool("autoOptimize.optimizeWrite", None),
         Property("autoOptimize.autoCompact", None, _one_of("true", "auto", "false"), "needs to be true, auto or false"),
@@ -378,12 +381,26 @@ def without_protocol_properties(configuration: Mapping[str, str]) -> dict[str, s
     return {key: value for key, value in configuration.items() if not is_protocol_property(key)}
 
 
-def validate(configuration: Mapping[str, str], *, allow_arbitrary: bool = False) -> dict[str, str]:
+def proper_key(key: str) -> str:
+    """A key as it is stored: those of Delta's properties in their own case, others as they are."""
+    known = PROPERTIES.get(key.lower().removeprefix("delta.")) if key.lower().startswith("delta.") else None
+    return key if known is None else known.key
+
+
+def editable(key: str) -> bool:
+    """Whether a user may set and unset the property."""
+    known = PROPERTIES.get(key.lower().removeprefix("delta.")) if key.lower().startswith("delta.") else None
+    return known is None or known.editable
+
+
+def validate(
+    configuration: Mapping[str, str], *, allow_arbitrary: bool = False, existing: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The properties that a user sets, with keys in their proper case.
 
     Keys that don't begin with `delta.` are the user's own and stay. `InvalidArgumentError` names the key: an unknown
     `delta.*` one (unless `allow_arbitrary`), a bad value, one that can't be set, or a log kept for less time than the
-    deleted files of which it tells.
+    deleted files of which it tells. `existing` are the properties that the table has beside these.
     """
     result: dict[str, str] = {}
     for key, value in configuration.items():
@@ -410,7 +427,8 @@ def validate(configuration: Mapping[str, str], *, allow_arbitrary: bool = False)
         result[known.key] = value
     retention = {"delta.logRetentionDuration", "delta.deletedFileRetentionDuration"} & result.keys()
     if retention:
-        log_ms, files_ms = get(result, "logRetentionDuration"), get(result, "deletedFileRetentionDuration")
+        both = {**(existing or {}), **result}
+        log_ms, files_ms = get(both, "logRetentionDuration"), get(both, "deletedFileRetentionDuration")
         if log_ms < files_ms:
             raise InvalidArgumentError(
                 "delta.logRetentionDuration needs to be at least delta.deletedFileRetentionDuration "

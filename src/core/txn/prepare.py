@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
-from ..protocol import column_mapping, features, properties, row_tracking, schema
+from ..protocol import column_mapping, features, in_commit_timestamps, properties, row_tracking, schema
 from ..protocol.actions import (
     Action,
     AddCDCFile,
@@ -57,11 +57,12 @@ def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str])
     kept = {} if old is None else {k: v for k, v in configuration.items() if old.configuration.get(k) == v}
     changed = {key: value for key, value in configuration.items() if key not in kept}
     # Not for a user to set: they come with the columns, or from a table that the metadata was copied of.
-    own = (*row_tracking.COLUMN_KEYS, *(() if column_mapping.unassigned(metadata) else (MAX_ID,)))
+    mapped = () if column_mapping.unassigned(metadata) else (MAX_ID,)
+    own = (*row_tracking.COLUMN_KEYS, *in_commit_timestamps.PROVENANCE, *mapped)
     given = {key: changed.pop(key) for key in own if key in changed}
     arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
-    changed = properties.validate(changed, allow_arbitrary=arbitrary)
     defaults = properties.defaults_from(conf) if old is None else {}
+    changed = properties.validate(changed, allow_arbitrary=arbitrary, existing={**defaults, **kept})
     return replace(metadata, configuration={**defaults, **kept, **changed, **given})
 
 
