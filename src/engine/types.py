@@ -1,5 +1,7 @@
 """Types on the way between the log's schema and Spark's."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,28 @@ def spark_type(schema: schemas.StructType) -> "StructType":
 def table_schema(spark_schema: "StructType") -> schemas.StructType:
     """A PySpark schema as the log has it."""
     return schemas.parse_schema(spark_schema.json())
+
+
+def declared(columns: "StructType") -> schemas.StructType:
+    """Columns as a user declares them, as the log has them: char and varchar are strings, their lengths beside them."""
+    plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue())))
+    fields = []
+    for f, given in zip(plain, columns, strict=True):
+        whole = given.dataType.jsonValue()
+        if _with_strings(whole) != whole:
+            f = replace(f, metadata={**f.metadata, schemas.CHAR_VARCHAR_KEY: given.dataType.simpleString()})
+        fields.append(f)
+    return schemas.StructType(tuple(fields))
+
+
+def _with_strings(kind: Any) -> Any:
+    """The JSON of a type with strings for what is of a bounded length."""
+    if isinstance(kind, str):
+        return "string" if re.fullmatch(r"(var)?char\(\d+\)", kind) else kind
+    if kind["type"] == "struct":
+        return {**kind, "fields": [{**f, "type": _with_strings(f["type"])} for f in kind["fields"]]}
+    inside = {key: _with_strings(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind}
+    return {**kind, **inside}
 
 
 def read_schema(schema: schemas.StructType) -> schemas.StructType:

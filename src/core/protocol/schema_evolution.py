@@ -42,18 +42,16 @@ _PREVIEW, _STABLE = "typeWidening-preview", "typeWidening"
 
 
 def column_of(text: str) -> Column:
-    """The parts of a column's name as SQL spells it: `a.b`, with odd characters in backticks.
+    """The parts of a column's name as Spark's `col` takes it: `a.b`, with dots and backticks of a name in backticks.
 
-    `element`, `key` and `value` lead into arrays and maps. `InvalidArgumentError` where it isn't one name.
+    `element`, `key` and `value` lead into arrays and maps. `InvalidArgumentError` where it is no name.
     """
-    try:
-        (found,) = properties.column_list(text)
-    except ValueError:
+    part = r"(?:`(?:[^`]|``)+`|[^`.]+)"
+    if not re.fullmatch(rf"{part}(?:\.{part})*", text):
         raise InvalidArgumentError(
-            f"{text!r} is no name of a column: separate the parts by dots, and put those with other characters than "
-            "letters, digits and underscores into backticks"
-        ) from None
-    return found
+            f"{text!r} is no name of a column: separate its parts by dots, and put a part that has a dot into backticks"
+        )
+    return tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in re.findall(part, text))
 
 
 @dataclass(frozen=True, slots=True)

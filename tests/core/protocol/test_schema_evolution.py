@@ -67,7 +67,8 @@ def new(name: str, position: str | None = None, data_type: Any = LONG, **more: A
 
 def test_names_and_positions_are_read_as_sql_has_them() -> None:
     assert column_of("a.`b.c`.element") == ("a", "b.c", "element")
-    for wrong in ("a b", "a,b", "", "a..b", "`a"):
+    assert column_of("a b.`c``d`") == ("a b", "c`d")
+    for wrong in ("", "a..b", "`a", ".a", "a`b`"):
         with pytest.raises(InvalidArgumentError, match="no name of a column"):
             column_of(wrong)
     assert str(Position.of(" first ")) == "FIRST"
