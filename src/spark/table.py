@@ -1,18 +1,22 @@
 """`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
+from ..core.protocol.schema_evolution import column_of
 from ..dml.delete import delete
 from ..dml.optimize import Layout
+from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, upkeep
+from .columns import column_change, new_columns
 from .conf import session_conf
 from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
@@ -106,6 +110,52 @@ class DeltaTable:
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
         return optimized(self._spark, self._log, Layout.of(self._spark, purge=True), where)
+
+    def addColumns(self, columns: str | StructType | Iterable[StructField], position: str | None = None) -> None:
+        """Add nullable columns, given in DDL or as fields; `a.b` is a field of the struct a. One commit, no data read.
+
+        `position` is FIRST or AFTER another column of the struct; else they go to its end.
+        """
+        wanted = new_columns(columns, position)
+        with session_commit(self._spark) as options:
+            add_columns(self._spark, self._log, wanted, options=options)
+
+    def renameColumn(self, column: str, newName: str) -> None:
+        """Call a column, or a field of a struct, otherwise. It takes column mapping, and touches no data file."""
+        new = column_of(newName)
+        if len(new) != 1:
+            raise InvalidArgumentError(f"The new name {newName!r} is one of {len(new)} parts: give the last one alone.")
+        with session_commit(self._spark) as options:
+            rename_column(self._spark, self._log, column_of(column), new[0], options=options)
+
+    def dropColumn(self, *columns: str) -> None:
+        """Drop columns, or fields of structs. It takes column mapping; their data stays in the files, unread."""
+        with session_commit(self._spark) as options:
+            drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=options)
+
+    def alterColumn(
+        self,
+        column: str,
+        *,
+        dataType: str | DataType | None = None,
+        nullable: bool | None = None,
+        comment: str | None = None,
+        position: str | None = None,
+        default: str | None = None,
+        dropDefault: bool = False,
+    ) -> None:
+        """Change what is given of a column or a field of a struct: its type to a wider one, its default (SQL), ..."""
+        change = column_change(
+            column,
+            data_type=dataType,
+            nullable=nullable,
+            comment=comment,
+            position=position,
+            default=default,
+            drop_default=dropDefault,
+        )
+        with session_commit(self._spark) as options:
+            alter_column(self._spark, self._log, change, options=options)
 
     def __getattr__(self, name: str) -> Any:
         if name in _LATER:
