@@ -11,6 +11,8 @@ from ..core.protocol.schema_evolution import column_of
 from ..dml.delete import delete
 from ..dml.optimize import Layout
 from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
+from ..dml.properties import set_properties, unset_properties
+from ..dml.protocol import add_feature, upgrade_protocol
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
@@ -95,6 +97,30 @@ class DeltaTable:
             )
         return upkeep.removable(self._spark, self._log, done, shown=dryRun)
 
+    def setProperties(self, properties: Mapping[str, str]) -> None:
+        """Set table properties, as ALTER TABLE SET TBLPROPERTIES does."""
+        with session_commit(self._spark) as options:
+            set_properties(self._spark, self._log, properties, options)
+
+    def unsetProperties(self, keys: Sequence[str], ifExists: bool = False) -> None:
+        """Take table properties away; those that aren't set are an error unless `ifExists`."""
+        names = [keys] if isinstance(keys, str) else list(keys)
+        with session_commit(self._spark) as options:
+            unset_properties(self._spark, self._log, names, if_exists=ifExists, options=options)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Have the table support all that the protocol versions stand for."""
+        for name, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        with session_commit(self._spark) as options:
+            upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, options)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Have the table support a feature, and raise its protocol as that needs."""
+        with session_commit(self._spark) as options:
+            add_feature(self._spark, self._log, featureName, options)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
@@ -164,7 +190,7 @@ class DeltaTable:
 
 
 _LATER = frozenset(
-    "update merge generate restoreToVersion restoreToTimestamp upgradeTableProtocol addFeatureSupport "
+    "update merge generate restoreToVersion restoreToTimestamp "
     "dropFeatureSupport clone cloneAtVersion cloneAtTimestamp".split()
 )
 
