@@ -1,6 +1,6 @@
 """`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,9 +10,9 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.schema_evolution import column_of
 from ..dml.delete import delete
 from ..dml.optimize import Layout
-from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
 from ..dml.properties import set_properties, unset_properties
 from ..dml.protocol import add_feature, upgrade_protocol
+from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
