@@ -260,7 +260,5 @@ def test_protocols_of_the_corpora(golden: Callable[[str], Path], dat: Callable[[
         "deltalog-invalid-protocol-version": ({"reader version 99"}, {"reader version 99"}),
         "v2-checkpoint-json": (set(), {"v2Checkpoint"}),
         "v2-checkpoint-parquet": (set(), {"v2Checkpoint"}),
-        "check_constraints": (set(), {"checkConstraints"}),
-        "generated_columns": (set(), {"generatedColumns"}),
         "iceberg_compat_v1": (set(), {"icebergCompatV1"}),
     }
