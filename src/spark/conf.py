@@ -23,7 +23,7 @@ _HONOURED = (
     "changeDataFeed.defaultSchemaModeForColumnMappingTable changeDataFeed.timestampOutOfRange.enabled "
     "allowArbitraryProperties.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.minFileSize "
     "autoCompact.minNumFiles optimizeWrite.binSize optimizeWrite.enabled "
-    "commitInfo.userMetadata delete.deletionVectors.persistent "
+    "commitInfo.userMetadata constraints.assumesDropIfExists.enabled delete.deletionVectors.persistent "
     "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
     "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
     "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "

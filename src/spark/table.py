@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol.schema_evolution import column_of
+from ..dml.constraints import add_constraint, drop_constraint
 from ..dml.delete import delete
 from ..dml.optimize import Layout
 from ..dml.properties import set_properties, unset_properties
@@ -107,6 +108,19 @@ class DeltaTable:
         names = [keys] if isinstance(keys, str) else list(keys)
         with session_commit(self._spark) as options:
             unset_properties(self._spark, self._log, names, if_exists=ifExists, options=options)
+
+    def addConstraint(self, name: str, expression: str) -> None:
+        """Have the table refuse rows for which the SQL `expression` isn't TRUE (ALTER TABLE ADD CONSTRAINT ... CHECK).
+
+        ConstraintViolationError, and no constraint, where a row of the table breaks it.
+        """
+        with session_commit(self._spark) as options:
+            add_constraint(self._spark, self._log, name, expression, options=options)
+
+    def dropConstraint(self, name: str, ifExists: bool = False) -> None:
+        """Drop a CHECK constraint."""
+        with session_commit(self._spark) as options:
+            drop_constraint(self._spark, self._log, name, if_exists=ifExists, options=options)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Have the table support all that the protocol versions stand for."""
