@@ -106,6 +106,8 @@ def _write(
         raise InvalidArgumentError("overwriteSchema can't be combined with dynamic partition overwrite.")
     options = _write_options(request)
 
+    if request.data_change:
+        rows.check_inserted(work, frame.columns)
     with work.discarded_on_failure():
         data = rows.fitted(work, frame)
         removal = Removal()
