@@ -1,14 +1,16 @@
-"""What a write makes of the table's metadata: pure decisions, made before any row is written."""
+"""What a write makes of the table's metadata: decisions, made before any row is written."""
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..core.protocol import schema
+from ..core.protocol import schema, schema_merging
 from ..core.protocol.actions import Metadata
+from ..core.protocol.rules import Rules
 from ..core.protocol.schema import StructType
-from ..engine import conform
+from ..engine.column_uses import check_unused
 from ..errors import InvalidArgumentError, SchemaMismatchError
+from .job import Work
 
 
 def partition_names(partition_by: Sequence[str], columns: StructType) -> tuple[str, ...]:
@@ -53,11 +55,20 @@ def replaced(metadata: Metadata, columns: StructType, partition_by: Sequence[str
     )
 
 
-def merged(metadata: Metadata, data: StructType) -> Metadata:
-    """The metadata after a write with mergeSchema: what the data has beyond the table's schema is added to it."""
-    current = schema.parse_schema(metadata.schema_string)
-    columns = conform.merge_schema(current, data)
-    return metadata if columns == current else replace(metadata, schema_string=schema.to_json(columns))
+def evolved(work: Work, data: StructType) -> Metadata:
+    """The metadata after data of this schema has come with schema evolution (mergeSchema): see `schema_merging.merged`.
+
+    InvalidArgumentError where a rule of the table depends on a column that would get another type.
+    """
+    txn = work.txn
+    changed = schema_merging.merged(txn.metadata, data, protocol=txn.protocol, conf=work.log.conf)
+    if changed is not txn.metadata:
+        rules = Rules.of(txn.protocol, txn.metadata)
+        before, after = (schema.parse_schema(one.schema_string) for one in (txn.metadata, changed))
+        for column, old, new in schema_merging.retyped(before, after):
+            if old != schema.VOID:
+                check_unused(work.spark, rules, column, f"made {schema.type_text(new)}")
+    return changed
 
 
 def check_partitioning(metadata: Metadata, partition_by: Sequence[str], table: str, *, overwriting: bool) -> None:

@@ -1,22 +1,22 @@
 """ALTER TABLE on columns: add, rename, drop, alter. Only the log changes; no data file is read or written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import properties
 from ..core.protocol import schema as schemas
 from ..core.protocol import schema_evolution as evolution
 from ..core.protocol.actions import Metadata
+from ..core.protocol.rules import Rules
 from ..core.protocol.schema import Column, StructField
 from ..core.protocol.schema_edit import resolved, type_at
 from ..core.protocol.schema_evolution import ColumnChange, NewColumn
 from ..core.table import clustering
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine.column_uses import check_default, columns_named, concerns
+from ..engine.column_uses import check_default, check_unused, concerns
 from ..errors import InvalidArgumentError
 from .job import PLAIN, CommitOptions, Work
 
@@ -44,7 +44,7 @@ def rename_column(
     """ALTER TABLE RENAME COLUMN, which takes column mapping. Raises as `add_columns` does."""
     work = Work.on(spark, log, options)
     changed = evolution.renamed(work.txn.metadata, column, new_name)
-    check_unused(spark, work.txn.metadata, column, "renamed")
+    _check_unused(work, column, "renamed")
     parameters = {"oldColumnPath": _dotted(column), "newColumnPath": _dotted((*column[:-1], new_name))}
     return _commit(work, changed, Operation("RENAME COLUMN", parameters))
 
@@ -68,7 +68,7 @@ def drop_columns(
             raise InvalidArgumentError(
                 f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it."
             )
-        check_unused(spark, work.txn.metadata, column, "dropped")
+        _check_unused(work, column, "dropped")
     return _commit(work, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))
 
 
@@ -86,7 +86,7 @@ def alter_column(
     exact, f = resolved(after, change.column)
     told = StructField(exact[-1], type_at(after, exact)) if f is None else f
     if told.data_type != type_at(before, exact):
-        check_unused(spark, work.txn.metadata, change.column, "given another type")
+        _check_unused(work, change.column, "given another type")
     if change.default:
         check_default(spark, told, change.default)
     parameters: dict[str, Any] = {"column": _told(exact, told)}
@@ -100,22 +100,8 @@ def _commit(work: Work, metadata: Metadata, operation: Operation) -> Committed:
     return work.commit([], operation)
 
 
-def check_unused(spark: SparkSession, metadata: Metadata, column: Column, what: str) -> None:
-    """InvalidArgumentError where a rule of the table names the column, which is to be `what` (renamed, say)."""
-    for name, sql in _rules(metadata):
-        if concerns(column, columns_named(spark, sql)):
-            raise InvalidArgumentError(
-                f"The column {schemas.dotted(column)} can't be {what}: {name} ({sql}) depends on it. Drop that first."
-            )
-
-
-def _rules(metadata: Metadata) -> Iterator[tuple[str, str]]:
-    for key, sql in metadata.configuration.items():
-        if key.lower().startswith(properties.CONSTRAINT_PREFIX):
-            yield f"the CHECK constraint {key[len(properties.CONSTRAINT_PREFIX) :]}", sql
-    for name, f in schemas.all_fields(schemas.parse_schema(metadata.schema_string)):
-        if schemas.GENERATION_KEY in f.metadata:
-            yield f"the generated column {schemas.dotted(name)}", str(f.metadata[schemas.GENERATION_KEY])
+def _check_unused(work: Work, column: Column, what: str) -> None:
+    check_unused(work.spark, Rules.of(work.txn.protocol, work.txn.metadata), column, what)
 
 
 def _told(name: Column, f: StructField) -> Mapping[str, Any]:

@@ -98,7 +98,7 @@ def _write(
         frame, reads_itself = pinning.pinned(frame, log, txn.snapshot)
         if reads_itself:
             txn.read_whole_table()
-    _stage_metadata(txn, log, frame, request)
+    _stage_metadata(work, frame, request)
     metadata = txn.metadata
     replaces = request.overwrites and txn.snapshot is not None
     dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
@@ -131,8 +131,9 @@ def _write(
         return work.commit(actions, _operation(request, written, removal))
 
 
-def _stage_metadata(txn: Transaction, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> None:
+def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None:
     """Stage the metadata of a new table, or what the write changes in that of an old one."""
+    txn, log = work.txn, work.log
     if txn.snapshot is None:
         if not request.data_change:
             raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
@@ -159,7 +160,7 @@ def _stage_metadata(txn: Transaction, log: DeltaLog, frame: DataFrame, request: 
         changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
     else:
         decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
-        changed = decide.merged(current, table_schema(frame.schema)) if request.merge_schema else current
+        changed = decide.evolved(work, table_schema(frame.schema)) if request.merge_schema else current
     if changed != current:
         if not request.data_change:
             raise InvalidArgumentError(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..core.protocol.rules import Rules
 from ..core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ..errors import InvalidArgumentError, SchemaMismatchError
 from . import plans
@@ -61,3 +62,14 @@ def concerns(column: Column, named: frozenset[Column]) -> bool:
     folded = tuple(part.lower() for part in column)
     names = (tuple(part.lower() for part in name) for name in named)
     return any(all(a == b for a, b in zip(folded, name, strict=False)) for name in names)
+
+
+def check_unused(spark: "SparkSession", rules: Rules, column: Column, what: str) -> None:
+    """`InvalidArgumentError` where a rule of the table depends on the column, which is to be `what` (renamed, say)."""
+    used_by = [(check.what, check.sql) for check in rules.checks]
+    used_by += [(f"the generated column {dotted((name,))}", sql) for name, sql in rules.generated.items()]
+    for name, sql in used_by:
+        if concerns(column, columns_named(spark, sql)):
+            raise InvalidArgumentError(
+                f"The column {dotted(column)} can't be {what}: {name}, {sql}, depends on it. Drop that first."
+            )

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol.rules import NO_RULES, Rules
 from ..core.protocol.schema import (
-    BYTE,
     CHAR_VARCHAR_KEY,
-    DEFAULT_KEY,
-    INTEGER,
     LONG,
-    SHORT,
     VOID,
     ArrayType,
     Column,
@@ -32,6 +28,7 @@ from ..core.protocol.schema import (
     to_json,
     type_text,
 )
+from ..core.protocol.schema_merging import as_nullable
 from ..errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
 from . import fill, plans
 from .checks import enforced
@@ -89,24 +86,11 @@ def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str
     return plans.assigned(df, to_json(stored), table)
 
 
-def merge_schema(table: StructType, data: StructType) -> StructType:
-    """The table's schema with what the data has beyond it (`mergeSchema`), as Delta merges: names differ by more than
-    case, new columns go to the end of their struct and are nullable, a void column takes the data's type, byte and
-    short grow as far as integer. Any other type stays the table's: `conform` says whether the data can be stored so.
-    """
-    check_no_duplicates(data)
-    merged = _merged(table, data)
-    assert isinstance(merged, StructType)
-    return merged
-
-
 def new_table_schema(df: "DataFrame") -> StructType:
     """The schema of a table made from `df`: every column nullable, as Delta makes it, and no other table's rules."""
     schema = table_schema(df.schema)
     check_no_duplicates(schema)
-    fresh = _as_nullable(schema)
-    assert isinstance(fresh, StructType)
-    return fresh
+    return as_nullable(schema)
 
 
 def without_void(schema: StructType) -> StructType:
@@ -247,58 +231,3 @@ def _accepts_type(kept: DataType, given: DataType) -> bool:
             and _accepts_type(kept.value_type, given.value_type)
         )
     return kept == given
-
-
-# --- schemas of tables --------------------------------------------------------------------------------------------
-
-_GROWS = (BYTE, SHORT, INTEGER)
-
-
-def _merged(kept: DataType, given: DataType) -> DataType:
-    if isinstance(kept, StructType) and isinstance(given, StructType):
-        fields = []
-        for f in kept.fields:
-            found = given.get(f.name)
-            fields.append(f if found is None else replace(f, data_type=_merged(f.data_type, found.data_type)))
-        names = {f.name.lower() for f in kept.fields}
-        added = StructType(tuple(f for f in given.fields if f.name.lower() not in names))
-        fresh = _as_nullable(added)
-        assert isinstance(fresh, StructType)
-        return StructType((*fields, *fresh.fields))
-    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
-        return replace(kept, element_type=_merged(kept.element_type, given.element_type))
-    if isinstance(kept, MapType) and isinstance(given, MapType):
-        return replace(
-            kept,
-            key_type=_merged(kept.key_type, given.key_type),
-            value_type=_merged(kept.value_type, given.value_type),
-        )
-    if kept == VOID:
-        return _as_nullable(given)
-    if kept in _GROWS and given in _GROWS:
-        return max(kept, given, key=_GROWS.index)
-    return kept
-
-
-def _as_nullable(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return StructType(
-            tuple(
-                StructField(
-                    f.name,
-                    _as_nullable(f.data_type),
-                    True,
-                    {
-                        k: v
-                        for k, v in f.metadata.items()
-                        if not k.startswith(("delta.", DEFAULT_KEY, "EXISTS_DEFAULT"))
-                    },
-                )
-                for f in data_type.fields
-            )
-        )
-    if isinstance(data_type, ArrayType):
-        return ArrayType(_as_nullable(data_type.element_type), True)
-    if isinstance(data_type, MapType):
-        return MapType(_as_nullable(data_type.key_type), _as_nullable(data_type.value_type), True)
-    return data_type
