@@ -19,6 +19,7 @@ from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
+from .log.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message
@@ -77,6 +78,7 @@ class DeltaLog:
         self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
         self._known: _Known | None = None
+        self._cleaned_until: int | None = None
 
     @classmethod
     def for_path(
@@ -185,6 +187,39 @@ class DeltaLog:
         if known is None or known.version <= hint.version or not self._has_checkpoint(known.version):
             point_at(self.store, self.log_path, hint)
         return hint
+
+    def clean_up(
+        self, newest: Snapshot | None = None, *, retention_ms: int | None = None, truncate_to_ms: int = DAY_MS
+    ) -> CleanUp:
+        """Remove the files of the log that have expired: what no version needs that is younger than the retention.
+
+        As after each checkpoint, but whatever `delta.enableExpiredLogCleanup` says. `newest` is the newest version
+        where that is known; `retention_ms` takes the place of `delta.logRetentionDuration`, `truncate_to_ms` that of
+        the day to whose beginning the time is cut.
+        """
+        newest = newest or self.snapshot()
+        enabled_from = in_commit_from(newest)
+
+        def in_commit(version: int) -> int | None:
+            return None if enabled_from is None or version < enabled_from else self._commit_timestamp(version)
+
+        return clean_up(
+            self.store,
+            self.log_path,
+            newest,
+            self.reader,
+            self.clock.now_ms(),
+            in_commit_timestamp=in_commit,
+            retention_ms=retention_ms,
+            truncate_to_ms=truncate_to_ms,
+        )
+
+    def clean_up_after(self, newest: Snapshot) -> None:
+        """`clean_up` once a day (as the time that counts is cut to the day): in between nothing more can expire."""
+        until = cut_off(self.clock.now_ms(), newest.properties.log_retention_ms)
+        if until != self._cleaned_until:
+            self.clean_up(newest)
+            self._cleaned_until = until
 
     def _has_checkpoint(self, version: int) -> bool:
         return any(checkpoint.version == version for checkpoint in self.reader.list(version).checkpoints)

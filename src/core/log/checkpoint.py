@@ -75,10 +75,10 @@ class CheckpointState:
         for file in self._files:
             actions.extend(file.actions(HEADER_KINDS))
         self.header = Header().after(actions)
-        sidecars = [action for action in actions if isinstance(action, Sidecar)]
-        if sidecars:
+        self.sidecars = tuple(action for action in actions if isinstance(action, Sidecar))
+        if self.sidecars:
             # The protocol: file actions are all in the sidecars, or all in the checkpoint itself.
-            self._files = [self._sidecar(sidecar) for sidecar in sidecars]
+            self._files = [self._sidecar(sidecar) for sidecar in self.sidecars]
         else:
             self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
 

@@ -1,4 +1,4 @@
-"""What follows a commit and can't undo it: the handle's newer snapshot, the checksum, the checkpoint."""
+"""What follows a commit and can't undo it: the handle's newer snapshot, the checksum, the checkpoint, the cleanup."""
 
 import logging
 from collections.abc import Sequence
@@ -44,7 +44,8 @@ def after_commit(
         except Exception:
             _warn(log, version, "its checksum wasn't written")
     try:
-        if version > 0 and version % snapshot.properties.checkpoint_interval == 0:
+        due = version > 0 and version % snapshot.properties.checkpoint_interval == 0
+        if due:
             # Parquet and all of Arrow: only where a checkpoint is due.
             from ..log.checkpoint_writer import point_at, write
 
@@ -52,6 +53,12 @@ def after_commit(
             point_at(log.store, log.log_path, hint)
     except Exception:
         _warn(log, version, "its checkpoint wasn't written: reading the table takes longer until the next one is")
+        return
+    try:
+        if due and snapshot.properties.enable_expired_log_cleanup:
+            log.clean_up_after(snapshot)
+    except Exception:
+        _warn(log, version, "the expired part of its log wasn't removed: the next checkpoint will try again")
 
 
 def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> None:
