@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import features, properties, schema, stats
+from ..core.protocol import properties, schema, stats
 from ..core.protocol.actions import Action, AddFile
 from ..core.table import bins, clustering
 from ..core.table.bins import Bin, Partition
@@ -21,7 +21,7 @@ from ..core.txn.transaction import Transaction
 from ..engine import curve, scan, settings, writer
 from ..engine.lookups import Lookup, lookup
 from ..errors import InvalidArgumentError
-from . import rows
+from . import cluster_by, rows
 from .job import PLAIN, CommitOptions, Work, jobs
 from .removal import num_records
 
@@ -119,7 +119,7 @@ def optimize(
 
 
 def _condition(work: Work, layout: Layout, name: str, where: str) -> scan.Condition:
-    if _clustered(work) is not None and not layout.purge:
+    if cluster_by.current(work.snapshot) and not layout.purge:
         raise InvalidArgumentError(f"{work.log.table} is clustered: OPTIMIZE takes no condition on such a table")
     found = scan.split_condition(scan.for_conditions(work.spark, work.snapshot), where, work.snapshot.mapping)
     if found.data is not None:
@@ -130,18 +130,10 @@ def _condition(work: Work, layout: Layout, name: str, where: str) -> scan.Condit
     return found
 
 
-def _clustered(work: Work) -> list[schema.Column] | None:
-    """The columns that the table is clustered by, as it calls them; `None` where it isn't."""
-    if "clustering" not in features.supported(work.snapshot.protocol):
-        return None
-    columns = clustering.columns_of(work.snapshot.domain_metadata)
-    return [work.snapshot.mapping.to_logical(column) for column in columns] if columns else None
-
-
 def _columns(work: Work, layout: Layout) -> list[schema.Column]:
     """What the rows are laid out by: nothing for a compaction. Raises InvalidArgumentError."""
-    clustered = _clustered(work)
-    if clustered is not None and not layout.purge and not layout.auto:
+    clustered = cluster_by.current(work.snapshot)
+    if clustered and not layout.purge and not layout.auto:
         if layout.by:
             raise InvalidArgumentError(
                 f"{work.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import features, properties
+from ..core.protocol import features, properties, schema
 from ..core.protocol.actions import Action, AddFile
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
@@ -20,9 +20,9 @@ from ..errors import (
     ProtocolChangedException,
     TableAlreadyExistsError,
 )
+from . import cluster_by, rows
 from . import metadata as decide
 from . import replace as replacing
-from . import rows
 from .job import PLAIN, CommitOptions, Work, jobs
 from .matching import remove_all, remove_matching
 from .removal import Removal
@@ -42,6 +42,7 @@ class WriteRequest:
 
     mode: str = "Append"
     partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
     table_properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     merge_schema: bool = False
@@ -99,6 +100,7 @@ def _write(
         if reads_itself:
             txn.read_whole_table()
     _stage_metadata(work, frame, request)
+    layout = _stage_clustering(txn, request)
     metadata = txn.metadata
     replaces = request.overwrites and txn.snapshot is not None
     dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
@@ -128,7 +130,7 @@ def _write(
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
-        return work.commit(actions, _operation(request, written, removal))
+        return work.commit([*layout, *actions], _operation(request, written, removal))
 
 
 def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None:
@@ -167,6 +169,22 @@ def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None
                 f"dataChange=false can't change the schema or the partitioning of the table {log.table}."
             )
         txn.set_metadata(changed, replaces_table=request.replaces_schema)
+
+
+def _stage_clustering(txn: Transaction, request: WriteRequest) -> list[Action]:
+    """What the write says of the clustering of a table that it makes or replaces; of any other it has to be right."""
+    if txn.snapshot is None or (request.replaces_schema and request.cluster_by):
+        return [cluster_by.staged(txn, request.cluster_by)] if request.cluster_by else []
+    now = cluster_by.current(txn.snapshot)
+    if request.replaces_schema and now:
+        cluster_by.checked(txn.metadata, [schema.dotted(column) for column in now], txn.table)
+    if request.cluster_by and cluster_by.checked(txn.metadata, request.cluster_by, txn.table) != now:
+        by = ", ".join(map(schema.dotted, now)) if now else "nothing"
+        raise InvalidArgumentError(
+            f"{txn.table} is clustered by {by}, not by {', '.join(request.cluster_by)}: leave out clusterBy, or change "
+            "it with DeltaTable.clusterBy first"
+        )
+    return []
 
 
 def _write_options(request: WriteRequest) -> writer.WriteOptions:

@@ -124,13 +124,26 @@ def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame
     """
     from pyspark.sql import functions as F
 
-    gateway = Gateway.of(df.sparkSession)
     keys = [F.col("`" + name.replace("`", "``") + "`") for name in columns]
-    plan = _analyzed(df.hint("rebalance", *keys))
-    scala = gateway.jvm.scala
-    rebalance = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions
-    none, some = scala.Option.empty(), scala.Option.apply(gateway.jvm.java.lang.Long.valueOf(size))
-    return frame_of(df.sparkSession, rebalance(plan.partitionExpressions(), plan.child(), none, some))
+    return with_settings(df.hint("rebalance", *keys), {"spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size)})
+
+
+def ansi_cast(df: "DataFrame", columns: Mapping[str, StructField]) -> "DataFrame":
+    """`df` with some of its columns cast to the types of `columns`, by the rules of ANSI whatever the session says.
+
+    An overflow tells the name that `columns` has for the column.
+    """
+    spark = df.sparkSession
+    gateway = Gateway.of(spark)
+    zone = gateway.jvm.scala.Option.apply(str(spark.conf.get("spark.sql.session.timeZone")))
+    made = {}
+    for attribute in gateway.elements(_analyzed(df).output()):
+        to = columns.get(attribute.name())
+        if to is not None:
+            wanted = gateway.schema(to_json(StructType((to,)))).apply(0).dataType()
+            value = gateway.expressions.Cast.apply(attribute, wanted, zone, True)
+            made[attribute.name()] = gateway.column(gateway.expressions.CheckOverflowInTableInsert(value, to.name))
+    return df.withColumns(made)
 
 
 def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":

@@ -23,6 +23,7 @@ from ..core.protocol import features
 from ..core.protocol.actions import CommitInfo
 from ..core.protocol.schema import arrow_schema, parse_schema
 from ..core.table.history import HistoryEntry
+from ..dml import cluster_by
 from ..errors import InvalidArgumentError
 
 _STRINGS = MapType(StringType(), StringType())
@@ -89,7 +90,7 @@ def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
         None if metadata.created_time is None else _instant(metadata.created_time),
         _instant(snapshot.timestamp_ms),
         list(metadata.partition_columns),
-        _clustering_columns(snapshot.domain_metadata),
+        [".".join(column) for column in cluster_by.current(snapshot) or ()],
         snapshot.num_files,
         snapshot.size_in_bytes,
         dict(metadata.configuration),
@@ -148,11 +149,3 @@ def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
         info.user_metadata,
         info.engine_info,
     )
-
-
-def _clustering_columns(domains: Mapping[str, Any]) -> list[str]:
-    found = domains.get("delta.clustering")
-    if found is None or found.removed:
-        return []
-    columns = json.loads(found.configuration).get("clusteringColumns", [])
-    return [".".join(column) for column in columns]

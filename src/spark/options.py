@@ -138,7 +138,12 @@ def mode_name(mode: str) -> str:
 
 
 def write_request(
-    options: Options, conf: Mapping[str, str], *, mode: str, partition_by: tuple[str, ...] = ()
+    options: Options,
+    conf: Mapping[str, str],
+    *,
+    mode: str,
+    partition_by: tuple[str, ...] = (),
+    cluster_by: tuple[str, ...] = (),
 ) -> WriteRequest:
     """Check a batch writer's options; what they leave open comes from the session's configuration `conf`."""
     options.log_unknown()
@@ -158,6 +163,7 @@ def write_request(
         data_change=options.boolean("dataChange") is not False,
         commit=commit_options(options, conf),
         file_options=_file_options(options),
+        cluster_by=cluster_by,
     )
 
 

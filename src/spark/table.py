@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol.schema_evolution import column_of
+from ..dml.cluster_by import cluster_by
 from ..dml.constraints import add_constraint, drop_constraint
 from ..dml.delete import delete
 from ..dml.optimize import Layout
@@ -170,6 +171,12 @@ class DeltaTable:
 
     def dropColumn(self, *columns: str) -> None:
         """Drop columns, or fields of structs. It takes column mapping; their data stays in the files, unread."""
+    def clusterBy(self, *cols: Any) -> None:
+        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
+        with session_commit(self._spark) as options:
+            cluster_by(self._spark, self._log, names, options=options)
+
         with session_commit(self._spark) as options:
             drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=options)
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from ..dml.job import CommitOptions
 from ..dml.write import write
 from ..engine import builders
-from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..errors import InvalidArgumentError
 from .conf import delta_log, session_conf
 from .options import Options, commit_options, write_request
 from .reader import single_path
@@ -24,14 +24,11 @@ def save(writer: Any, path: Any) -> None:
     target = single_path(path, options)
     if state.bucketed:
         raise InvalidArgumentError("A Delta table has no buckets: leave out bucketBy and sortBy.")
-    if state.clustering_columns:
-        raise UnsupportedFeatureError(
-            "Clustered tables (clusterBy) come with a later version of tablelog. Use partitionBy meanwhile.",
-            ("clustering",),
-        )
     spark = writer._spark
     conf = session_conf(spark, target)
-    request = write_request(options, conf, mode=state.mode, partition_by=state.partition_columns)
+    request = write_request(
+        options, conf, mode=state.mode, partition_by=state.partition_columns, cluster_by=state.clustering_columns
+    )
     log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
     try:
         write(spark, log, writer._df, request)

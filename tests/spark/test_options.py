@@ -122,13 +122,6 @@ def test_an_option_that_means_nothing_is_logged_once(caplog, monkeypatch):
     ]
 
 
-def test_optimized_writes_are_told_not_to_be_built(caplog, monkeypatch):
-    monkeypatch.setattr(log_once, "_logged", set())
-    with caplog.at_level(logging.WARNING, logger="tablelog.spark.log_once"):
-        request({"optimizeWrite": "true"})
-    assert "optimizeWrite comes with a later version" in caplog.text
-
-
 def test_one_of_version_and_timestamp():
     assert read_options(Options({"VERSIONasOF": "12"})).version == 12
     assert read_options(Options({"timestampAsOf": "2024-01-01"})).timestamp == "2024-01-01"

@@ -138,7 +138,7 @@ _ALL = (
     Feature("redirectWriterOnly-preview", active=_set("redirectWriterOnly-preview")),
     Feature("adaptiveMetadata-preview", True, read=False),
     Feature("domainMetadata", write=True),
-    Feature("clustering", requires=("domainMetadata",)),
+    Feature("clustering", requires=("domainMetadata",), write=True),
     Feature(
         "rowTracking", requires=("domainMetadata",), active=_row_tracking, write=True,
         by_metadata=True, automatic=True,
