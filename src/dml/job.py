@@ -4,18 +4,19 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import paths, properties, rules, schema
+from ..core.protocol import paths, properties, row_tracking, rules, schema
 from ..core.protocol.actions import Action, AddFile, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import interrupts, scan, writer
+from ..engine import interrupts, row_ids, scan, writer
 from ..engine.placement import Placement
 from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
 from . import after_commit
@@ -72,8 +73,6 @@ class Work:
         self.log = log
         self.txn = txn
         self.options = options
-        self.carried: tuple[str, ...] = ()
-        """Columns of `rows` beside the table's that a command passes on with each row that it keeps."""
         self.numbered: set[str] = set()
         """Identity columns whose values this command has made: the commit moves their high-water marks."""
         self._written: list[tuple[Placement, list[str]]] = []
@@ -91,6 +90,28 @@ class Work:
         """The table as the transaction reads it; there is one."""
         assert self.txn.snapshot is not None
         return self.txn.snapshot
+
+    @cached_property
+    def carried(self) -> tuple[str, ...]:
+        """Columns of `rows` beside the table's that a command passes on with each row that it writes again: id and
+        version of the row where the table tracks them, as its data files call them.
+
+        They are null for a new row; `passed_on` says what they are for one that changed.
+        """
+        seen = self.txn.snapshot
+        if seen is None or not row_tracking.enabled(seen.protocol, seen.metadata):
+            return ()
+        return row_ids.columns(seen.metadata)
+
+    def passed_on(self, frame: DataFrame, changed: Column) -> list[Column]:
+        """The columns `carried` of the rows of `frame`, of which those are changed for which `changed` is TRUE: these
+        keep their id, and get the version of the commit.
+        """
+        if not self.carried:
+            return []
+        row_id, version = self.carried
+        kept = functions.when(~changed.eqNullSafe(functions.lit(True)), frame[version]).alias(version)
+        return [frame[row_id], kept]
 
     @property
     def applied_already(self) -> bool:
@@ -113,15 +134,18 @@ class Work:
             )
 
     def rows(self, numbers: pa.Array, *, file_number: str | None = None, row_index: str | None = None) -> DataFrame:
-        """The rows of some files (by their rows in `snapshot.files`) as the table has them.
+        """The rows of some files (by their rows in `snapshot.files`) as the table has them, with what is `carried`.
 
         `file_number` names one more column: where in `numbers` the file of a row stands. `row_index` names another:
         the row's place in its data file (bigint).
         """
-        files = self.snapshot.files.take(numbers)
-        return scan.frame(
-            self.spark, self.log, snapshot=self.snapshot, files=files, file_number=file_number, row_index=row_index
-        )
+        seen = self.snapshot
+        files = seen.files.take(numbers)
+        more = {"file_number": file_number, "row_index": row_index}
+        if self.carried:
+            names = row_ids.columns(seen.metadata)
+            return row_ids.frame(self.spark, self.log, names, snapshot=seen, files=files, **more)
+        return scan.frame(self.spark, self.log, snapshot=seen, files=files, **more)
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
         """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version.

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from ..core.protocol import schema
 from ..core.protocol.rules import NO_RULES, Rules
-from ..engine import conform, writer
+from ..engine import conform, row_ids, writer
 from ..errors import InvalidArgumentError
 from .job import Work
 
@@ -74,13 +74,21 @@ def write_kept(
 
 def _conformed(work: Work, frame: DataFrame, rules: Rules) -> DataFrame:
     columns = schema.parse_schema(work.txn.metadata.schema_string)
-    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=work.carried)
+    carried = [name for name in work.carried if name in frame.columns]  # new rows alone have none
+    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=carried)
 
 
 def _write(work: Work, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool) -> writer.Written:
     txn = work.txn
+    carried = row_ids.fields(tuple(name for name in work.carried if name in frame.columns))
     return work.keep(
         writer.write_files(
-            frame, work.log, metadata=txn.metadata, protocol=txn.protocol, options=options, data_change=data_change
+            frame,
+            work.log,
+            metadata=txn.metadata,
+            protocol=txn.protocol,
+            options=options,
+            data_change=data_change,
+            extra=carried,
         )
     )

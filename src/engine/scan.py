@@ -63,8 +63,8 @@ def frame(
     second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
     """
     more = [name for name in (file_number, row_index) if name is not None]
-    if snapshot is None and (files is not None or more):
-        raise InvalidArgumentError("files, file_number and row_index need the snapshot that they belong to")
+    if snapshot is None and (files is not None or file_number is not None):
+        raise InvalidArgumentError("files and file_number need the snapshot that they belong to")
     analysed = snapshot if snapshot is not None else log.snapshot()
     schema = read_schema(analysed.schema)
     if not len(schema):
@@ -87,7 +87,7 @@ def frame(
             options=options or {},
         )
     if route != "native":
-        newest = snapshot is None and not beside.fields
+        newest = snapshot is None and not (beside.fields or more)
         return arrow.frame(
             spark,
             log,

@@ -20,7 +20,7 @@ _STREAM_ONLY = (
     "schemaTrackingLocation schemaLocation streamingSourceTrackingId allowSourceColumnRename "
     "allowSourceColumnDrop allowSourceColumnTypeChange queryName checkpointLocation"
 ).split()
-_READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "path")
+_READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "readRowIds", "path")
 _WRITE = (
     "mergeSchema overwriteSchema replaceWhere replaceOn replaceUsing targetAlias partitionOverwriteMode dataChange "
     "userMetadata txnAppId txnVersion optimizeWrite maxRecordsPerFile compression writePartitionColumns "
@@ -78,11 +78,15 @@ class ChangeRange:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a batch reader asks for: at most one of `version`, `timestamp` (the text as it was given) and `changes`."""
+    """What a batch reader asks for: at most one of `version`, `timestamp` (the text as it was given) and `changes`.
+
+    `row_ids`: the rows' ids and commit versions as well.
+    """
 
     version: int | None = None
     timestamp: str | None = None
     changes: ChangeRange | None = None
+    row_ids: bool = False
     file_system: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -102,6 +106,10 @@ def read_options(options: Options) -> ReadOptions:
             raise InvalidArgumentError(
                 "No startingVersion or startingTimestamp provided for CDC read: say from where on the changes are read."
             )
+        if options.boolean("readRowIds"):
+            raise InvalidArgumentError(
+                "readRowIds has no meaning for a change data feed: change files hold no row ids."
+            )
         changed = ChangeRange(start, _end_of_changes(options, "ending"))
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.")
@@ -109,6 +117,7 @@ def read_options(options: Options) -> ReadOptions:
         version=None if version is None else _version("versionAsOf", version),
         timestamp=timestamp,
         changes=changed,
+        row_ids=bool(options.boolean("readRowIds")),
         file_system=options.starting_with("fs.", "dfs."),
     )
 
@@ -154,6 +163,7 @@ def write_request(
     return WriteRequest(
         mode=mode_name(mode),
         partition_by=partition_by,
+        cluster_by=cluster_by,
         table_properties=properties.validate(options.starting_with("delta."), allow_arbitrary=_arbitrary(conf)),
         comment=options.get("comment"),
         merge_schema=merge_schema,
@@ -163,7 +173,6 @@ def write_request(
         data_change=options.boolean("dataChange") is not False,
         commit=commit_options(options, conf),
         file_options=_file_options(options),
-        cluster_by=cluster_by,
     )
 
 

@@ -9,7 +9,9 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
-from ..engine import builders, scan
+from ..core.protocol import row_tracking
+from ..core.table.snapshot import Snapshot
+from ..engine import builders, row_ids, scan
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import change_feed
 from .conf import delta_log, session_conf
@@ -21,6 +23,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RESOLVE_AT = "spark.databricks.delta.timeTravel.resolveOnIdentifier.enabled"
+_ROW_IDS = ("_row_id", "_row_commit_version")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -60,11 +63,12 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
         def of(log: DeltaLog) -> DataFrame:
             if wanted.changes is not None:
                 return change_feed.frame(spark, log, wanted.changes)
+            seen = None
             if version is not None:
-                return scan.frame(spark, log, snapshot=log.snapshot(version=version))
-            if timestamp is not None:
-                return scan.frame(spark, log, snapshot=log.snapshot(timestamp=timestamp_ms(spark, timestamp)))
-            return scan.frame(spark, log)
+                seen = log.snapshot(version=version)
+            elif timestamp is not None:
+                seen = log.snapshot(timestamp=timestamp_ms(spark, timestamp))
+            return _with_row_ids(spark, log, seen) if wanted.row_ids else scan.frame(spark, log, snapshot=seen)
 
         return find(path, conf, wanted.file_system, of)
 
@@ -78,6 +82,17 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
     if found is None:
         raise not_a_table(path)
     return _of_partition(found, path) if found.partition else found.value
+
+
+def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None) -> DataFrame:
+    """The rows with `_row_id` and `_row_commit_version`, which in Delta are fields of `_metadata`."""
+    seen = snapshot or log.snapshot()
+    if not row_tracking.enabled(seen.protocol, seen.metadata):
+        raise InvalidArgumentError(
+            f"readRowIds: version {seen.version} of {log.table} doesn't track its rows. Set the table property "
+            f"{row_tracking.ENABLED} to true first."
+        )
+    return row_ids.frame(spark, log, _ROW_IDS, snapshot=snapshot)
 
 
 @dataclass(frozen=True)
