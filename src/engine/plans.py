@@ -6,6 +6,7 @@ With `gateway` the only place that knows Catalyst's names.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.protocol.schema import StructField, StructType, to_json
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
