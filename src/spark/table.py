@@ -10,6 +10,7 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.schema_evolution import column_of
 from ..dml.cluster_by import cluster_by
 from ..dml.constraints import add_constraint, drop_constraint
+from ..dml.create import Mode as Creation
 from ..dml.delete import delete
 from ..dml.optimize import Layout
 from ..dml.properties import set_properties, unset_properties
@@ -22,6 +23,7 @@ from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, Unsuppor
 from . import describe, upkeep
 from .columns import column_change, new_columns
 from .conf import session_conf
+from .create import DeltaTableBuilder
 from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
 from .reader import find_table, not_a_table
@@ -63,6 +65,34 @@ class DeltaTable:
         """Whether there is a Delta table at the path `identifier`."""
         _check_session(sparkSession)
         return find_table(identifier, session_conf(sparkSession), {}) is not None
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table where there is none: TableAlreadyExistsError."""
+        return cls._builder(sparkSession, "create")
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table, or leaves the one that is there as it is."""
+        return cls._builder(sparkSession, "createIfNotExists")
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that replaces a table and all its rows by an empty one: TableNotFoundError."""
+        return cls._builder(sparkSession, "replace")
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table, or replaces the one that is there by an empty one."""
+        return cls._builder(sparkSession, "createOrReplace")
+
+    @classmethod
+    def _builder(cls, spark: SparkSession | None, mode: Creation) -> DeltaTableBuilder:
+        session = spark or SparkSession.getActiveSession()
+        if session is None:
+            raise UnsupportedEnvironmentError("There is no active Spark session: make one, or pass one.")
+        _check_session(session)
+        return DeltaTableBuilder(session, mode, lambda log: cls(session, log))
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""

@@ -1,0 +1,177 @@
+"""CREATE TABLE and REPLACE TABLE, with no rows: the table's columns, rules and properties from a definition."""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol import features, properties, rules, schema
+from ..core.protocol.actions import Action, Metadata
+from ..core.protocol.schema import StructField, StructType
+from ..core.table import clustering
+from ..core.table.snapshot import Snapshot
+from ..core.txn.operation import Operation
+from ..core.txn.transaction import Committed
+from ..engine import expressions
+from ..errors import (
+    ConcurrentWriteException,
+    InvalidArgumentError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from . import cluster_by
+from .job import PLAIN, CommitOptions, Work, jobs
+from .metadata import partition_names
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
+
+_EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a table is to be. `columns` bear their rules as metadata, as the log spells it."""
+
+    columns: StructType = StructType()
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+
+def create(
+    spark: SparkSession, log: DeltaLog, definition: Definition, mode: Mode, *, options: CommitOptions = PLAIN
+) -> Committed | None:
+    """Create the table, or replace it by an empty one; None: it is there already, and `createIfNotExists` leaves it.
+
+    Where another writer makes the table first, it is as if it had been there before. Raises TableAlreadyExistsError or
+    TableNotFoundError as the mode asks, InvalidArgumentError for what no table can be, the conflicts and
+    CommitStateUnknownError.
+    """
+    with jobs(spark, "CREATE TABLE", log.table):
+        _check(spark, definition, log)
+        for attempt in range(1, _ATTEMPTS + 1):
+            work = Work(spark, log, log.transaction(), options)
+            try:
+                return _create(work, definition, mode)
+            except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
+                if work.txn.read_version >= 0 or attempt == _ATTEMPTS:
+                    raise
+                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+    raise AssertionError("unreachable")
+
+
+def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
+    log, txn, old = work.log, work.txn, work.txn.snapshot
+    if old is not None and mode in ("create", "createIfNotExists"):
+        if mode == "createIfNotExists":
+            logger.info("%s is there already: nothing is created", log.table)
+            return None
+        raise TableAlreadyExistsError(
+            f"There is a Delta table at {log.table}. createIfNotExists leaves it, createOrReplace replaces it."
+        )
+    if old is None and mode == "replace":
+        raise TableNotFoundError(f"There is no Delta table at {log.table} to replace: createOrReplace would create it.")
+    if work.applied_already:
+        return None
+    made = _metadata(definition, log)
+    protocol = features.protocol_for_new_table(made, log.conf)
+    if old is not None:
+        _check_replaceable(work, definition, old)
+        supported = features.supported(old.protocol)
+        more = features.supported(protocol) - supported
+        protocol = features.protocol_of(supported | more) if more else old.protocol
+    if old is None or protocol != old.protocol:
+        txn.set_protocol(protocol)
+    stored = properties.without_protocol_properties(made.configuration)
+    txn.set_metadata(replace(made, configuration=stored), replaces_table=old is not None)
+    actions: list[Action] = []
+    if definition.cluster_by:
+        actions.append(cluster_by.staged(txn, definition.cluster_by))
+    if old is not None:
+        txn.read_whole_table()
+        gone = old.domain_metadata.get(clustering.DOMAIN)
+        if gone is not None and not gone.removed and not definition.cluster_by:
+            actions.append(replace(gone, removed=True))
+        now = log.clock.now_ms()
+        actions += (add.remove(now) for add in old.add_files())
+    return work.commit(actions, _operation(definition, txn.metadata, mode))
+
+
+def _check_replaceable(work: Work, definition: Definition, old: Snapshot) -> None:
+    work.check_removable()
+    if not len(definition.columns):
+        raise SchemaMismatchError(f"To replace {work.log.table}, say what columns it has.")
+    if definition.partition_by and "clustering" in features.supported(old.protocol):
+        raise InvalidArgumentError(
+            f"{work.log.table} is a clustered table, which can't be replaced by a partitioned one: cluster it by the "
+            "columns, or drop the feature clustering first."
+        )
+
+
+def _metadata(definition: Definition, log: DeltaLog) -> Metadata:
+    return Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=schema.to_json(StructType(tuple(map(_stored, definition.columns)))),
+        partition_columns=partition_names(definition.partition_by, definition.columns),
+        configuration={**properties.defaults_from(log.conf), **definition.properties},
+        description=definition.comment,
+        created_time=log.clock.now_ms(),
+    )
+
+
+def _stored(f: StructField) -> StructField:
+    """The column without what Spark notes for rows that were there before it."""
+    return replace(f, metadata={key: value for key, value in f.metadata.items() if key != _EXISTS_DEFAULT})
+
+
+def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
+    """What must hold of a definition, whatever is there."""
+    columns = definition.columns
+    schema.check_no_duplicates(columns)
+    made = _metadata(definition, log)
+    expressions.check_generated(spark, columns)
+    for name, sql in rules.constraints(made).items():
+        expressions.check_constraint(spark, columns, name, sql)
+    for f in columns:
+        if rules.identity_of(f) is None:
+            continue
+        what = f"the identity column {schema.dotted((f.name,))}"
+        if f.data_type != schema.LONG:
+            raise InvalidArgumentError(f"{what} is of the type {schema.type_text(f.data_type)}: it has to be bigint")
+        if schema.GENERATION_KEY in f.metadata:
+            raise InvalidArgumentError(f"{what} has a generation expression too: it is the one or the other")
+        if f.name in made.partition_columns:
+            raise InvalidArgumentError(f"a table can't be partitioned by {what}")
+    with_defaults = [schema.dotted((f.name,)) for f in columns if schema.DEFAULT_KEY in f.metadata]
+    if with_defaults and "allowColumnDefaults" not in features.supported(
+        features.protocol_for_new_table(made, log.conf)
+    ):
+        raise InvalidArgumentError(
+            f"the columns {', '.join(with_defaults)} have default values, for which the table needs a feature: set the "
+            "property delta.feature.allowColumnDefaults to 'supported'"
+        )
+
+
+def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operation:
+    names: dict[Mode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
+    parameters = {
+        "isManaged": "false",
+        "description": metadata.description,
+        "partitionBy": list(metadata.partition_columns),
+        "clusterBy": list(definition.cluster_by),
+        "properties": dict(metadata.configuration),
+    }
+    return Operation(
+        names.get(mode, "CREATE TABLE"), parameters, replaces_table=mode not in ("create", "createIfNotExists")
+    )
