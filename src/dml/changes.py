@@ -4,18 +4,18 @@ A reader of the change data feed goes by a version's change files alone where it
 Files", "Add CDC File"). A command that only adds whole files, or takes whole files out, thus writes none.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions
 
 from ..core.protocol import features, schema
 from ..core.protocol.actions import AddCDCFile
 from ..core.protocol.properties import TableProperties
-from ..core.table.changes import CHANGE_TYPE, DIRECTORY
+from ..core.table.changes import CHANGE_TYPE, DIRECTORY, INSERT
 from ..engine import writer
 from ..engine.column_names import plain
 from ..engine.types import spark_type
 from .job import Work
 
-__all__ = ["CHANGE_TYPE", "wanted", "write"]
+__all__ = ["CHANGE_TYPE", "wanted", "write", "write_inserted"]
 
 _FIELD = schema.StructField(CHANGE_TYPE, schema.STRING)
 
@@ -41,3 +41,19 @@ def write(work: Work, frame: DataFrame) -> list[AddCDCFile]:
         )
     )
     return [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]
+
+
+def write_inserted(
+    work: Work, frame: DataFrame, options: writer.WriteOptions
+) -> tuple[writer.Written, list[AddCDCFile]]:
+    """Write new rows, from a frame that `rows.fitted` made, for a version that has change files: to the table and, as
+    the very same files, to its change data, which the protocol allows where a file holds no other rows.
+    """
+    txn = work.txn
+    told = frame.withColumn(CHANGE_TYPE, functions.lit(INSERT))
+    written = work.keep(
+        writer.write_files(
+            told, work.log, metadata=txn.metadata, protocol=txn.protocol, options=options, extra=(_FIELD,)
+        )
+    )
+    return written, [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]

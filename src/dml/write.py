@@ -20,7 +20,7 @@ from ..errors import (
     ProtocolChangedException,
     TableAlreadyExistsError,
 )
-from . import cluster_by, rows
+from . import changes, cluster_by, rows
 from . import metadata as decide
 from . import replace as replacing
 from .job import PLAIN, CommitOptions, Work, jobs
@@ -123,10 +123,15 @@ def _write(
                         "stay would be written anew."
                     )
                 removal = remove_matching(work, condition, options)
-        written = rows.write_new(work, data, options, data_change=request.data_change)
+        if removal.changes:
+            written, inserted = changes.write_inserted(work, data, options)
+            removal.changes += inserted
+        else:
+            written = rows.write_new(work, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
             removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
+        actions += removal.changes
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
@@ -221,7 +226,7 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
             "numRemovedBytes": sum(add.size for add in removal.gone),
         }
     if request.replace_where is not None:
-        metrics |= {"numCopiedRows": removal.copied_rows, "numAddedChangeFiles": 0}
+        metrics |= {"numCopiedRows": removal.copied_rows, "numAddedChangeFiles": len(removal.changes)}
         if removal.deleted_rows is not None:
             metrics["numDeletedRows"] = removal.deleted_rows
     return Operation("WRITE", parameters, metrics, replaces_table=request.replaces_schema)
