@@ -28,7 +28,8 @@
     │   ├── SchemaChangedError             (make the DataFrame anew)
     │   ├── ChangeFeedSchemaError          (read the versions before and after the change on their own)
     │   ├── ConstraintViolationError
-    │   └── AppendOnlyTableError
+    │   ├── AppendOnlyTableError
+    │   └── FeatureInHistoryError          (wait until the versions before have expired)
     ├── the table needs what this version of tablelog doesn't have
     │   └── UnsupportedFeatureError
     ├── the configuration is wrong: change it
@@ -238,6 +239,12 @@ class AppendOnlyTableError(TablelogError):
     """`delta.appendOnly` forbids to change or remove data."""
 
     condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+class FeatureInHistoryError(TablelogError):
+    """Versions that the log still holds need the feature that is to be dropped; run it again once they have expired."""
+
+    condition = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
 
 
 class UnsupportedFeatureError(TablelogError):

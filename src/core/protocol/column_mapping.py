@@ -103,6 +103,12 @@ def same_partitioning(old: ColumnMapping, metadata: Metadata) -> bool:
     return old.physical_partition_columns == new.physical_partition_columns
 
 
+def same_layout(old: ColumnMapping, metadata: Metadata) -> bool:
+    """Whether files of the table as it was serve under new metadata: by their partitions, and the names in them."""
+    mode = mode_of(metadata)
+    return same_partitioning(old, metadata) and (old.mode == mode or (old.mode == "none" and mode == "name"))
+
+
 def physical_name(f: StructField) -> str:
     """What a field is called in data files and in the log, where a mapping is in force."""
     found = f.metadata.get(PHYSICAL_NAME)
@@ -238,15 +244,16 @@ def assigned(
     """The metadata with an id and a physical name for each column that has none, and the largest id noted.
 
     `old` and `protocol` are what is in force (`None`: a new table). A table that begins to map its columns keeps the
-    names that its files have; `replaces_table` lets a column of the same name and type keep its own. What a table that
-    maps nothing says of a mapping is taken out where the commit brings it in. `InvalidArgumentError` for a change of
-    mode that would need the files rewritten, or that comes with another schema.
+    names that its files have; `replaces_table`, by which none of its files stays, lets the mode change at will, and a
+    column of the same name and type keep its own. What a table that maps nothing says of a mapping is taken out where
+    the commit brings it in. `InvalidArgumentError` for a change of mode that would need the files rewritten, or that
+    comes with another schema.
     """
     mode = mode_of(metadata)
     before: Mode = "none" if old is None or protocol is None else ColumnMapping.of(protocol, old).mode
     schema = parse_schema(metadata.schema_string)
     old_schema = StructType() if old is None else parse_schema(old.schema_string)
-    if old is not None and mode != before and not (before == "none" and mode == "name"):
+    if old is not None and mode != before and not (replaces_table or (before == "none" and mode == "name")):
         raise InvalidArgumentError(
             f"{MODE} can't be changed from {before} to {mode}: only from none to name, or set when a table is made"
         )
@@ -255,7 +262,7 @@ def assigned(
             return metadata
         plain = transformed(schema, lambda f, _: without_mapping(f))
         return replace(metadata, schema_string=to_json(cast(StructType, plain)))
-    begins = old is not None and before == "none"
+    begins = old is not None and before == "none" and not replaces_table
     if begins and _marked(old_schema):
         raise InvalidArgumentError(
             f"{MODE} can't be set: the schema has marks of a mapping that isn't in force, left by another writer"

@@ -270,7 +270,7 @@ class Transaction:
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
         seen = self.snapshot
         changed = seen is not None and prepared.metadata is not seen.metadata
-        if seen is not None and changed and not column_mapping.same_partitioning(seen.mapping, prepared.metadata):
+        if seen is not None and changed and not column_mapping.same_layout(seen.mapping, prepared.metadata):
             # Every file of the old layout has to go, those of concurrent commits as well.
             self._whole_table = True
         if seen is not None and changed:
