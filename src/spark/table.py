@@ -12,6 +12,7 @@ from ..dml.cluster_by import cluster_by
 from ..dml.constraints import add_constraint, drop_constraint
 from ..dml.create import Mode as Creation
 from ..dml.delete import delete
+from ..dml.drop_feature import drop_feature
 from ..dml.optimize import Layout
 from ..dml.properties import set_properties, unset_properties
 from ..dml.protocol import add_feature, upgrade_protocol
@@ -166,6 +167,21 @@ class DeltaTable:
         with session_commit(self._spark) as options:
             add_feature(self._spark, self._log, featureName, options)
 
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table and lower its protocol as far as that allows.
+
+        What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
+        `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
+        """
+        with session_commit(self._spark) as options:
+            drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
+
+    def clusterBy(self, *cols: Any) -> None:
+        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
+        with session_commit(self._spark) as options:
+            cluster_by(self._spark, self._log, names, options=options)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
@@ -201,12 +217,6 @@ class DeltaTable:
 
     def dropColumn(self, *columns: str) -> None:
         """Drop columns, or fields of structs. It takes column mapping; their data stays in the files, unread."""
-    def clusterBy(self, *cols: Any) -> None:
-        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
-        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
-        with session_commit(self._spark) as options:
-            cluster_by(self._spark, self._log, names, options=options)
-
         with session_commit(self._spark) as options:
             drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=options)
 
@@ -242,7 +252,7 @@ class DeltaTable:
 
 _LATER = frozenset(
     "update merge generate restoreToVersion restoreToTimestamp "
-    "dropFeatureSupport clone cloneAtVersion cloneAtTimestamp".split()
+    "clone cloneAtVersion cloneAtTimestamp".split()
 )
 
 
