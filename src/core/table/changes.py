@@ -251,7 +251,7 @@ def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bo
             return f"the column {dotted(at)} became {type_text(now.data_type)}, from {type_text(f.data_type)}"
         if (f.nullable and not now.nullable) if read_is_newer else (now.nullable and not f.nullable):
             return f"whether the column {dotted(at)} may be null changed"
-        if older.to_physical(at) != newer.to_physical(at_now):
+        if _folded(older.to_physical(at)) != _folded(newer.to_physical(at_now)):
             return f"the column {dotted(at)} became another one of that name"
     return None
 

@@ -1,0 +1,220 @@
+"""What changed in a range of versions, by the log alone."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.log_builder import LogBuilder, add, metadata, remove
+from tablelog.core.protocol.actions import Action, AddCDCFile, CommitInfo, DeletionVectorDescriptor, Metadata
+from tablelog.core.protocol.column_mapping import ColumnMapping
+from tablelog.core.protocol.schema import parse_schema
+from tablelog.core.table.changes import (
+    Bound,
+    Commit,
+    check_recorded,
+    check_schemas,
+    of_commit,
+    read_commits,
+    version_range,
+)
+from tablelog.errors import (
+    ChangeDataMissingError,
+    ChangeFeedSchemaError,
+    CorruptLogError,
+    InvalidArgumentError,
+    TimestampOutOfRangeError,
+    VersionNotFoundError,
+)
+
+T = 1_700_000_000_000
+ON = {"delta.enableChangeDataFeed": "true"}
+VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 2, 1)
+
+
+def told(*actions: Action) -> tuple[list[tuple[str, str | None]], list[str]]:
+    files, vectors = of_commit(Commit(3, T, actions), "t")
+    return [(one.file.path, one.change_type) for one in files], [one.added.path for one in vectors]
+
+
+def test_change_files_tell_alone() -> None:
+    cdc = AddCDCFile("_change_data/c", {}, 5)
+    assert told(add("a"), remove("b"), cdc) == ([("_change_data/c", None)], [])
+
+
+def test_files_that_come_and_go_are_inserts_and_deletes() -> None:
+    assert told(CommitInfo(), add("a"), remove("b")) == ([("a", "insert"), ("b", "delete")], [])
+    assert told(add("a", data_change=False)) == ([], [])
+
+
+def test_a_file_with_another_vector_is_told_by_both() -> None:
+    before, after = remove("d%20e", deletion_vector=None), add("d e", deletion_vector=VECTOR)
+    assert told(before, after) == ([], ["d e"])
+
+
+def test_a_merge_that_changed_no_row_changed_nothing() -> None:
+    metrics = {f"numTargetRows{what}": "0" for what in ("Inserted", "Updated", "Deleted")}
+    info = CommitInfo(operation="MERGE", operation_metrics=metrics)
+    assert told(info, add("a"), remove("b")) == ([], [])
+    assert told(CommitInfo(operation="MERGE"), add("a")) == ([("a", "insert")], [])
+
+
+def test_a_removed_file_of_which_nothing_is_told_cannot_be_read() -> None:
+    with pytest.raises(CorruptLogError, match="removes b and tells neither"):
+        told(remove("b", partition_values=None, size=None))
+
+
+# --- the range ----------------------------------------------------------------------------------------------------
+
+
+def table() -> LogBuilder:
+    """Versions 0 to 3, a second apart."""
+    builder = LogBuilder()
+    builder.clock.now = T - 1000
+    builder.create(add("0"))
+    for number in range(1, 4):
+        builder.commit(add(str(number)), at=T + 1000 * number)
+    return builder
+
+
+def ranged(start: Bound, end: Bound | None = None, **flags: bool) -> tuple[int, int] | None:
+    log = table().log()
+    return version_range(log, log.snapshot().version, start, end, **flags)
+
+
+def at(milliseconds: int) -> Bound:
+    return Bound(timestamp_ms=T + milliseconds)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        (Bound(1), None, (1, 3)),
+        (Bound(1), Bound(2), (1, 2)),
+        (Bound(0), Bound(99), (0, 3)),  # an end beyond the newest is the newest
+        (at(1000), at(2000), (1, 2)),
+        (at(1001), at(2999), (2, 2)),
+        (at(-50_000), None, (0, 3)),
+        (at(1001), at(1500), None),  # between two versions
+        (at(1001), Bound(2), (2, 2)),
+    ],
+)
+def test_both_ends_are_included(start: Bound, end: Bound | None, found: tuple[int, int] | None) -> None:
+    assert ranged(start, end) == found
+
+
+def test_what_lies_outside_is_refused() -> None:
+    with pytest.raises(VersionNotFoundError, match="newest version is 3"):
+        ranged(Bound(4))
+    with pytest.raises(TimestampOutOfRangeError, match="after the last version"):
+        ranged(at(3001))
+    with pytest.raises(TimestampOutOfRangeError):
+        ranged(Bound(0), at(3001))
+    with pytest.raises(InvalidArgumentError, match="the end is before"):
+        ranged(Bound(2), Bound(1))
+    with pytest.raises(InvalidArgumentError, match="the end is before"):
+        ranged(at(3000), at(1000))
+
+
+def test_what_lies_outside_is_nothing_where_that_is_allowed() -> None:
+    assert ranged(Bound(4), lenient=True) is None
+    assert ranged(at(3001), lenient=True) is None
+    assert ranged(Bound(2), at(99_999), lenient=True) == (2, 3)
+
+
+def test_the_commits_of_a_range_bear_times_that_rise() -> None:
+    builder = table()
+    builder.commit(add("late"), at=T + 2500)
+    found = read_commits(builder.log(), 2, 4)
+    assert [(one.version, one.timestamp_ms - T) for one in found] == [(2, 2000), (3, 3000), (4, 3001)]
+    assert [[a.path for a in one.actions if hasattr(a, "path")] for one in found] == [["2"], ["3"], ["late"]]
+    with pytest.raises(VersionNotFoundError, match="commit of version 5"):
+        read_commits(builder.log(), 4, 5)
+
+
+# --- what can be read ---------------------------------------------------------------------------------------------
+
+
+def test_every_version_has_to_have_recorded_its_changes() -> None:
+    commits = [Commit(1, T, [add("a")]), Commit(2, T, [metadata()]), Commit(3, T, [metadata(ON)])]
+    with pytest.raises(ChangeDataMissingError, match="version 2 didn't record"):
+        check_recorded(commits, metadata(ON), "t")
+    with pytest.raises(ChangeDataMissingError, match="version 1 didn't record"):
+        check_recorded(commits[:1], metadata(), "t")
+    check_recorded(commits[2:], metadata(ON), "t")
+
+
+def of(*fields: dict[str, Any], mode: str = "none") -> Metadata:
+    whole = [{"type": "long", "nullable": True, "metadata": {}, **field} for field in fields]
+    text = json.dumps({"type": "struct", "fields": whole})
+    return metadata({"delta.columnMapping.mode": mode}, schema=text)
+
+
+def physical(name: str) -> dict[str, Any]:
+    return {"metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": name}}
+
+
+def mapping(found: Metadata) -> ColumnMapping:
+    mode: Any = found.configuration["delta.columnMapping.mode"]
+    return ColumnMapping(mode, parse_schema(found.schema_string), ())
+
+
+def checked(start: Metadata, changed: Metadata, read: Metadata, at: int) -> None:
+    commits = [Commit(1, T, []), Commit(2, T, [changed])]
+    check_schemas(commits, mapping(start), mapping(read), at, "t")
+
+
+A, B = {"name": "a"}, {"name": "b"}
+NESTED = {"name": "s", "type": {"type": "struct", "fields": [{**A, "type": "long", "nullable": True, "metadata": {}}]}}
+WIDER = {
+    "name": "s",
+    "type": {
+        "type": "struct",
+        "fields": [{**one, "type": "long", "nullable": True, "metadata": {}} for one in (A, B)],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "changed", "read"),
+    [
+        ([A], [A, B], [A, B]),
+        ([A], [B, A], [{"name": "A"}, B]),
+        ([NESTED], [WIDER], [WIDER]),
+        ([{**A, "nullable": False}], [A], [A]),
+    ],
+)
+def test_columns_may_be_added(start: list[Any], changed: list[Any], read: list[Any]) -> None:
+    checked(of(*start), of(*changed), of(*read), 2)
+
+
+@pytest.mark.parametrize(
+    ("start", "read", "says"),
+    [
+        ([A, B], [A], "the column b went"),
+        ([A], [{**A, "type": "string"}], "the column a became string, from bigint"),
+        ([A], [{**A, "nullable": False}], "whether the column a may be null changed"),
+        ([WIDER], [NESTED], "the column s.b went"),
+        ([{**A, "type": "integer"}], [A], "the column a became bigint, from int"),
+    ],
+)
+def test_any_other_change_is_refused(start: list[Any], read: list[Any], says: str) -> None:
+    with pytest.raises(ChangeFeedSchemaError, match=f"version 2, and between it and version 1 {says}"):
+        checked(of(*start), of(*read), of(*read), 2)
+
+
+def test_a_range_is_read_with_the_columns_of_an_older_version_too() -> None:
+    checked(of(A), of(A, B), of(A), 1)
+    with pytest.raises(ChangeFeedSchemaError, match="the column b went"):
+        checked(of(A, B), of(A), of(A, B), 1)
+
+
+def test_names_tell_columns_apart_where_they_are_mapped() -> None:
+    one, other = of({**A, **physical("x")}, mode="name"), of({**A, **physical("y")}, mode="name")
+    checked(one, one, one, 2)
+    with pytest.raises(ChangeFeedSchemaError, match="became another one of that name"):
+        checked(one, other, other, 2)
+    with pytest.raises(ChangeFeedSchemaError, match="the column a went"):
+        checked(one, one, of({**B, **physical("x")}, mode="name"), 2)
+    upgraded = of({**A, **physical("a")}, mode="name")
+    checked(of(A), upgraded, upgraded, 2)
