@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from ...errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
-from . import properties
+from . import properties, type_widening
 from .actions import Metadata, Protocol
 from .schema import (
     DEFAULT_KEY,
@@ -117,9 +117,9 @@ _ALL = (
     # A file's deletion vector is told by its action, not by the metadata: the property only allows new ones.
     Feature("deletionVectors", True, write=True, by_metadata=True, automatic=True),
     Feature(
-        "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), read=False, by_metadata=True, automatic=True
+        "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), write=True, by_metadata=True, automatic=True
     ),
-    Feature("typeWidening-preview", True, active=_field_metadata(TYPE_CHANGES_KEY), read=False),
+    Feature("typeWidening-preview", True, active=_field_metadata(TYPE_CHANGES_KEY), write=True),
     Feature("variantType", True, active=_type(VARIANT), read=False, by_metadata=True, automatic=True),
     Feature("variantType-preview", True, active=_type(VARIANT), read=False),
     Feature(
@@ -262,6 +262,8 @@ def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) ->
     missing = [name for name in listed if not _can(name, metadata, writing=False)]
     if missing:
         _refuse(table, "read", missing)
+    if metadata is not None and any(name.startswith("typeWidening") for name in listed):
+        type_widening.check(parse_schema(metadata.schema_string), table)
     _READABLE[:] = [(protocol, metadata)]
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _EXACT_STRING = 16  # shorter string bounds are whole: nobody cuts that early
 _EXACT_DIGITS = 15  # decimals of fewer digits survive a writer that computes bounds as doubles
 _MARGIN = 2.0**-48
+_SINGLE, _LEAST_SINGLE = 2.0**-23, 2.0**-149  # how far a float's neighbours are, relatively and at zero
 NEGATED: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 Mask: TypeAlias = "pa.BooleanArray"
@@ -106,7 +107,8 @@ class Bounds:
     key: Callable[["pa.Scalar"], tuple["pa.Scalar", "pa.Scalar"]]
 
 
-def bounds_of(known: stats.LeafStats, data_type: PrimitiveType) -> Bounds:
+def bounds_of(known: stats.LeafStats, data_type: PrimitiveType, *, single: bool = False) -> Bounds:
+    """The bounds that a file's statistics tell; `single`: they may be those of floats, in a column of doubles."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -139,6 +141,12 @@ def bounds_of(known: stats.LeafStats, data_type: PrimitiveType) -> Bounds:
     if data_type.is_floating:
         # A bound that is NaN says nothing of the numbers.
         low, high = (pc.if_else(pc.is_nan(side), None, side) for side in (low, high))
+    if single:
+        # The text of a float is the shortest that no other float has: as a double it isn't the float's own value.
+        low, high = (
+            pc.add(side, pc.add(pc.multiply(pc.abs(side), sign * _SINGLE), sign * _LEAST_SINGLE))
+            for side, sign in ((low, -1.0), (high, 1.0))
+        )
     return Bounds(low, high, pc.if_else(pc.equal(low, high), low, None), _same_key)
 
 

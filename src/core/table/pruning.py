@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ...errors import InvalidArgumentError
 from ..protocol import partition_values, stats
 from ..protocol.schema import Column, DataType, PrimitiveType, StructType, find, has_min_max
+from ..protocol.type_widening import was_float
 from .bounds import NEGATED, Bounds, Mask, bounds_of, compare, is_nan, literal_of, may_be_one_of, may_hold, unless
 from .predicates import (
     And,
@@ -331,11 +332,16 @@ def _column(files: _Files, column: Column) -> _Known | None:
     found = files.columns[column] = _Known(
         files.rows,
         data_type,
-        bounds_of(leaf, data_type) if has_min_max(data_type) else None,
+        bounds_of(leaf, data_type, single=_was_float(files.schema, column)) if has_min_max(data_type) else None,
         unless(pc.equal(leaf.null_count, 0)),
         unless(pc.equal(leaf.null_count, files.stats.num_records)),
     )
     return found
+
+
+def _was_float(schema: StructType, column: Column) -> bool:
+    found = find(schema, column, case_sensitive=True)
+    return found is not None and was_float(found[1])
 
 
 def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, mode: _NanMode) -> _May:

@@ -492,3 +492,16 @@ def test_every_type_that_has_bounds_is_judged() -> None:
         text = json.dumps({"numRecords": 2, "minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": 0}})
         predicate = Compare("=", ("c",), pa.scalar(out, arrow_type(kind)))
         assert may_match(one_file(text), predicate, schema, []).to_pylist() == [False], name
+
+
+def test_the_bounds_of_doubles_that_were_floats_are_taken_wider() -> None:
+    """A float 0.1 is the double 0.10000000149, and its statistics say 0.1."""
+    stats = '{"numRecords":1,"minValues":{"x":0.1},"maxValues":{"x":0.1},"nullCount":{"x":0}}'
+    files = pa.table({"partitionValues": pa.array([[]], pa.map_(pa.string(), pa.string())), "stats": [stats]})
+    changes = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    for metadata, kept in ((changes, True), ({}, False)):
+        schema = StructType((StructField("x", DOUBLE, True, metadata),))
+        for op, value in (("=", 0.10000000149011612), ("<", 0.1)):
+            predicate = Compare(op, ("x",), pa.scalar(value))  # type: ignore[arg-type]
+            assert may_match(files, predicate, schema, ()).to_pylist() == [kept]
+        assert not may_match(files, Compare("<", ("x",), pa.scalar(0.09)), schema, ())[0].as_py()
