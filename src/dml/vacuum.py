@@ -22,7 +22,7 @@ from ..core.table import vacuum as decide
 from ..core.table.snapshot import Snapshot
 from ..core.table.vacuum import Directory, Found, Needed, Removable
 from ..core.txn.operation import Operation
-from ..engine import table_files
+from ..engine import settings, table_files
 from ..engine.placement.local import PREFIX as STAGING
 from ..engine.table_files import TableFiles
 from ..errors import DeltaConcurrentModificationException, InvalidArgumentError
@@ -88,7 +88,7 @@ def vacuum(
     features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
     window = _window(spark, log, snapshot, retention_hours)
     if mode is None:
-        mode = "LITE" if _flag(spark, _LITE, default=False) else "FULL"
+        mode = "LITE" if settings.flag(spark, _LITE) else "FULL"
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"VACUUM is FULL or LITE, not {mode!r}")
     files = table_files.choose(spark, log)
@@ -110,7 +110,7 @@ def vacuum(
     if tell:
         _tell(log, _start(window, found), options)
     try:
-        removed = files.delete([name for name, _ in found.files], threads=_threads(spark, log))
+        removed = files.delete([name for name, _ in found.files], threads=_threads(spark))
         removed += files.remove_directories(found.empty)
     except BaseException:
         if tell:
@@ -130,7 +130,7 @@ def _vacuumed(found: Removable, removed: int) -> Vacuumed:
 
 
 def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
-    checked = _flag(spark, _CHECKED, default=True)
+    checked = settings.flag(spark, _CHECKED) is not False
     default = snapshot.properties.deleted_file_retention_ms
     kept = decide.retention_ms(hours, default, checked=checked, table=log.table)
     return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
@@ -210,14 +210,15 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
     root = _AUTHORITY.sub("", paths.absolute(log.table, "")).rstrip("/") + "/"
     groups: dict[str, list[Found]] = {"": []}
     newest: dict[str, Found] = {}
-    for row in inventory.where(~F.col("isDir")).select(*_INVENTORY).toLocalIterator():
-        path = _AUTHORITY.sub("", row.path)
+    table = inventory.where(~F.col("isDir")).select("path", "length", "modificationTime").toArrow()
+    for text, size, modified in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        path = _AUTHORITY.sub("", text)
         name = path[len(root) :]
         if not path.startswith(root) or any(hidden(part) for part in name.split("/")):
             continue
         known = newest.get(name)
-        if known is None or known.modified_ms < row.modificationTime:
-            newest[name] = Found(name.rpartition("/")[2], row.length, row.modificationTime)
+        if known is None or known.modified_ms < modified:
+            newest[name] = Found(name.rpartition("/")[2], size, modified)
     for name, found in newest.items():
         groups.setdefault(name.rpartition("/")[0], []).append(found)
     for name, files in groups.items():
@@ -251,21 +252,14 @@ def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
 
 def _tells(spark: SparkSession, log: DeltaLog) -> bool:
     """Unless the session says, as Delta: but not where several writers would endanger the log."""
-    told = spark.conf.get(_LOGGED, None)
+    told = settings.flag(spark, _LOGGED)
     if told is not None:
-        return told.strip().lower() == "true"
+        return told
     return scheme_of(log.table) in _LOGGED_SCHEMES or log.store.exclusion == "global"
 
 
-def _threads(spark: SparkSession, log: DeltaLog) -> int | None:
-    if not _flag(spark, _PARALLEL, default=False):
+def _threads(spark: SparkSession) -> int | None:
+    if not settings.flag(spark, _PARALLEL):
         return None
-    told = spark.conf.get(_PARALLELISM, None) or spark.conf.get("spark.sql.shuffle.partitions") or "8"
-    if not told.strip().isdecimal() or int(told) < 1:
-        raise InvalidArgumentError(f"{_PARALLELISM} is {told!r}: it needs to be a whole number from 1 on")
-    return min(int(told), _MOST_THREADS)
-
-
-def _flag(spark: SparkSession, key: str, *, default: bool) -> bool:
-    text = spark.conf.get(key, None)
-    return default if text is None else text.strip().lower() == "true"
+    wanted = settings.number(spark, _PARALLELISM, int(spark.conf.get("spark.sql.shuffle.partitions") or 8))
+    return min(max(wanted, 1), _MOST_THREADS)

@@ -61,7 +61,8 @@ class HadoopFiles:
         """The files, and the directories (name, time in ms), in the directory `uri`; FileNotFoundError: no such."""
         with translated("listing", uri):
             path = self._gateway.path(uri)
-            listed = self._gateway.jvm.java.util.Arrays.asList(self._file_system(path).listStatus(path))
+            found = self._file_system(path).listStatusIterator(path)
+            listed = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
             statuses = Statuses.of(self._gateway)
             files, directories = list(statuses.files(listed)), list(statuses.directories(listed))
         return (

@@ -139,7 +139,7 @@ class Statuses:
         ).bindTo(file_system)
         flat = gateway.handles.insertArguments(delete, 1, gateway.array(gateway.jvm.java.lang.Object, [False]))
         remove = self._function("java.util.function.Predicate", flat, "boolean")
-        names = gateway.jvm.java.util.Arrays.stream(gateway.strings(uris))
+        names = gateway.jvm.java.util.regex.Pattern.compile("\0").splitAsStream("\0".join(uris))
         return int(names.map(make).filter(remove).count())
 
     def _getter(self, owner: str, name: str, result: str) -> JavaObject:

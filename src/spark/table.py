@@ -17,6 +17,8 @@ from ..dml.optimize import Layout
 from ..dml.properties import set_properties, unset_properties
 from ..dml.protocol import add_feature, upgrade_protocol
 from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
+from ..dml.manifest import generate
+from ..dml.restore import restore
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
@@ -28,6 +30,7 @@ from .create import DeltaTableBuilder
 from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
 from .reader import find_table, not_a_table
+from .time_travel import timestamp_ms
 from .writer import session_commit
 
 
@@ -182,6 +185,21 @@ class DeltaTable:
         with session_commit(self._spark) as options:
             cluster_by(self._spark, self._log, names, options=options)
 
+    def generate(self, mode: str) -> None:
+        """Write the manifests (`symlink_format_manifest`) by which engines of Hive tables find the table's files."""
+        generate(self._spark, self._log, mode)
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; the frame has the metrics."""
+        with session_commit(self._spark) as options:
+            return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table what it was at a time, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
+        at = timestamp_ms(self._spark, timestamp), timestamp
+        with session_commit(self._spark) as options:
+            return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
@@ -251,7 +269,7 @@ class DeltaTable:
 
 
 _LATER = frozenset(
-    "update merge generate restoreToVersion restoreToTimestamp "
+    "update merge "
     "clone cloneAtVersion cloneAtTimestamp".split()
 )
 

@@ -1,10 +1,11 @@
 """What the commands of maintenance give back, as frames that cost no job."""
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
+from ..dml.restore import Restored
 from ..dml.vacuum import Vacuumed
 from .describe import local_frame
 
@@ -16,3 +17,19 @@ def removable(spark: SparkSession, log: DeltaLog, done: Vacuumed, *, shown: bool
     names = (*done.files, *done.directories)
     rows = [(paths.absolute(log.table, paths.encode(name)),) for name in names]
     return local_frame(spark, rows, StructType([StructField("path", StringType())]))
+
+
+_RESTORED = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+
+
+def restored(spark: SparkSession, done: Restored) -> DataFrame:
+    """The metrics of a RESTORE by the names of their columns."""
+    row = tuple(done.metrics[name] for name in _RESTORED.values())
+    return local_frame(spark, [row], StructType([StructField(name, LongType()) for name in _RESTORED]))

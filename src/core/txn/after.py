@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
+from ..table import manifest
 from .conflict import Winner
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ def after_commit(
             _write_checksum(log, snapshot, info)
         except Exception:
             _warn(log, version, "its checksum wasn't written")
+    try:
+        if manifest.enabled(snapshot.metadata):
+            from .manifests import after
+
+            after(log, read, snapshot, actions)
+    except Exception:
+        _warn(log, version, "its symlink manifests weren't written: GENERATE symlink_format_manifest writes them anew")
     try:
         due = version > 0 and version % snapshot.properties.checkpoint_interval == 0
         if due:

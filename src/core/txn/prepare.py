@@ -19,6 +19,7 @@ from ..protocol.actions import (
     Sidecar,
 )
 from ..protocol.column_mapping import MAX_ID, ColumnMapping
+from ..table import manifest
 from .operation import Operation
 
 
@@ -178,6 +179,7 @@ def check_shape(metadata: Metadata, table: str) -> None:
 def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> None:
     check_shape(metadata, base.table)
     column_mapping.check(metadata)
+    manifest.check_metadata(metadata, base.table)
     old = base.metadata
     if old is None or operation.replaces_table:
         return
