@@ -6,7 +6,7 @@ import pytest
 
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 from tablelog.spark import log_once
-from tablelog.spark.options import Options, mode_name, read_options, write_request
+from tablelog.spark.options import ChangeRange, Options, mode_name, read_options, write_request
 
 
 def request(given: dict[str, str] | None = None, conf: dict[str, str] | None = None, mode: str = "Append"):
@@ -16,8 +16,8 @@ def request(given: dict[str, str] | None = None, conf: dict[str, str] | None = N
 def test_keys_have_no_case():
     wanted = request({"MERGEschema": "True", "USERMETADATA": "hello", "TXNappid": "a", "txnVERSION": "7"})
     assert wanted.merge_schema
-    assert wanted.user_metadata == "hello"
-    assert wanted.transaction == ("a", 7)
+    assert wanted.commit.user_metadata == "hello"
+    assert wanted.commit.transaction == ("a", 7)
 
 
 @pytest.mark.parametrize("name", ["mergeSchema", "overwriteSchema", "dataChange", "optimizeWrite"])
@@ -43,8 +43,8 @@ def test_the_session_may_name_the_transaction_and_the_options_win():
         "spark.databricks.delta.write.txnAppId": "session",
         "spark.databricks.delta.write.txnVersion": "1",
     }
-    assert request({}, session).transaction == ("session", 1)
-    assert request({"txnAppId": "own", "txnVersion": "2"}, session).transaction == ("own", 2)
+    assert request({}, session).commit.transaction == ("session", 1)
+    assert request({"txnAppId": "own", "txnVersion": "2"}, session).commit.transaction == ("own", 2)
 
 
 def test_the_session_may_turn_on_schema_merging_and_the_option_wins():
@@ -55,8 +55,8 @@ def test_the_session_may_turn_on_schema_merging_and_the_option_wins():
 
 def test_user_metadata_of_the_option_wins_over_the_session():
     session = {"spark.databricks.delta.commitInfo.userMetadata": "session"}
-    assert request({}, session).user_metadata == "session"
-    assert request({"userMetadata": "own"}, session).user_metadata == "own"
+    assert request({}, session).commit.user_metadata == "session"
+    assert request({"userMetadata": "own"}, session).commit.user_metadata == "own"
 
 
 def test_partition_overwrite_mode_comes_from_the_option_or_the_session():
@@ -98,10 +98,18 @@ def test_what_is_not_built_is_refused_by_name(name):
         request({name: "true"})
 
 
-def test_a_change_feed_read_is_refused_by_name():
-    with pytest.raises(UnsupportedFeatureError, match="readChangeFeed"):
-        read_options(Options({"readChangeFeed": "true", "startingVersion": "0"}))
-    assert read_options(Options({"readChangeFeed": "false"})).version is None
+def test_a_change_feed_needs_a_start_and_no_time_travel():
+    wanted = read_options(Options({"readChangeFeed": "true", "startingVersion": "3", "endingTimestamp": "2024-01-01"}))
+    assert wanted.changes == ChangeRange(3, "2024-01-01")
+    for options, why in (
+        ({}, "No startingVersion or startingTimestamp"),
+        ({"startingVersion": "0", "startingTimestamp": "2024-01-01"}, "Multiple starting arguments"),
+        ({"startingVersion": "0", "versionAsOf": "1"}, "leave out versionAsOf"),
+        ({"startingVersion": "-1"}, "an integer from 0 on"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=why):
+            read_options(Options({"readChangeFeed": "true", **options}))
+    assert read_options(Options({"readChangeFeed": "false"})).changes is None
 
 
 def test_table_properties_get_their_proper_case_and_unknown_ones_are_refused():
