@@ -17,12 +17,13 @@ from ..errors import (
 )
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
+from .log import compaction
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
-from .log.segment import Listing, LogEntry, Segment, choose, hole_message
+from .log.segment import Listing, LogEntry, Segment, choose, hole_message, ranges_text, readable
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
@@ -31,6 +32,7 @@ from .table.history import HistoryEntry
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
 
 if TYPE_CHECKING:
+    from .log.health import LogHealth
     from .log.last_checkpoint import LastCheckpoint
     from .txn.transaction import Transaction
 
@@ -221,6 +223,21 @@ class DeltaLog:
             self.clean_up(newest)
             self._cleaned_until = until
 
+    def compact(self, first: int, last: int) -> str:
+        """Write the log compaction of the versions `first` to `last`, which readers take in place of their commits.
+
+        Gives its name. Raises VersionNotFoundError for a commit that is missing.
+        """
+        name = compaction.compact(self.store, self.log_path, self.table, self.reader, first, last)
+        assert name is not None
+        return name
+
+    def health(self) -> "LogHealth":
+        """What is wrong with the log: each of its files is read, nothing is changed. A diagnosis, not for each day."""
+        from .log.health import examine
+
+        return examine(self.store, self.log_path, self.table, self.reader, self.clock.now_ms())
+
     def _has_checkpoint(self, version: int) -> bool:
         return any(checkpoint.version == version for checkpoint in self.reader.list(version).checkpoints)
 
@@ -320,7 +337,13 @@ class DeltaLog:
                     self._segment(listing, version, bad)
                 except (MissingCommitError, VersionNotFoundError):
                     # Nothing else makes it up: the damage is what the caller has to know.
-                    raise error from None
+                    there = ranges_text(readable(listing, unusable=bad))
+                    raise DamagedCheckpointError(
+                        f"{error}, and nothing else makes up version {segment.version} of {self.table}. The versions "
+                        f"that can be read: {there}. Restore the file or the commits from a copy; "
+                        "DeltaLog.for_path(...).health() tells all that is wrong with the log.",
+                        error.names,
+                    ) from error
 
     def _recovered(self, version: int, unusable: tuple[str, ...]) -> Snapshot:
         return self._opened(version, frozenset(unusable))[0]
@@ -333,7 +356,9 @@ class DeltaLog:
             )
         if version is not None and not 0 <= version <= newest:
             raise self._no_version(listing, version)
-        segment = choose(listing, self.table, version=version, unusable=bad)
+        segment = choose(
+            listing, self.table, version=version, unusable=bad, use_compacted=self._flag(compaction.FOR_READS)
+        )
         if segment is None:
             if version is not None and earliest(listing, self.table) is not None:
                 raise self._no_version(listing, version)

@@ -68,18 +68,29 @@ class LogReader:
 
     def commit(self, version: int) -> Sequence[Action]:
         """The actions of a commit, in order; VersionNotFoundError when its file isn't there."""
+        return self.parsed(version, self.commit_bytes(version))
+
+    def commit_bytes(self, version: int) -> bytes:
+        """The bytes of a commit; VersionNotFoundError when its file isn't there."""
         try:
-            data = self._store.read(f"{self._log_path}/{commit_name(version)}")
+            return self._store.read(f"{self._log_path}/{commit_name(version)}")
         except FileNotFoundError:
             raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone") from None
-        return self.parsed(version, data)
 
     def parsed(self, version: int, data: bytes) -> Sequence[Action]:
-        """The actions in the bytes of a commit; CorruptLogError names table, version and line."""
+        """The actions in the bytes of a commit; CorruptLogError names table, version and line.
+
+        One with nothing in it was torn: to take it for a commit that does nothing would lose what it did.
+        """
         try:
             actions = parse_commit(data)
+            if not data.strip():
+                raise CorruptLogError("the file is empty: it was torn when it was written, or emptied since")
         except CorruptLogError as error:
-            raise CorruptLogError(f"version {version} of {self._table}: {error}") from error
+            raise CorruptLogError(
+                f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
+                "DeltaLog.for_path(...).health() tells which versions can be read without it."
+            ) from error
         if self._store.endangered_by:
             self._warn_of_writer(version, actions)
         return actions

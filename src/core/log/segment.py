@@ -173,6 +173,35 @@ def _entries(listing: Listing, first: int, target: int, unusable: Collection[str
     return tuple(entries)
 
 
+def readable(
+    listing: Listing, *, unusable: Collection[str] = (), damaged: Collection[int] = ()
+) -> tuple[tuple[int, int], ...]:
+    """The versions that the files make up, as ranges (both ends included), ascending.
+
+    `unusable` names checkpoint files that can't be read, `damaged` the versions whose commits can't.
+    """
+    starts = {c.version for c in listing.checkpoints if not any(name in unusable for name in c.names)}
+    if 0 in listing.commits and 0 not in damaged:
+        starts.add(0)
+    found: list[tuple[int, int]] = []
+    for start in sorted(starts):
+        if found and start <= found[-1][1]:
+            continue
+        last = start
+        while last + 1 in starts or (last + 1 in listing.commits and last + 1 not in damaged):
+            last += 1
+        if found and start == found[-1][1] + 1:
+            found[-1] = found[-1][0], last
+        else:
+            found.append((start, last))
+    return tuple(found)
+
+
+def ranges_text(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges of versions as a person reads them."""
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges) or "none"
+
+
 def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
     """What is missing from a log whose commit `needed` isn't there, and what to do."""
     last = needed
@@ -181,5 +210,6 @@ def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
     missing = commit_name(needed) if last == needed else f"{commit_name(needed)} to {commit_name(last)}"
     return (
         f"the log of {table} has a hole: {missing} is missing, and version {target} can't be read without it. "
-        "Restore the file, or read a version that a checkpoint covers."
+        f"Restore the file from a copy; the versions that can be read: {ranges_text(readable(listing))}. "
+        "DeltaLog.for_path(...).health() tells all that is wrong with the log."
     )

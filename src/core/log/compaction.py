@@ -1,0 +1,83 @@
+"""Log compactions: one file that stands for several commits (PROTOCOL.md, "Log Compaction Files")."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...errors import InvalidArgumentError
+from ...logstore.base import LogStore
+from ..protocol.actions import Action, DomainMetadata
+from ..protocol.codec import serialise
+from ..protocol.paths import compacted_name
+from .reader import LogReader
+from .replay import Header, Tail
+
+_log = logging.getLogger(__name__)
+
+FOR_READS = "spark.databricks.delta.deltaLog.minorCompaction.useForReads"
+FOR_WRITES = "spark.databricks.delta.deltaLog.minorCompaction.useForWrites"
+
+
+def reconciled(commits: Iterable[Sequence[Action]], table: str) -> list[Action]:
+    """What commits in a row do to the state before them, each key once (PROTOCOL.md, "Action Reconciliation").
+
+    Unlike in a checkpoint, a domain that was removed is told: it has to hide the one that an earlier commit set.
+    """
+    header, tail = Header(), Tail(table)
+    domains: dict[str, DomainMetadata] = {}
+    for actions in commits:
+        header, tail = header.after(actions), tail.extend(actions)
+        domains.update({action.domain: action for action in actions if isinstance(action, DomainMetadata)})
+    head: list[Action] = [action for action in (header.protocol, header.metadata) if action is not None]
+    return [*head, *header.transactions.values(), *domains.values(), *tail.merged().values()]
+
+
+def effect(actions: Sequence[Action], table: str) -> Any:
+    """What reconciled actions do, in a form in which two that do the same are equal, whatever their order."""
+    header = Header().after(actions)
+    domains = {action.domain: action for action in actions if isinstance(action, DomainMetadata)}
+    return header.protocol, header.metadata, header.transactions, domains, Tail(table).extend(actions).merged()
+
+
+def window(version: int, interval: int, checkpoint: int) -> tuple[int, int] | None:
+    """The versions to compact after the commit of `version`; `None` where there is nothing to.
+
+    Windows of `interval` commits lie side by side, and none reaches back over the newest checkpoint: as Delta does.
+    """
+    if version <= 0 or version % interval:
+        return None
+    first = max(version - interval + 1, checkpoint + 1)
+    return (first, version) if first < version else None
+
+
+def compact(
+    store: LogStore,
+    log_path: str,
+    table: str,
+    reader: LogReader,
+    first: int,
+    last: int,
+    *,
+    most_bytes: int | None = None,
+) -> str | None:
+    """Write the compaction of the versions `first` to `last`; its name, or `None` where the commits are too large.
+
+    One that is there already holds the same, and stays. `most_bytes` is a bound on the commits, which are all in memory
+    together. Raises VersionNotFoundError for a commit that is missing.
+    """
+    if not 0 <= first < last:
+        raise InvalidArgumentError(f"there is nothing to compact from version {first} to {last} of {table}")
+    commits = []
+    size = 0
+    for version in range(first, last + 1):
+        data = reader.commit_bytes(version)
+        size += len(data)
+        if most_bytes is not None and size > most_bytes:
+            return None
+        commits.append(reader.parsed(version, data))
+    name = compacted_name(first, last)
+    try:
+        store.write(f"{log_path}/{name}", serialise(reconciled(commits, table)))
+    except FileExistsError:
+        _log.info("%s: %s is there already", table, name)
+    return name
