@@ -84,7 +84,7 @@ class Bench:
             )
         os.chdir(ROOT)
         started = [
-            Worker([python, "-m", "benchmarks.spark_work", engine], self.directory / f"{engine}.log")
+            Worker([python, "-m", "benchmarks.command_work", engine], self.directory / f"{engine}.log")
             for engine in ("tablelog", "delta")
         ]
         try:
@@ -200,6 +200,140 @@ def appends(bench: Bench, ours: Worker, delta: Worker) -> Result:
         }
     )
     return Result("60 appends of 10 rows, one after another", seconds, {"delta-spark": 1 / 3})
+
+
+@spark_work
+def read_vectors(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    table, whole = bench.path("vectors"), bench.path("vectors-none")
+    ours("make_vectors", path=table, n=bench.rows, files=8, condition="id % 100 = 7")
+    ours("make_vectors", path=whole, n=bench.rows, files=8)
+    seconds = bench.alternate(
+        {
+            "ours": lambda: ours("hash", path=table),
+            "no deletion vectors": lambda: ours("hash", path=whole),
+            "delta-spark": lambda: delta("hash", path=table),
+        }
+    )
+    work = "read through deletion vectors, 1 % of each file"
+    return Result(work, seconds, {"no deletion vectors": 1.35, "delta-spark": 1.0})
+
+
+def _command(
+    bench: Bench, ours: Worker, delta: Worker, name: str, source: str, settings: dict[str, str] | None = None
+) -> dict[str, Callable[[], float]]:
+    """A command on a copy of one table, by both engines."""
+    return {
+        engine: lambda worker=worker, at=at: worker(
+            "command", name=name, source=source, path=bench.path(at), settings=settings
+        )
+        for engine, worker, at in (("ours", ours, "c1"), ("delta-spark", delta, "c2"))
+    }
+
+
+@spark_work
+def update(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("update-source")
+    ours("make", path=source, n=bench.rows, files=8)
+    seconds = bench.alternate(
+        _command(bench, ours, delta, "update", source)
+        | {
+            "plain Parquet rewrite": lambda: ours(
+                "rewrite_updated", source=source, path=bench.path("u2"), condition="id % 100 = 7"
+            )
+        }
+    )
+    return Result("UPDATE of 1 %, every file touched", seconds, {"plain Parquet rewrite": 1.15, "delta-spark": 1.0})
+
+
+def _with_vectors(bench: Bench, ours: Worker, delta: Worker, name: str, work: str, bar: float) -> Result:
+    source = bench.path("with-vectors")
+    if not Path(source).exists():
+        ours("make_vectors", path=source, n=bench.rows, files=8)
+    return Result(work, bench.alternate(_command(bench, ours, delta, name, source)), {"delta-spark": bar})
+
+
+@spark_work
+def delete_vectors(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    return _with_vectors(bench, ours, delta, "delete", "DELETE of 1 %, by deletion vectors", 1.0)
+
+
+@spark_work
+def update_vectors(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    return _with_vectors(bench, ours, delta, "update", "UPDATE of 1 %, by deletion vectors", 1.0)
+
+
+@spark_work
+def merge_vectors(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    work = f"MERGE of 500,000 rows into {bench.rows:,}, by deletion vectors"
+    return _with_vectors(bench, ours, delta, "merge", work, 1 / 1.5)
+
+
+@spark_work
+def merge(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("merge-source")
+    ours("make", path=source, n=bench.rows, files=8)
+    seconds = bench.alternate(_command(bench, ours, delta, "merge", source))
+    return Result(f"MERGE of 500,000 rows into {bench.rows:,}", seconds, {"delta-spark": 1 / 1.3})
+
+
+@spark_work
+def merge_insert(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("merge-insert-source")
+    ours("make", path=source, n=bench.rows, files=8)
+    seconds = bench.alternate(_command(bench, ours, delta, "merge_insert", source))
+    return Result(f"insert-only MERGE of 500,000 rows into {bench.rows:,}", seconds, {"delta-spark": 1 / 1.5})
+
+
+@spark_work
+def merge_small(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("merge-small-source")
+    ours("make", path=source, n=100_000, files=4)
+    seconds = bench.alternate(_command(bench, ours, delta, "merge_small", source))
+    return Result("MERGE of 10 rows into 100,000", seconds, {"delta-spark": 1 / 3})
+
+
+@spark_work
+def optimize(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("small-files")
+    ours("make_many", path=source, files=200)
+    seconds = bench.alternate(_command(bench, ours, delta, "optimize", source))
+    return Result("OPTIMIZE of 200 small files", seconds, {"delta-spark": 1 / 2})
+
+
+@spark_work
+def zorder(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source, rows = bench.path("zorder-source"), bench.rows // 4
+    ours("make", path=source, n=rows, files=8)
+    settings = {"spark.databricks.delta.optimize.maxFileSize": str(4 << 20)}
+    seconds = bench.alternate(_command(bench, ours, delta, "zorder", source, settings))
+    return Result(f"ZORDER BY two columns, {rows:,} rows", seconds, {"delta-spark": 1 / 1.3})
+
+
+_VACUUM = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+
+
+@spark_work
+def vacuum_200(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("litter-200")
+    ours("make_litter", path=source, files=200)
+    seconds = bench.alternate(_command(bench, ours, delta, "vacuum", source, _VACUUM))
+    return Result("VACUUM of 200 files", seconds, {"delta-spark": 1 / 10})
+
+
+@spark_work
+def vacuum_100k(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("litter-100k")
+    ours("make_litter", path=source, files=100_000)
+    seconds = bench.alternate(_command(bench, ours, delta, "vacuum", source, _VACUUM))
+    return Result("VACUUM of 100,000 files", seconds, {"delta-spark": 1 / 3})
+
+
+@spark_work
+def convert(bench: Bench, ours: Worker, delta: Worker) -> Result:
+    source = bench.path("parquet-5000")
+    ours("make_parquet", path=source, files=5000)
+    seconds = bench.alternate(_command(bench, ours, delta, "convert", source))
+    return Result("convertToDelta of 5,000 files", seconds, {"delta-spark": 1 / 2})
 
 
 def process(work: str, *arguments: object) -> tuple[float, int]:
