@@ -42,7 +42,7 @@ _ATTEMPTS = 5
 class Definition:
     """What a table is to be. `columns` bear their rules as metadata, as the log spells it."""
 
-    columns: StructType = StructType()
+    columns: StructType = field(default_factory=StructType)
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -172,6 +172,4 @@ def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operat
         "clusterBy": list(definition.cluster_by),
         "properties": dict(metadata.configuration),
     }
-    return Operation(
-        names.get(mode, "CREATE TABLE"), parameters, replaces_table=mode not in ("create", "createIfNotExists")
-    )
+    return Operation(names.get(mode, "CREATE TABLE"), parameters, replaces_table=mode in names)

@@ -72,9 +72,10 @@ class DeltaTableBuilder:
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
     ) -> "DeltaTableBuilder":
-        """One column. `dataType` is a type or its DDL; `generatedAlwaysAs` SQL over other columns, or how it is numbered.
+        """One column. `dataType` is a type or its DDL.
 
-        `generatedByDefaultAs`: numbered where a write brings no values.
+        `generatedAlwaysAs` is SQL over other columns, or how the column is numbered; with `generatedByDefaultAs` it is
+        numbered where a write brings no values.
         """
         _check_type("Column name must be str.", colName, str)
         _check_type("Column data type must be str or DataType.", dataType, str, DataType)
@@ -127,9 +128,7 @@ class DeltaTableBuilder:
     def execute(self) -> "DeltaTable":
         """Make the table; TableAlreadyExistsError or TableNotFoundError as the kind of the builder asks."""
         if self._path is not None and self._named is not None and self._path != self._named:
-            raise InvalidArgumentError(
-                f"The table is named by the path {self._named}, and its location is {self._path}."
-            )
+            raise InvalidArgumentError(f"The table's name is the path {self._named}, and its location is {self._path}.")
         path = self._path if self._path is not None else self._named
         if not path:
             raise InvalidArgumentError("Say where the table is to lie: location(path), or tableName('delta.`path`').")
@@ -141,9 +140,7 @@ class DeltaTableBuilder:
 
     def _checked(self) -> "DeltaTableBuilder":
         if self._definition.partition_by and self._definition.cluster_by:
-            raise InvalidArgumentError(
-                "A table is partitioned or clustered: partitionedBy and clusterBy can't both be set."
-            )
+            raise InvalidArgumentError("A table can't be both partitioned (partitionedBy) and clustered (clusterBy).")
         return self
 
 
