@@ -1,4 +1,4 @@
-"""The commands that are timed inside Spark, one engine a process: `python -m benchmarks.command_work tablelog|delta`."""
+"""The commands that are timed inside Spark, an engine a process: `python -m benchmarks.command_work tablelog|delta`."""
 
 import os
 import shutil
