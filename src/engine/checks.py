@@ -32,6 +32,7 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
 
     `SchemaMismatchError` for a check that can't be evaluated over the columns of `df`.
     """
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
     if not checks:
@@ -39,7 +40,13 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
     conditions = [F.expr(check.sql) for check in checks]
     names = []
     for check, condition in zip(checks, conditions, strict=True):
-        found = expressions.resolved(df, condition)
+        try:
+            found = expressions.resolved(df, condition)
+        except AnalysisException as error:
+            raise SchemaMismatchError(
+                f"{table}: {check.what}, {check.sql}, can't be checked over the columns {', '.join(df.columns)}: drop "
+                "it, or keep its columns"
+            ) from error
         if found is None or found.data_type != BOOLEAN:
             raise SchemaMismatchError(
                 f"{table}: {check.what}, {check.sql}, is no condition on one row: drop it, or mend it"

@@ -59,7 +59,10 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
     plan = df.select(expression.alias("value"))._jdf.queryExecution().analyzed()
     if plan.nodeName() != "Project":
         return None
-    found = plan.projectList().apply(0).child()
+    value = plan.projectList().apply(0)
+    if value.getClass().getSimpleName() != "Alias":  # a window or a generator below has it
+        return None
+    found = value.child()
     nodes = json.loads(found.toJSON())
     columns = {str(one.name()) for one in Gateway.elements(found.references().toSeq())}
     field = {"name": "value", "type": json.loads(found.dataType().json()), "nullable": True, "metadata": {}}
