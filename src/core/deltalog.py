@@ -42,6 +42,8 @@ WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 _TRIES = 4
 """How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
+_MOST_COMPACTED = 64 << 20
+"""Commits of more bytes than this aren't compacted together after a commit: they would all be in memory."""
 _LONG_TAIL = 2_000
 """From this many actions after the base on, a newer checkpoint is worth reading."""
 
@@ -231,6 +233,14 @@ class DeltaLog:
         name = compaction.compact(self.store, self.log_path, self.table, self.reader, first, last)
         assert name is not None
         return name
+
+    def compact_after(self, newest: Snapshot) -> None:
+        """`compact` the commits up to the newest version where `delta.logCompactionInterval` says so."""
+        interval, version = newest.properties.checkpoint_interval, newest.version
+        checkpoint = max(newest.base_version, version // interval * interval or -1)
+        found = compaction.window(version, newest.properties.log_compaction_interval, checkpoint)
+        if found is not None:
+            compaction.compact(self.store, self.log_path, self.table, self.reader, *found, most_bytes=_MOST_COMPACTED)
 
     def health(self) -> "LogHealth":
         """What is wrong with the log: each of its files is read, nothing is changed. A diagnosis, not for each day."""

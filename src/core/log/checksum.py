@@ -9,17 +9,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CorruptLogError
-from ..protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from ...errors import CorruptLogError, InvalidArgumentError
+from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from ..protocol.codec import parse_line, to_json
 from ..protocol.features import supported
-from .replay import SIZE_BINS, Totals
+from ..protocol.paths import canonical
+from .replay import DELETED_BINS, SIZE_BINS, Totals
 
 if TYPE_CHECKING:
     from ..table.snapshot import Snapshot
 
 _MOST_LISTED = 100
 """More transactions or domains than this aren't repeated in each checksum (Delta's own bound)."""
+ALL_FILES = "spark.databricks.delta.allFilesInCrc.enabled"
+ALL_FILES_UP_TO = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
+
+
+def most_files(conf: Mapping[str, str]) -> int:
+    """Of how many files a checksum lists all: 50 unless the session says otherwise, as Delta does; -1: never."""
+    if conf.get(ALL_FILES, "true").strip().lower() == "false":
+        return -1
+    text = conf.get(ALL_FILES_UP_TO, "50").strip()
+    if not text.isdecimal():
+        raise InvalidArgumentError(f"{ALL_FILES_UP_TO} is {text!r}: it needs to be a whole number")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +49,25 @@ class VersionChecksum:
     transactions: Mapping[str, SetTransaction] | None = None
     domains: Mapping[str, DomainMetadata] | None = None
     has_vectors: bool = False
+    files: tuple[AddFile, ...] | None = None
 
 
 def of(
-    snapshot: "Snapshot", totals: Totals, *, txn_id: str | None = None, in_commit_timestamp: int | None = None
+    snapshot: "Snapshot",
+    totals: Totals,
+    *,
+    txn_id: str | None = None,
+    in_commit_timestamp: int | None = None,
+    most_files: int = -1,
 ) -> VersionChecksum:
-    """The checksum of a version, whose live files add up to `totals`."""
+    """The checksum of a version, whose live files add up to `totals`.
+
+    They are listed in it if they are `most_files` at most, and that costs no request.
+    """
+    files = None
+    if totals.num_files <= most_files and snapshot.at_hand:
+        # As they stand in a state: nothing of it is new data.
+        files = tuple(replace(file, data_change=False) for file in snapshot.add_files())
     transactions, domains = snapshot.transactions, snapshot.domain_metadata
     return VersionChecksum(
         totals=totals,
@@ -52,6 +78,7 @@ def of(
         transactions=transactions if len(transactions) <= _MOST_LISTED else None,
         domains=domains if len(domains) <= _MOST_LISTED else None,
         has_vectors="deletionVectors" in supported(snapshot.protocol),
+        files=files,
     )
 
 
@@ -84,6 +111,10 @@ def serialise(checksum: VersionChecksum) -> bytes:
             "fileCounts": totals.file_counts,
             "totalBytes": totals.file_bytes,
         }
+    if checksum.has_vectors and totals.deleted_counts:
+        obj["deletedRecordCountsHistogramOpt"] = {"deletedRecordCounts": totals.deleted_counts}
+    if checksum.files is not None:
+        obj["allFiles"] = [_json(file, "add") for file in checksum.files]
     return json.dumps(obj, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
@@ -105,9 +136,11 @@ def parse(data: bytes) -> VersionChecksum:
             num_deleted_records=obj.get("numDeletedRecordsOpt") or 0,
             file_counts=counts,
             file_bytes=sums,
+            deleted_counts=_deleted(obj),
         )
         transactions, domains = obj.get("setTransactions"), obj.get("domainMetadata")
         found = [_action("txn", item) for item in transactions or ()]
+        files = obj.get("allFiles")
         live = [_action("domainMetadata", item) for item in domains or ()]
         return VersionChecksum(
             totals=totals,
@@ -120,6 +153,7 @@ def parse(data: bytes) -> VersionChecksum:
             transactions=None if transactions is None else {txn.app_id: txn for txn in found},
             domains=None if domains is None else {item.domain: item for item in live if not item.removed},
             has_vectors=obj.get("numDeletionVectorsOpt") is not None,
+            files=None if files is None else tuple(_action("add", item) for item in files),
         )
     except (ValueError, TypeError, RecursionError) as error:
         raise CorruptLogError(f"not a version checksum: {error}") from None
@@ -143,6 +177,14 @@ def _histogram(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (counts, sums) if len(counts) == len(sums) == len(SIZE_BINS) else ((), ())
 
 
+def _deleted(obj: Mapping[str, Any]) -> tuple[int, ...]:
+    told = obj.get("deletedRecordCountsHistogramOpt")
+    counts = tuple(told.get("deletedRecordCounts") or ()) if isinstance(told, dict) else ()
+    if not counts and not obj.get("numDeletionVectorsOpt"):
+        return _long(obj, "numFiles"), *(0 for _ in DELETED_BINS[1:])
+    return counts if len(counts) == len(DELETED_BINS) else ()
+
+
 def differences(told: VersionChecksum, snapshot: "Snapshot", totals: Totals) -> list[str]:
     """What the checksum says otherwise than the replayed state, a sentence each; empty when they agree."""
     found: list[str] = []
@@ -164,6 +206,15 @@ def differences(told: VersionChecksum, snapshot: "Snapshot", totals: Totals) -> 
         compare("the number of deleted rows", told.totals.num_deleted_records, totals.num_deleted_records)
     if told.totals.file_counts and totals.file_counts and told.totals.file_counts != totals.file_counts:
         found.append("the histogram of file sizes differs")
+    if told.totals.deleted_counts and told.totals.deleted_counts != totals.deleted_counts:
+        found.append("the histogram of deleted rows differs")
+    if told.in_commit_timestamp is not None and snapshot.properties.enable_in_commit_timestamps:
+        compare("the in-commit timestamp", told.in_commit_timestamp, snapshot.timestamp_ms)
+    if told.files is not None:
+        listed = {(canonical(f.path, snapshot.table), f.deletion_vector, f.size) for f in told.files}
+        live = {(canonical(f.path, snapshot.table), f.deletion_vector, f.size) for f in snapshot.listed_files()}
+        if one := min((path for path, *_ in listed ^ live), default=None):
+            found.append(f"{len(live - listed)} files aren't in its list, and {len(listed - live)} more are: {one}")
     if told.transactions is not None:
         theirs = {app: txn.version for app, txn in told.transactions.items()}
         ours = {app: txn.version for app, txn in snapshot.transactions.items()}

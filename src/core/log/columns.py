@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
-from .replay import SIZE_BINS, Totals
+from .replay import DELETED_BINS, SIZE_BINS, Totals
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR = pa.struct(
@@ -209,12 +209,17 @@ def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
                 inside = pc.and_(inside, pc.less(sizes, SIZE_BINS[index + 1]))
             part = sizes.filter(inside)
             counts[index], sums[index] = len(part), pc.sum(part).as_py() or 0
-    cardinality = pc.struct_field(vectors, "cardinality")
+    cardinality = pc.struct_field(vectors, "cardinality").drop_null()
+    deleted = [0] * len(DELETED_BINS)
+    deleted[0] = len(sizes) - len(cardinality)
+    for group in cardinality.value_counts().to_pylist():
+        deleted[bisect_right(DELETED_BINS, group["values"]) - 1] += group["counts"]
     return Totals(
         len(sizes),
         sum(sums),
-        len(cardinality) - cardinality.null_count,
+        len(cardinality),
         pc.sum(cardinality).as_py() or 0,
         tuple(counts),
         tuple(sums),
+        tuple(deleted),
     )

@@ -17,13 +17,12 @@ from ...errors import (
 )
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
-from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
 from ..table.snapshot import Snapshot
 from . import compaction
 from .checkpoint_file import ReplacedError
 from .cleanup import opened, unreferenced
-from .reader import LogReader
+from .reader import LogReader, whole
 from .replay import Header, Tail
 from .segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 
@@ -172,14 +171,14 @@ class _Examination:
     # --- what stands beside the commits -------------------------------------------------------------------------------
 
     def _is_sound(self, checkpoint: Checkpoint) -> bool:
-        """Whether it can be read whole, and holds what the commits before it say."""
+        """Whether it can be read whole; told of is what it holds otherwise than the commits before it say."""
         name = checkpoint.names[0]
         try:
             state = opened(self._store, self._log_path, self._table, checkpoint)
             if self._sidecars is not None:
                 self._sidecars.update(decode(sidecar.path).rpartition("/")[2] for sidecar in state.sidecars)
-            whole = self._snapshot(state.version, state.header, Tail(self._table), state, checked=True)
-            _ = whole.files, whole.tombstones
+            held = self._snapshot(state.version, state.header, Tail(self._table), state, checked=True)
+            _ = held.files, held.tombstones
         except (CorruptLogError, ReplacedError) as error:
             self._unusable.update(checkpoint.names)
             self._sidecars = None
@@ -196,14 +195,14 @@ class _Examination:
                 f"{checkpoint.version} were lost, or it belongs to another table. It is taken for the newest version; "
                 "restore the commits, or remove it.",
             )
-        for difference in self._against_commits(checkpoint, whole):
+        for difference in self._against_commits(checkpoint, held):
             self._error(
                 checkpoint.names,
                 f"the checkpoint {name} isn't what the commits say: {difference}. Remove it, and make one anew.",
             )
         return True
 
-    def _against_commits(self, checkpoint: Checkpoint, whole: Snapshot) -> list[str]:
+    def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> list[str]:
         version = checkpoint.version
         older = [
             c for c in self._listing.checkpoints if c.version < version and not self._unusable.intersection(c.names)
@@ -223,7 +222,7 @@ class _Examination:
         for _, actions in self._commits(first, version):
             header, tail = header.after(actions), tail.extend(actions)
         replayed = self._snapshot(version, header, tail, base)
-        return list(_differences(whole, replayed))
+        return list(_differences(held, replayed))
 
     def _snapshot(
         self, version: int, header: Header, tail: Tail, base: "CheckpointState | None", *, checked: bool = False
@@ -235,7 +234,7 @@ class _Examination:
         for entry in (entry for entries in self._listing.compacted.values() for entry in entries):
             name = name_of(entry.status)
             try:
-                told = parse_commit(self._reader.read(entry.status) or b"")
+                told = whole(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
                 self._warn([name], f"the log compaction {name} can't be read: {error}. Remove it.")
                 continue
@@ -264,10 +263,10 @@ class _Examination:
             self._error([name_of(segment.checksum)], str(error))
 
     def _check_parts(self) -> None:
-        whole = {name for checkpoint in self._listing.checkpoints for name in checkpoint.names}
+        complete = {name for checkpoint in self._listing.checkpoints for name in checkpoint.names}
         for status in self._statuses:
             file = parse_log_name(name_of(status))
-            if file is not None and file.kind == "checkpoint" and file.name not in whole:
+            if file is not None and file.kind == "checkpoint" and file.name not in complete:
                 self._warn([file.name], f"{file.name} is a part of a checkpoint that lacks others: no reader uses it.")
 
     def _check_hint(self, sound: Sequence[int]) -> None:
@@ -312,27 +311,27 @@ def _ranges(versions: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _differences(whole: Snapshot, replayed: Snapshot) -> Iterator[str]:
+def _differences(held: Snapshot, replayed: Snapshot) -> Iterator[str]:
     """What of the state of a version differs; expired tombstones and transactions are allowed to be gone."""
 
     def keys(snapshot: Snapshot) -> set[tuple[str, str, int]]:
         columns = (snapshot.files.column(name).to_pylist() for name in ("path", "deletionVector", "size"))
         return {(path, repr(vector), size) for path, vector, size in zip(*columns, strict=True)}
 
-    ours, theirs = keys(whole), keys(replayed)
+    ours, theirs = keys(held), keys(replayed)
     if ours != theirs:
         one = min(ours ^ theirs)[0]
         yield f"it has {len(ours - theirs)} files that they haven't, and lacks {len(theirs - ours)} (such as {one})"
-    if whole.metadata != replayed.metadata:
+    if held.metadata != replayed.metadata:
         yield "its metadata is another"
-    if whole.protocol != replayed.protocol:
+    if held.protocol != replayed.protocol:
         yield "its protocol is another"
-    if dict(whole.domain_metadata) != dict(replayed.domain_metadata):
+    if dict(held.domain_metadata) != dict(replayed.domain_metadata):
         yield "its metadata domains are others"
-    lost = replayed.transactions.keys() - whole.transactions.keys()
+    lost = replayed.transactions.keys() - held.transactions.keys()
     if replayed.properties.set_transaction_retention_ms is None and lost:
         yield f"it lacks the transactions of {', '.join(sorted(lost))}"
-    if any(replayed.transactions.get(app) != txn for app, txn in whole.transactions.items()):
+    if any(replayed.transactions.get(app) != txn for app, txn in held.transactions.items()):
         yield "its transactions are others"
 
 

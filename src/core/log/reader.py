@@ -21,6 +21,16 @@ _SLOW_READ_S = 0.002
 """A read that takes longer than this is worth a thread."""
 
 
+def whole(data: bytes) -> Sequence[Action]:
+    """The actions of a commit or a compaction; CorruptLogError for one that isn't whole.
+
+    One with nothing in it was torn: to take it for a commit that does nothing would lose what it did.
+    """
+    if not data.strip():
+        raise CorruptLogError("the file is empty: it was torn when it was written, or emptied since")
+    return parse_commit(data)
+
+
 class LogReader:
     """The log of one table on one store; holds no state of the table."""
 
@@ -78,14 +88,9 @@ class LogReader:
             raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone") from None
 
     def parsed(self, version: int, data: bytes) -> Sequence[Action]:
-        """The actions in the bytes of a commit; CorruptLogError names table, version and line.
-
-        One with nothing in it was torn: to take it for a commit that does nothing would lose what it did.
-        """
+        """The actions in the bytes of a commit; CorruptLogError names table, version and line."""
         try:
-            actions = parse_commit(data)
-            if not data.strip():
-                raise CorruptLogError("the file is empty: it was torn when it was written, or emptied since")
+            actions = whole(data)
         except CorruptLogError as error:
             raise CorruptLogError(
                 f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
@@ -125,7 +130,7 @@ class LogReader:
                 found.append(self.parsed(entry.version, data))
                 continue
             try:
-                found.append(parse_commit(data))
+                found.append(whole(data))
             except CorruptLogError as error:
                 raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
         return found

@@ -78,8 +78,8 @@ class Header:
 class Totals:
     """How many live files a version has and their bytes, by size class; and how much deletion vectors take of them.
 
-    `file_counts` and `file_bytes` follow `SIZE_BINS` (PROTOCOL.md, "File Size Histogram Schema"); they are empty
-    where only the sums are known.
+    `file_counts` and `file_bytes` follow `SIZE_BINS` (PROTOCOL.md, "File Size Histogram Schema"), `deleted_counts`
+    `DELETED_BINS` ("Deleted Record Counts Histogram Schema"); they are empty where only the sums are known.
     """
 
     num_files: int = 0
@@ -88,6 +88,7 @@ class Totals:
     num_deleted_records: int = 0
     file_counts: tuple[int, ...] = ()
     file_bytes: tuple[int, ...] = ()
+    deleted_counts: tuple[int, ...] = ()
 
     def changed(self, changes: Iterable[tuple[int, int, DeletionVectorDescriptor | None]]) -> "Totals":
         """With files more and less: (1 or -1, size in bytes, deletion vector) of each."""
@@ -97,7 +98,7 @@ class Totals:
             self.num_deletion_vectors,
             self.num_deleted_records,
         )
-        counts, sums = list(self.file_counts), list(self.file_bytes)
+        counts, sums, deleted = list(self.file_counts), list(self.file_bytes), list(self.deleted_counts)
         for sign, bytes_, vector in changes:
             files += sign
             size += sign * bytes_
@@ -108,7 +109,9 @@ class Totals:
                 index = bisect_right(SIZE_BINS, bytes_) - 1
                 counts[index] += sign
                 sums[index] += sign * bytes_
-        return Totals(files, size, vectors, records, tuple(counts), tuple(sums))
+            if deleted:
+                deleted[bisect_right(DELETED_BINS, vector.cardinality if vector else 0) - 1] += sign
+        return Totals(files, size, vectors, records, tuple(counts), tuple(sums), tuple(deleted))
 
 
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
@@ -126,7 +129,14 @@ SIZE_BINS: tuple[int, ...] = (
 )
 """Where the size classes of a version checksum begin, in bytes: Delta's own, so that its histograms and ours merge."""
 
-NO_FILES = Totals(file_counts=(0,) * len(SIZE_BINS), file_bytes=(0,) * len(SIZE_BINS))
+DELETED_BINS: tuple[int, ...] = (0, *(10**power for power in range(8)), 2**31 - 1)
+"""Where the classes of files by their deleted rows begin."""
+
+NO_FILES = Totals(
+    file_counts=(0,) * len(SIZE_BINS),
+    file_bytes=(0,) * len(SIZE_BINS),
+    deleted_counts=(0,) * len(DELETED_BINS),
+)
 
 
 _LONGEST_CHAIN = 64

@@ -184,6 +184,7 @@ PROPERTIES: Final[dict[str, Property]] = {
         _bool("checkpoint.writeStatsAsJson", "true"),
         _bool("checkpoint.writeStatsAsStruct", "true"),
         _interval("checkpointRetentionDuration", "interval 2 days"),
+        Property("logCompactionInterval", "5", _integer(1), "needs to be a positive integer"),
         _interval("logRetentionDuration", "interval 30 days"),
         _bool("enableExpiredLogCleanup", "true"),
         _bool("enableFullRetentionRollback", "true"),
@@ -270,6 +271,11 @@ class TableProperties:
     @property
     def checkpoint_interval(self) -> int:
         return int(self._get("checkpointInterval"))
+
+    @property
+    def log_compaction_interval(self) -> int:
+        """Every how many commits the session's log compactions are written."""
+        return int(self._get("logCompactionInterval"))
 
     @property
     def checkpoint_policy(self) -> str:

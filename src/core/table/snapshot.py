@@ -270,6 +270,17 @@ class Snapshot:
             found = dict(zip(of_base, adds_of(table), strict=True))
         return [found[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the files can be had without a request."""
+        return self._base is None or self._base.at_hand()
+
+    def listed_files(self) -> list[AddFile]:
+        """The actions of the live files without their stats, and with no look at the version checksum."""
+        from ..log.columns import FILE_SCHEMA, adds_of
+
+        return adds_of(self.select(FILE_SCHEMA.names))
+
     def file_key(self, row: int) -> FileKey:
         """The path, as the log spells it, and the id of the deletion vector of a row of `files`."""
         files = self.files

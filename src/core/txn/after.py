@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..log import checksum
+from ..log import checksum, compaction
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
 from ..table import manifest
@@ -67,6 +67,11 @@ def after_commit(
             log.clean_up_after(snapshot)
     except Exception:
         _warn(log, version, "the expired part of its log wasn't removed: the next checkpoint will try again")
+    try:
+        if not due and log.conf.get(compaction.FOR_WRITES, "false").strip().lower() == "true":
+            log.compact_after(snapshot)
+    except Exception:
+        _warn(log, version, "its log wasn't compacted: reading the table takes longer until the next checkpoint")
 
 
 def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> None:
@@ -74,9 +79,14 @@ def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> 
     totals = snapshot.totals()
     if totals is None:
         return
-    data = checksum.serialise(
-        checksum.of(snapshot, totals, txn_id=info.txn_id, in_commit_timestamp=info.in_commit_timestamp)
+    told = checksum.of(
+        snapshot,
+        totals,
+        txn_id=info.txn_id,
+        in_commit_timestamp=info.in_commit_timestamp,
+        most_files=checksum.most_files(log.conf),
     )
+    data = checksum.serialise(told)
     try:
         log.store.write(f"{log.log_path}/{crc_name(snapshot.version)}", data)
     except FileExistsError:

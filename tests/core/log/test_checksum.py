@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from support.log_builder import LogBuilder, add, metadata, remove
+from tablelog.core import Operation, Protocol
 from tablelog.core.log import checksum
-from tablelog.core.log.replay import SIZE_BINS
-from tablelog.core.protocol.actions import DomainMetadata, SetTransaction
+from tablelog.core.log.replay import DELETED_BINS, SIZE_BINS
+from tablelog.core.protocol.actions import DeletionVectorDescriptor, DomainMetadata, SetTransaction
 from tablelog.core.protocol.paths import crc_name
-from tablelog.errors import ChecksumMismatchError, CorruptLogError
+from tablelog.errors import ChecksumMismatchError, CorruptLogError, InvalidArgumentError
 from tablelog.logstore import CountingLogStore
 
 
@@ -44,6 +45,8 @@ def test_what_it_says() -> None:
     assert histogram["totalBytes"][:4] == [7, 0, 20_000, 0]
     assert "inCommitTimestampOpt" not in found
     assert "numDeletionVectorsOpt" not in found
+    assert "deletedRecordCountsHistogramOpt" not in found
+    assert "allFiles" not in found
 
 
 def test_it_survives() -> None:
@@ -138,3 +141,81 @@ def test_a_transaction_that_may_have_expired() -> None:
 def test_many_transactions_are_not_repeated() -> None:
     builder = LogBuilder().create(*(SetTransaction(f"app{number}", 1) for number in range(101)))
     assert "setTransactions" not in told(builder)
+
+
+# --- fields that not every table has ----------------------------------------------------------------------------------
+
+
+def vectors(*cardinalities: int) -> LogBuilder:
+    features = frozenset({"deletionVectors"})
+    builder = LogBuilder().commit(Protocol(3, 7, features, features), metadata(), add("none"))
+    for number, cardinality in enumerate(cardinalities):
+        vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, cardinality, 4)
+        builder.commit(add(str(number), deletion_vector=vector))
+    return builder
+
+
+def test_deleted_rows_by_class() -> None:
+    builder = vectors(1, 9, 10, 99_999, 2**31 - 2, 2**31 - 1)
+    expected = [1, 2, 1, 0, 0, 1, 0, 0, 1, 1]
+    found = told(builder)
+    assert found["deletedRecordCountsHistogramOpt"] == {"deletedRecordCounts": expected}
+    assert found["numDeletionVectorsOpt"] == 6
+    assert list(DELETED_BINS) == [0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1]
+    builder.log().checkpoint()  # counted in columns
+    assert told(builder)["deletedRecordCountsHistogramOpt"] == {"deletedRecordCounts": expected}
+    expected[0] = 2
+    builder.write(
+        crc_name(6), json.dumps(found | {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": expected}}).encode()
+    )
+    with pytest.raises(ChecksumMismatchError, match="the histogram of deleted rows differs"):
+        _ = builder.log().snapshot().files
+
+
+def test_a_small_table_is_listed_whole() -> None:
+    builder = table()
+    log = builder.log()
+    log.transaction().commit([add("d", stats='{"numRecords":1}')], Operation("WRITE"))
+    found = json.loads(builder.read(crc_name(2)))
+    assert [(file["path"], file["dataChange"]) for file in found["allFiles"]] == [
+        ("b", False),
+        ("c", False),
+        ("d", False),
+    ]
+    assert found["allFiles"][2]["stats"] == '{"numRecords":1}'
+    assert builder.log().snapshot().files.num_rows == 3
+    written = checksum.parse(builder.read(crc_name(2)))
+    assert checksum.parse(checksum.serialise(written)) == written
+    found["allFiles"][0]["path"] = "z"
+    builder.write(crc_name(2), json.dumps(found).encode())
+    with pytest.raises(ChecksumMismatchError, match="1 files aren't in its list, and 1 more are: b"):
+        _ = builder.log().snapshot().files
+
+
+@pytest.mark.parametrize(
+    ("conf", "listed"),
+    [
+        ({checksum.ALL_FILES: "false"}, False),
+        ({checksum.ALL_FILES_UP_TO: "2"}, False),
+        ({checksum.ALL_FILES_UP_TO: "3"}, True),
+    ],
+)
+def test_up_to_how_many_files(conf: dict[str, str], listed: bool) -> None:
+    builder = table()
+    builder.log(conf=conf).transaction().commit([add("d")], Operation("WRITE"))
+    assert ("allFiles" in json.loads(builder.read(crc_name(2)))) == listed
+    with pytest.raises(InvalidArgumentError, match="thresholdNumFiles"):
+        checksum.most_files({checksum.ALL_FILES_UP_TO: "x"})
+
+
+def test_the_in_commit_timestamp() -> None:
+    builder = LogBuilder().commit(
+        Protocol(1, 7, None, frozenset({"inCommitTimestamp"})),
+        metadata({"delta.enableInCommitTimestamps": "true"}),
+        in_commit_timestamp=77,
+    )
+    builder.write(crc_name(0), json.dumps(told(builder) | {"inCommitTimestampOpt": 77}).encode())
+    assert builder.log().snapshot().files.num_rows == 0
+    builder.write(crc_name(0), json.dumps(told(builder) | {"inCommitTimestampOpt": 78}).encode())
+    with pytest.raises(ChecksumMismatchError, match="the in-commit timestamp is 77, the checksum says 78"):
+        _ = builder.log().snapshot().files
