@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, functions
 
 from ..core.protocol import features, schema
 from ..core.protocol.actions import AddCDCFile
+from ..core.protocol.change_data import CHANGE_TYPE, DIRECTORY, INSERT
 from ..core.protocol.properties import TableProperties
-from ..core.table.changes import CHANGE_TYPE, DIRECTORY, INSERT
 from ..engine import writer
 from ..engine.column_names import plain
 from ..engine.types import spark_type

@@ -15,18 +15,10 @@ from ..core.log.columns import DELETION_VECTOR, STRING_MAP
 from ..core.protocol import deletion_vectors
 from ..core.protocol import schema as schemas
 from ..core.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
+from ..core.protocol.change_data import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
 from ..core.protocol.deletion_vectors import DeletedRows
 from ..core.protocol.schema import StructField
-from ..core.table.changes import (
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
-    DELETE,
-    INSERT,
-    Commit,
-    FileChange,
-    VectorChange,
-)
+from ..core.table.changes import Commit, FileChange, VectorChange
 from ..errors import CorruptLogError
 from . import scan
 from .beside import Beside

@@ -6,7 +6,7 @@ from ..core.deltalog import DeltaLog
 from ..core.table import changes as core
 from ..core.table.snapshot import Snapshot
 from ..engine import changes
-from ..errors import InvalidArgumentError, SchemaMismatchError
+from ..errors import InvalidArgumentError
 from .options import ChangeRange
 from .time_travel import timestamp_ms
 
@@ -26,12 +26,10 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     end = None if wanted.end is None else _bound(spark, wanted.end)
     found = core.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
     if found is None:
-        _check_names(newest)
         return changes.frame(spark, log, newest, [])
     first, last = found
     at_start = log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
-    _check_names(read)
     commits = core.read_commits(log, first, last)
     core.check_recorded(commits, at_start.metadata, log.table)
     core.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
@@ -58,11 +56,3 @@ def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, 
     at_end = log.snapshot(version=last)
     maps = newest.mapping.active or at_start.mapping.active or (bounded and at_end.mapping.active)
     return at_end if maps else newest
-
-
-def _check_names(read: Snapshot) -> None:
-    taken = [name for name in core.COLUMNS if read.schema.get(name) is not None]
-    if taken:
-        raise SchemaMismatchError(
-            f"the table {read.table} has columns that its change data feed would have ({', '.join(taken)}): rename them"
-        )

@@ -20,6 +20,7 @@ from ..deltalog import in_commit_from
 from ..log.replay import in_commit_timestamp
 from ..protocol import column_mapping, paths
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, RemoveFile
+from ..protocol.change_data import DELETE, INSERT
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import (
@@ -37,17 +38,6 @@ from . import history
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
-
-CHANGE_TYPE = "_change_type"
-COMMIT_VERSION = "_commit_version"
-COMMIT_TIMESTAMP = "_commit_timestamp"
-COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-"""What the feed has beside the table's columns."""
-
-DIRECTORY = "_change_data"
-"""Where change files lie, below the table."""
-
-INSERT, DELETE = "insert", "delete"
 
 _NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _MAY_GO_BACK = 100

@@ -70,6 +70,7 @@ def frame(
     for name, kind in ((file_number, schemas.INTEGER), (row_index, schemas.LONG)):
         if name is not None:
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
+    schemas.arrow_schema(shown)  # a type that Arrow lacks is refused here, and not in a worker
     # Spark refuses a reader that takes filters unless it is told to offer them.
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
@@ -142,12 +143,11 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
         keep = pruning.may_match(files, predicate, mapping.physical, mapping.physical_partition_columns)
         files, numbers = files.filter(keep), numbers.filter(keep)
     values = typed_columns(files, mapping.physical, mapping.physical_partition_columns, time_zone=spec["zone"])
-    values = values.rename_columns(list(mapping.partition_columns))
+    columns = dict(zip(mapping.partition_columns, values.columns, strict=True))
+    columns |= {name: files.column(column) for name, column in spec["told"]}
     deleted = files[_DELETED].to_pylist() if _DELETED in files.column_names else [None] * files.num_rows
-    for name, column in spec["told"]:
-        values = values.append_column(name, files.column(column))
     if spec["number"] is not None:
-        values = values.append_column(spec["number"], numbers)
+        columns[spec["number"]] = numbers
     found = []
     for i, (path, size) in enumerate(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)):
         location, uri = absolute(spec["table"], path), absolute_uri(spec["table"], path)
@@ -155,7 +155,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
             f"tablelog.errors.MissingDataFileError: the file {location}, which version {spec['version']} of "
             f"{spec['table']} lists, is gone from storage. Restore it, or take it out of the table."
         )
-        constants = {name: values.column(name)[i] for name in values.column_names}
+        constants = {name: column[i] for name, column in columns.items()}
         found.append(
             {
                 "path": path_in(uri),
