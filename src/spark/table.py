@@ -27,6 +27,7 @@ from . import describe, upkeep
 from .columns import column_change, new_columns
 from .conf import session_conf
 from .create import DeltaTableBuilder
+from .merge import DeltaMergeBuilder
 from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
 from .reader import find_table, not_a_table
@@ -113,6 +114,16 @@ class DeltaTable:
             raise TypeError(f"condition must be a string or a Column, not {type(condition).__name__}")
         with session_commit(self._spark) as options:
             delete(self._spark, self._log, condition, alias=self._alias, options=options)
+
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """Merge `source` into the table: the builder says what becomes of rows that match by `condition`, or don't."""
+        if not isinstance(source, DataFrame):
+            raise TypeError(f"source must be a DataFrame, not {type(source).__name__}")
+        if condition is None:
+            raise ValueError("condition must be given: a string or a Column")
+        if not isinstance(condition, str | Column):
+            raise TypeError(f"condition must be a string or a Column, not {type(condition).__name__}")
+        return DeltaMergeBuilder(self._spark, self._log, self._alias, source, condition)
 
     def vacuum(
         self,

@@ -1,0 +1,58 @@
+"""Which columns an UPDATE sets, and what a row is once they are set."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from ..core.protocol.schema import StructField, StructType, dotted, find
+from ..errors import InvalidArgumentError, SchemaMismatchError
+
+Path: TypeAlias = tuple[str, ...]
+"""The full name of a column, or of a field inside one."""
+
+
+def path_of(name: str, parts: Sequence[str], columns: StructType, alias: str | None, *, case_sensitive: bool) -> Path:
+    """The column that the parts of `name` say, with or without the table's alias in front, as the table spells it.
+
+    SchemaMismatchError where there is none: fields inside of arrays and maps can't be set by themselves.
+    """
+    found = None
+    if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
+        found = find(columns, parts[1:], case_sensitive=case_sensitive)
+    found = found or find(columns, parts, case_sensitive=case_sensitive)
+    if found is None:
+        listed = ", ".join(dotted((f.name,)) for f in columns)
+        raise SchemaMismatchError(
+            f"UPDATE sets the column {name}, and the table has none of that name; it has {listed}. What lies inside an "
+            "array or a map is set with the whole column"
+        )
+    return found[0]
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """InvalidArgumentError where a column is set twice, or as a whole and inside."""
+    for i, path in enumerate(paths):
+        for other in paths[:i]:
+            shared = min(len(path), len(other))
+            if path[:shared] == other[:shared]:
+                raise InvalidArgumentError(
+                    f"UPDATE sets {dotted(min(path, other, key=len))} more than once"
+                    + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}")
+                )
+
+
+def whole(at: Path, f: StructField, kept: Column, assigned: Mapping[Path, Column]) -> Column:
+    """The value of the column `at`: fields inside it that aren't set are `kept`. A null struct gets its fields."""
+    if at in assigned:
+        return assigned[at]
+    if not any(path[: len(at)] == at for path in assigned):
+        return kept
+    assert isinstance(f.data_type, StructType)
+    return F.struct(
+        *(
+            whole((*at, inner.name), inner, kept.getField(inner.name), assigned).alias(inner.name)
+            for inner in f.data_type
+        )
+    )

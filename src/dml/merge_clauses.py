@@ -1,0 +1,119 @@
+"""The clauses of a MERGE as the user gave them, and the rules that they have to keep. No Spark job, no table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyspark.sql import Column
+
+from ..core.protocol.schema import StructType, dotted, find
+from ..errors import InvalidArgumentError
+
+Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+Action: TypeAlias = Literal["update", "delete", "insert"]
+
+ACTIONS: Mapping[Kind, tuple[Action, ...]] = {
+    "matched": ("update", "delete"),
+    "not matched": ("insert",),
+    "not matched by source": ("update", "delete"),
+}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One WHEN clause. `values` are the columns that it sets; None for a delete, and for `*`: all columns by name."""
+
+    kind: Kind
+    action: Action
+    condition: str | Column | None = None
+    values: Mapping[str, str | Column] | None = None
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it is UPDATE * or INSERT *."""
+        return self.action != "delete" and self.values is None
+
+    @property
+    def text(self) -> str:
+        """The clause in words, for messages."""
+        return f"WHEN {self.kind.upper()} THEN {self.action.upper()}"
+
+
+def of_kind(clauses: Sequence[Clause], kind: Kind) -> list[Clause]:
+    """The clauses of one kind, in their order."""
+    return [clause for clause in clauses if clause.kind == kind]
+
+
+def check(clauses: Sequence[Clause]) -> None:
+    """InvalidArgumentError for no clause at all, and for one that can never be reached."""
+    if not clauses:
+        raise InvalidArgumentError(
+            "a MERGE needs at least one WHEN clause: whenMatched..., whenNotMatched... or whenNotMatchedBySource..."
+        )
+    for kind in ACTIONS:
+        found = of_kind(clauses, kind)
+        if any(clause.condition is None for clause in found[:-1]):
+            raise InvalidArgumentError(
+                f"with several WHEN {kind.upper()} clauses only the last one may have no condition: the clauses after "
+                "it would never be reached"
+            )
+
+
+def only_delete(clauses: Sequence[Clause]) -> bool:
+    """Whether a matched row is deleted whatever it is: then it may match any number of source rows."""
+    matched = of_kind(clauses, "matched")
+    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+
+def path_of(
+    parts: Sequence[str], schema: StructType, alias: str | None, *, case_sensitive: bool
+) -> tuple[str, ...] | None:
+    """The column of the table that `parts` name, with or without the table's alias in front; None: there is none."""
+    if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
+        found = find(schema, parts[1:], case_sensitive=case_sensitive)
+        if found is not None:
+            return found[0]
+    found = find(schema, parts, case_sensitive=case_sensitive)
+    return None if found is None else found[0]
+
+
+def check_distinct(paths: Sequence[tuple[str, ...]], clause: Clause) -> None:
+    """InvalidArgumentError where a clause sets a column twice, or a struct and a field inside it."""
+    for i, path in enumerate(paths):
+        for other in paths[:i]:
+            shared = min(len(path), len(other))
+            if path[:shared] == other[:shared]:
+                raise InvalidArgumentError(
+                    f"{clause.text} sets {dotted(min(path, other, key=len))} more than once"
+                    + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}")
+                )
+
+
+def assigned_columns(
+    source: StructType, paths: Sequence[tuple[str, ...]], *, star: bool, case_sensitive: bool
+) -> StructType:
+    """What of the source's schema clauses bring to the table, by which its schema may grow (schema evolution).
+
+    `paths` are the columns that clauses set by name, `star`: one of them sets all.
+    """
+
+    def same(one: str, other: str) -> bool:
+        return one == other if case_sensitive else one.lower() == other.lower()
+
+    def begins(path: tuple[str, ...], start: tuple[str, ...]) -> bool:
+        return len(path) >= len(start) and all(map(same, path, start))
+
+    def kept(level: StructType, at: tuple[str, ...]) -> StructType:
+        fields = []
+        for f in level.fields:
+            here = (*at, f.name)
+            if any(len(path) == len(here) and begins(path, here) for path in paths):
+                fields.append(f)
+            elif isinstance(f.data_type, StructType) and (star or any(begins(path, here) for path in paths)):
+                inner = kept(f.data_type, here)
+                fields.append(type(f)(f.name, inner, f.nullable, f.metadata))
+            elif star:
+                fields.append(f)
+        return StructType(tuple(fields))
+
+    return kept(source, ())

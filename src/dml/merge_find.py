@@ -1,0 +1,217 @@
+"""Which rows of the table a MERGE changes, and in which files they lie: its first pass over the table."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ..core.table import predicates
+from ..engine import plans, scan
+from ..engine.resolution import Local, aligned, local
+from ..errors import InvalidArgumentError
+from . import merge_clauses
+from .job import Work
+from .merge_resolve import Resolved, Taken
+from .merge_source import ROW, Source
+from .vectors import FILE_NUMBER, ROW_INDEX
+
+CLAUSE = "__tablelog_clause"
+PRESENT = "__tablelog_present"
+_MOST_PAIRS = 10_000
+_WHOLE_ROWS = 32 << 20  # bytes of files that are read whole at once, where only keys would have to be
+
+
+@dataclass
+class Found:
+    """What the first pass found. Files are told by their rows in `snapshot.files`.
+
+    `counts` tell how many rows of a file a clause takes. `pairs` are the rows that match, each with its row of the
+    source, the number of its clause in `CLAUSE` and its place: on the driver (`held`; `whole`, with all columns of the
+    table), or on the executors. `matched` are the numbers of the source's rows that match, where it is on the driver.
+    """
+
+    candidates: pa.Array
+    counts: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    pairs: DataFrame | None = None
+    held: Local | None = None
+    whole: bool = False
+    matched: frozenset[int] = frozenset()
+    several: bool = False
+
+    @property
+    def touched(self) -> list[int]:
+        """The files in which a row changes."""
+        return sorted({file for file, _ in self.counts})
+
+    def rows(self, numbers: list[int]) -> int:
+        """How many rows the clauses take."""
+        return sum(count for (_, clause), count in self.counts.items() if clause in numbers)
+
+    def release(self) -> None:
+        if self.pairs is not None and self.held is None:
+            self.pairs.unpersist()
+
+
+def find(work: Work, resolved: Resolved, source: Source, *, places: bool) -> Found:
+    """Join the source with those files that may hold rows to change, and record what was read.
+
+    `places`: the places of the changed rows will be asked for (deletion vectors). InvalidArgumentError where a row of
+    the table matches several rows of the source, and more is done than to delete it.
+    """
+    candidates = _candidates(work, resolved, source)
+    if len(candidates) == 0:
+        return Found(candidates)
+    if source.held is not None and not resolved.by_source:
+        found = _on_driver(work, resolved, source, candidates)
+        if found is not None:
+            return found
+    return _on_executors(work, resolved, source, candidates, places=places)
+
+
+def joined(
+    work: Work, resolved: Resolved, source: Source, numbers: pa.Array, *, unmatched: bool, places: bool = True
+) -> DataFrame:
+    """The rows of files with the rows of the source that they match, or with nulls (`unmatched`), and their clauses.
+
+    The columns are the table's, `work.carried`, the source's with `ROW`, those of the places of rows, and `CLAUSE`.
+    """
+    row_index = ROW_INDEX if places else None
+    rows = work.rows(numbers, file_number=FILE_NUMBER, row_index=row_index)
+    rows = aligned(rows, resolved.scope.target)
+    other = source.frame
+    if not unmatched:
+        return rows.join(other, resolved.condition.column, "inner").withColumn(CLAUSE, _clause(resolved.matched, 0))
+    other = other.withColumn(PRESENT, F.lit(True))
+    found = rows.join(other, resolved.condition.column, "left_outer")
+    number = F.when(F.col(PRESENT).isNotNull(), _clause(resolved.matched, 0)).otherwise(
+        _clause(resolved.by_source, len(resolved.matched))
+    )
+    return found.withColumn(CLAUSE, number)
+
+
+def _clause(clauses: list[Taken], first: int) -> Column:
+    """The number of the first clause whose condition is TRUE; null: none."""
+    number: Column = F.lit(None).cast("int")
+    for i, one in reversed(list(enumerate(clauses, first))):
+        number = F.lit(i) if one.condition is None else F.when(one.test, F.lit(i)).otherwise(number)
+    return number
+
+
+# --- which files ------------------------------------------------------------------------------------------------------
+
+
+def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
+    """Rows of `snapshot.files` that may hold rows to change: by partitions and statistics, without a job."""
+    snapshot, scope = work.snapshot, resolved.scope
+    zone = str(work.spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    mask = snapshot.prune_mask(source.predicate, time_zone=zone)
+    predicate = source.predicate
+    of_table = [one.column for one in scope.conjuncts(resolved.condition) if not one.of_source]
+    if of_table:
+        condition = scan.split_condition(scope.target, _all(of_table), snapshot.mapping)
+        predicate = predicates.all_of([predicate, condition.predicate])
+        mask = pc.and_(mask, _mask(scan.candidates(work.spark, snapshot, condition), len(mask)))
+    if resolved.by_source:
+        if any(one.condition is None for one in resolved.by_source):
+            predicate, mask = predicates.TRUE, pa.repeat(pa.scalar(True), len(mask))
+        else:
+            tests = _any([one.test for one in resolved.by_source])
+            condition = scan.split_condition(scope.target, tests, snapshot.mapping)
+            predicate = predicates.Or((predicate, condition.predicate))
+            mask = pc.or_(mask, _mask(scan.candidates(work.spark, snapshot, condition), len(mask)))
+    candidates = pc.indices_nonzero(mask)
+    work.txn.read_predicate(predicate)
+    work.txn.read_table(snapshot.files.take(candidates))
+    return candidates
+
+
+def _all(columns: list[Column]) -> Column:
+    found = columns[0]
+    for one in columns[1:]:
+        found = found & one
+    return found
+
+
+def _any(columns: list[Column]) -> Column:
+    found = columns[0]
+    for one in columns[1:]:
+        found = found | one
+    return found
+
+
+def _mask(indices: pa.Array, count: int) -> pa.Array:
+    return pc.is_in(pa.array(range(count), pa.int64()), value_set=indices.cast(pa.int64()))
+
+
+# --- which rows -------------------------------------------------------------------------------------------------------
+
+
+def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Array) -> Found | None:
+    """All pairs, brought to the driver by one job; None where they are too many."""
+    size = pc.sum(work.snapshot.files.column("size").take(candidates)).as_py() or 0
+    whole = size <= _WHOLE_ROWS and bool(resolved.changing)
+    pairs = joined(work, resolved, source, candidates, unmatched=False)
+    if not whole:
+        pairs = pairs.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE)
+    held = local(pairs, _MOST_PAIRS)
+    if held is None:
+        return None
+    frame = held.frame()
+    batches = plans.collected(frame.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE))
+    found = Found(candidates, pairs=frame, held=held, whole=whole)
+    if not batches:
+        return found
+    files, rows, numbers, clauses = (column.to_pylist() for column in pa.Table.from_batches(batches).columns)
+    found.matched = frozenset(numbers)
+    places = candidates.to_pylist()
+    met = Counter(zip(files, rows, strict=True))
+    found.several = len(met) < len(files)
+    _check_single(work, resolved, several=found.several)
+    taken = {(file, row): clause for file, row, clause in zip(files, rows, clauses, strict=True) if clause is not None}
+    found.counts = Counter((places[file], clause) for (file, _), clause in taken.items())
+    return found
+
+
+def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa.Array, *, places: bool) -> Found:
+    """Count what the clauses take; the pairs stay on the executors where the second pass needs them."""
+    single = source.unique or resolved.inserts_only
+    places = places or not single
+    pairs = joined(work, resolved, source, candidates, unmatched=bool(resolved.by_source), places=places)
+    matters = F.col(CLAUSE).isNotNull() | F.col(ROW).isNotNull()
+    pairs = pairs.where(matters).select(FILE_NUMBER, *([ROW_INDEX] if places else []), ROW, CLAUSE)
+    again = bool(resolved.inserts) or places
+    if again:
+        pairs = pairs.persist(StorageLevel.MEMORY_AND_DISK)
+    found = Found(candidates, pairs=pairs)
+    try:
+        if single:
+            counted = pairs.groupBy(FILE_NUMBER, CLAUSE).agg(F.count("*").alias("n"), F.lit(1).alias("most"))
+        else:
+            by_row = pairs.groupBy(FILE_NUMBER, ROW_INDEX).agg(F.count("*").alias("n"), F.max(CLAUSE).alias(CLAUSE))
+            counted = by_row.groupBy(FILE_NUMBER, CLAUSE).agg(F.count("*").alias("n"), F.max("n").alias("most"))
+        told = [tuple(row) for row in counted.collect()]
+        found.several = any(most > 1 for _, _, _, most in told)
+        _check_single(work, resolved, several=found.several)
+    except BaseException:
+        if again:
+            pairs.unpersist()
+        raise
+    numbers = candidates.to_pylist()
+    found.counts = {(numbers[file], clause): n for file, clause, n, _ in told if clause is not None}
+    return found
+
+
+def _check_single(work: Work, resolved: Resolved, *, several: bool) -> None:
+    if not several or resolved.inserts_only:
+        return
+    if not merge_clauses.only_delete([one.clause for one in resolved.matched]):
+        raise InvalidArgumentError(
+            f"{work.log.table}: a row of the table matches several rows of the source of MERGE, and which of them it "
+            "would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "
+            "dropDuplicates or the newest row for each key; nothing was committed"
+        )
