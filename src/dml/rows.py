@@ -7,22 +7,24 @@ from pyspark.sql import DataFrame
 from ..core.protocol import schema
 from ..core.protocol.rules import NO_RULES, Rules
 from ..engine import conform, row_ids, writer
+from ..engine.fill import ALONE, Turn
 from ..errors import InvalidArgumentError
 from .job import Work
 
 
-def fitted(work: Work, frame: DataFrame) -> DataFrame:
+def fitted(work: Work, frame: DataFrame, *, turn: Turn = ALONE) -> DataFrame:
     """`frame` with the columns of the table as it will be after the commit, in its order, `work.carried` behind them.
 
     A generated column that the frame lacks is computed, an identity column numbered, any other one is its default value
     or null. So a frame of changed rows has the identity columns as they were, and leaves out the generated ones that
-    the user didn't set (`generated`). The job that reads the result fails for a row that the table can't hold. Raises
-    SchemaMismatchError and ConstraintViolationError.
+    the user didn't set (`generated`). Where several frames with new rows go into one commit, each needs a `turn` of its
+    own; and none may be coalesced afterwards. The job that reads the result fails for a row that the table can't hold.
+    Raises SchemaMismatchError and ConstraintViolationError.
     """
     rules = rules_of(work)
     present = {name.lower() for name in frame.columns}
     work.numbered.update(name for name in rules.identity if name.lower() not in present)
-    return _conformed(work, frame, rules)
+    return _conformed(work, frame, rules, turn)
 
 
 def rules_of(work: Work) -> Rules:
@@ -72,10 +74,10 @@ def write_kept(
     return _write(work, frame, options, data_change)
 
 
-def _conformed(work: Work, frame: DataFrame, rules: Rules) -> DataFrame:
+def _conformed(work: Work, frame: DataFrame, rules: Rules, turn: Turn = ALONE) -> DataFrame:
     columns = schema.parse_schema(work.txn.metadata.schema_string)
     carried = [name for name in work.carried if name in frame.columns]  # new rows alone have none
-    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=carried)
+    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=carried, turn=turn)
 
 
 def _write(work: Work, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool) -> writer.Written:

@@ -32,6 +32,7 @@ from ..core.protocol.schema_merging import as_nullable
 from ..errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
 from . import fill, plans
 from .checks import enforced
+from .fill import ALONE, Turn
 from .types import spark_type, table_schema
 from .violations import translated
 
@@ -46,11 +47,13 @@ def conform(
     table: str = "the table",
     rules: Rules = NO_RULES,
     carried: Sequence[str] = (),
+    turn: Turn = ALONE,
 ) -> "DataFrame":
     """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
 
     A column that the data lacks is made by the table's `rules`, or null; checks are put into the plan. The columns
-    `carried` are bigint, none of the table's, and follow as they are. `table` names it in messages.
+    `carried` are bigint, none of the table's, and follow as they are. `turn` tells the frame from others that are
+    numbered for the same commit. `table` names it in messages.
     SchemaMismatchError for columns that the table lacks, for types that can't be stored in its types;
     ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a rule fail the job that reads
     the result: `violations.translated` says how.
@@ -73,7 +76,7 @@ def conform(
             df = df.to(spark_type(shape))
         df = _assigned(df, given, shape, table)
         if made:
-            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules)
+            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn)
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
         return enforced(df, fill.checks(rules, made), table)
 

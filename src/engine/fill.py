@@ -4,6 +4,7 @@ PROTOCOL.md, "Default Columns", "Generated Columns", "Identity Columns".
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core.protocol.rules import Check, Identity, Rules
@@ -30,7 +31,7 @@ def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]
     return tuple(f.name for f in absent if f.name in rules.generated or f.name in rules.identity)
 
 
-def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules) -> "DataFrame":
+def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules, turn: "Turn") -> "DataFrame":
     """The columns of `schema`, those of `made` by the rules from the others, which `df` has as the table has them."""
     from pyspark.sql import functions as F
 
@@ -39,7 +40,7 @@ def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: R
             return df[_quoted(f.name)]
         if f.name in rules.generated:
             return F.expr(rules.generated[f.name]).alias(f.name)
-        return numbers(df.sparkSession, f.name, rules.identity[f.name]).alias(f.name)
+        return numbers(df.sparkSession, f.name, rules.identity[f.name], turn).alias(f.name)
 
     return df.select(*map(column, schema))
 
@@ -56,19 +57,37 @@ def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
     ]
 
 
-def numbers(spark: "SparkSession", name: str, identity: Identity) -> "Column":
+@dataclass(frozen=True)
+class Turn:
+    """Which of `of` frames this is, whose rows are numbered side by side and go into one commit."""
+
+    number: int = 0
+    of: int = 1
+
+
+ALONE = Turn()
+
+
+def numbers(spark: "SparkSession", name: str, identity: Identity, turn: Turn) -> "Column":
     """The next values of an identity column: each once, in the order of rows within a task, the tasks by turns.
 
-    The job fails where a bigint can't hold one.
+    The job fails where a bigint can't hold one. A frame that has it may go through a union or a shuffle, and not
+    through `coalesce`, after which tasks no longer are what they were here: that fails as well.
     """
     from pyspark.sql import functions as F
 
     row_of_all = F.monotonically_increasing_id()
-    row = row_of_all.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
-    place = row * plans.tasks(spark) + F.shiftright(row_of_all, _ROW_BITS)
+    row, task = row_of_all.bitwiseAND(F.lit((1 << _ROW_BITS) - 1)), F.shiftright(row_of_all, _ROW_BITS)
+    tasks = plans.tasks(spark)
+    place = (row * tasks + task) * turn.of + turn.number
     value = F.try_add(F.lit(identity.first), F.try_multiply(F.lit(identity.step), place))
-    used_up = f"the identity column {dotted((name,))} is used up: its next value is no bigint; nothing was written"
-    return F.coalesce(value, F.raise_error(F.lit(marked(used_up))).cast("bigint"))
+
+    def refused(why: str) -> "Column":
+        message = f"the identity column {dotted((name,))} {why}; nothing was written"
+        return F.raise_error(F.lit(marked(message))).cast("bigint")
+
+    used_up = refused("is used up: its next value is no bigint")
+    return F.when(task < tasks, F.coalesce(value, used_up)).otherwise(refused("can't be numbered by these tasks"))
 
 
 def _quoted(name: str) -> str:

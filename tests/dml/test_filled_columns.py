@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from support.spark_tables import Table
+from tablelog.core.protocol.rules import Identity
+from tablelog.engine.fill import Turn, numbers
 from tablelog.errors import (
     ConstraintViolationError,
     InvalidArgumentError,
@@ -135,6 +137,19 @@ def test_rows_are_numbered_each_once(numbered: Table) -> None:
     assert numbered.version == version
     numbered.delta.delete("v > 3")  # rows that stay keep their numbers
     assert set(numbered.rows("id")) <= set(ids)
+
+
+def test_frames_that_are_numbered_side_by_side(spark: Any) -> None:
+    def frame(rows: int, tasks: int, turn: Turn) -> Any:
+        return spark.range(0, rows, 1, tasks).select(numbers(spark, "id", Identity(7, -3, 1), turn).alias("id"))
+
+    both = frame(9, 3, Turn(0, 2)).union(frame(5, 1, Turn(1, 2)))
+    ids = [row.id for row in both.collect()]
+    assert len(set(ids)) == 14
+    assert all(i < 1 and (i - 7) % 3 == 0 for i in ids)
+    assert sorted(row.id for row in frame(4, 3, Turn()).repartition(2).collect()) == [-17, -8, -5, -2]
+    with pytest.raises(Exception, match="can't be numbered by these tasks"):
+        frame(9, 3, Turn()).coalesce(1).collect()
 
 
 def test_values_from_outside(numbered: Table, tmp_path: Any) -> None:
