@@ -120,13 +120,13 @@ _ALL = (
         "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), write=True, by_metadata=True, automatic=True
     ),
     Feature("typeWidening-preview", True, active=_field_metadata(TYPE_CHANGES_KEY), write=True),
-    Feature("variantType", True, active=_type(VARIANT), read=False, by_metadata=True, automatic=True),
-    Feature("variantType-preview", True, active=_type(VARIANT), read=False),
+    Feature("variantType", True, active=_type(VARIANT), write=True, by_metadata=True, automatic=True),
+    Feature("variantType-preview", True, active=_type(VARIANT), write=True),
     Feature(
-        "variantShredding", True, requires=("variantType",), active=_type(VARIANT), read=False,
+        "variantShredding", True, requires=("variantType",), active=_type(VARIANT), write=True,
         by_metadata=True, automatic=True,
     ),
-    Feature("variantShredding-preview", True, active=_type(VARIANT), read=False),
+    Feature("variantShredding-preview", True, active=_type(VARIANT), write=True),
     Feature("geospatial", True, read=False),
     Feature("geospatial-dev", True, read=False),
     # Classic checkpoints stay correct on such a table; the policy asks for the others.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core.protocol import paths
-from ...core.protocol.schema import BINARY, STRING
+from ...core.protocol.schema import BINARY, STRING, VARIANT, contains
 from .. import checks, footers, plans
 from ..parallel import in_parallel
 from .job import DataFile, Job
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _SETTINGS = {"spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
 """What no write option can say: dates before 1582 are written as they are, as every other Delta engine reads them."""
+
+_UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
+"""Variants as the feature variantType has them; a table that allows shredded ones may hold these too."""
 
 _FORMAT = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
@@ -83,7 +86,8 @@ def write(
             # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
             frame = frame.withColumn(name, F.hex(_quoted(name)))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
-    frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **settings})
+    variants = _UNSHREDDED if contains(job.schema, lambda data_type: data_type == VARIANT) else {}
+    frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
     writer = frame.write.format("parquet").mode("append").options(**options)
     if job.partition_columns:
         writer = writer.partitionBy(*job.partition_columns)
