@@ -97,6 +97,7 @@ def marks(data_schema: StructType, spark_version: str) -> dict[str, str]:
 def write(
     batches: "Sequence[pa.RecordBatch]",
     schema: StructType,
+    data_schema: StructType,
     partition_columns: Sequence[str],
     placement: "Placement",
     indexed: Sequence[tuple[Column, StructField]],
@@ -107,8 +108,8 @@ def write(
 ) -> list[DataFile]:
     """Write the rows to `placement`, a file for each combination of partition values; none for no rows.
 
-    `schema` is that of the columns in `batches`, `indexed` those of its leaves that statistics are kept of, with bounds
-    of strings cut to `prefix`; `codec` is one of `CODECS`.
+    `schema` is that of the columns in `batches`, `data_schema` that of the columns in the files, `indexed` the leaves
+    that statistics are kept of, with bounds of strings cut to `prefix`; `codec` is one of `CODECS`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -119,7 +120,6 @@ def write(
     collected = pa.Table.from_batches(batches)
     # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
     rows = pa.table([collected.column(i).cast(f.type) for i, f in enumerate(wanted)], schema=wanted)
-    data_schema = schema.without(partition_columns)
     job = uuid.uuid4()
     notes = marks(data_schema, spark_version)
 

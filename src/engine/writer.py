@@ -5,6 +5,8 @@ footers. A frame that surely is small is collected as Arrow, and the driver writ
 before the commit. After a failure nothing is left.
 """
 
+import random
+import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import paths, properties
+from ..core.protocol import iceberg_compat, paths, properties
 from ..core.protocol.actions import AddFile, Metadata, Protocol
 from ..core.protocol.column_mapping import ColumnMapping
 from ..core.protocol.schema import StructField
@@ -67,8 +69,9 @@ def write_files(
     mapping = with_extra(ColumnMapping.of(protocol, metadata), extra)
     if mapping.active:
         df = renamed(df, without_void(mapping.logical), columns_written(mapping))
-    job = Job.of(df, log.table, metadata, mapping, options, extra)
-    place = placement.choose(df.sparkSession, log, below)
+    materialised = iceberg_compat.materialises(protocol, metadata)
+    job = Job.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
+    place = placement.choose(df.sparkSession, log, below or _random_prefix(metadata))
     with _cleared(df.sparkSession, place), translated(job.table, mapping.logical):
         files = _write_small(df, job, place) if options.small_frames else None
         if files is None:
@@ -77,6 +80,14 @@ def write_files(
         place.publish([one.name for one in files], durable=options.durable)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
+
+
+def _random_prefix(metadata: Metadata) -> str:
+    """A directory for the files of one write, where the table wants them spread over the storage's key space."""
+    known = properties.TableProperties.of(metadata)
+    if not known.randomize_file_prefixes:
+        return ""
+    return "".join(random.choices(string.ascii_letters + string.digits, k=known.random_prefix_length))
 
 
 def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
@@ -134,6 +145,7 @@ def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] 
     return small_frame.write(
         batches,
         job.schema,
+        job.data_schema,
         job.partition_columns,
         place,
         [(leaf.column, leaf.field) for leaf in job.leaves],

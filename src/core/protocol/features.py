@@ -147,11 +147,11 @@ _ALL = (
         "inCommitTimestamp", active=_flag("enableInCommitTimestamps"), write=True, by_metadata=True, automatic=True
     ),
     Feature(
-        "icebergCompatV1", requires=("columnMapping",), active=_flag("enableIcebergCompatV1"),
+        "icebergCompatV1", requires=("columnMapping",), active=_flag("enableIcebergCompatV1"), write=True,
         by_metadata=True, automatic=True,
     ),
     Feature(
-        "icebergCompatV2", requires=("columnMapping",), active=_flag("enableIcebergCompatV2"),
+        "icebergCompatV2", requires=("columnMapping",), active=_flag("enableIcebergCompatV2"), write=True,
         by_metadata=True, automatic=True,
     ),
     Feature(
@@ -159,7 +159,10 @@ _ALL = (
         by_metadata=True, automatic=True,
     ),
     Feature("checkpointProtection", active=_protected, write=True),
-    Feature("materializePartitionColumns", active=None),
+    Feature(
+        "materializePartitionColumns", active=_flag("enableMaterializePartitionColumnsFeature"), write=True,
+        by_metadata=True, automatic=True,
+    ),
 )  # fmt: skip
 
 BINDS_FILES: Final = frozenset({"materializePartitionColumns"})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ...errors import InvalidArgumentError
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from .actions import Metadata
 from .schema import Column
 
@@ -34,6 +34,7 @@ _PART = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+)(?:\s+|$)", re.AS
 _INTERVAL_HELP = "needs to be an interval such as '2 weeks' or 'interval 12 hours'; months and years are not accepted"
 _TRUE_HELP = "needs to be a boolean"
 _OWN = "is kept by the table itself"
+_FOREIGN = "belongs to what tablelog doesn't have"
 
 
 def interval_ms(text: str) -> int:
@@ -130,13 +131,17 @@ def column_list(text: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property: the key without `delta.`, its default (`None`: unset), its parser and what the parser wants."""
+    """One property: the key without `delta.`, its default (`None`: unset), its parser and what the parser wants.
+
+    `editable`: a user may set it. `foreign`: it asks for what tablelog doesn't do, so that only its default can be set.
+    """
 
     name: str
     default: str | None
     parse: Callable[[str], Any]
     help: str
     editable: bool = True
+    foreign: bool = False
     alternate: str | None = None
 
     @property
@@ -220,7 +225,9 @@ PROPERTIES: Final[dict[str, Property]] = {
         _bool("randomizeFilePrefixes"),
         Property("randomPrefixLength", "2", _integer(1), "needs to be greater than 0"),
         _bool("compatibility.symlinkFormatManifest.enabled"),
-        Property("universalFormat.enabledFormats", "", _formats, "needs to be a list of iceberg and hudi"),
+        Property(
+            "universalFormat.enabledFormats", "", _formats, "needs to be a list of iceberg and hudi", foreign=True
+        ),
         _bool("universalFormat.iceberg.atomicConversion.supported"),
         _bool("enableIcebergCompatV1", None),
         _bool("enableIcebergCompatV2", None),
@@ -233,11 +240,11 @@ PROPERTIES: Final[dict[str, Property]] = {
         Property("requireCheckpointProtectionBeforeVersion", "0", _integer(0, 2**63 - 1), "needs to be 0 or larger"),
         _bool("enableMaterializePartitionColumnsFeature", None),
         _bool("writePartitionColumnsToParquet", None),
-        Property("coordinatedCommits.commitCoordinator-preview", None, _text, "names a commit coordinator"),
-        Property("coordinatedCommits.commitCoordinatorConf-preview", None, _text, "needs to be a JSON object"),
-        Property("coordinatedCommits.tableConf-preview", None, _text, "needs to be a JSON object"),
-        Property("redirectReaderWriter-preview", None, _text, "needs to be a JSON object"),
-        Property("redirectWriterOnly-preview", None, _text, "needs to be a JSON object"),
+        Property("coordinatedCommits.commitCoordinator-preview", None, _text, _FOREIGN, foreign=True),
+        Property("coordinatedCommits.commitCoordinatorConf-preview", None, _text, _FOREIGN, foreign=True),
+        Property("coordinatedCommits.tableConf-preview", None, _text, _FOREIGN, foreign=True),
+        Property("redirectReaderWriter-preview", None, _text, _FOREIGN, foreign=True),
+        Property("redirectWriterOnly-preview", None, _text, _FOREIGN, foreign=True),
     )
 }  # fmt: skip
 
@@ -429,7 +436,11 @@ def validate(
             continue
         if not known.editable:
             raise InvalidArgumentError(f"the table property {known.key} can't be set: it {known.help}")
-        known.check(value)
+        if known.check(value) and known.foreign:
+            raise UnsupportedFeatureError(
+                f"the table property {known.key} can't be set to {value!r}: tablelog doesn't have what it asks for",
+                (known.name,),
+            )
         result[known.key] = value
     retention = {"delta.logRetentionDuration", "delta.deletedFileRetentionDuration"} & result.keys()
     if retention:

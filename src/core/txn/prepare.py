@@ -4,7 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
-from ..protocol import column_mapping, features, in_commit_timestamps, properties, row_tracking, schema
+from ..protocol import (
+    change_data,
+    column_mapping,
+    features,
+    iceberg_compat,
+    in_commit_timestamps,
+    properties,
+    row_tracking,
+    schema,
+)
 from ..protocol.actions import (
     Action,
     AddCDCFile,
@@ -64,7 +73,8 @@ def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str])
     arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
     defaults = properties.defaults_from(conf) if old is None else {}
     changed = properties.validate(changed, allow_arbitrary=arbitrary, existing={**defaults, **kept})
-    return replace(metadata, configuration={**defaults, **kept, **changed, **given})
+    result: Mapping[str, str] = {**defaults, **kept, **changed, **given}
+    return replace(metadata, configuration=iceberg_compat.with_defaults(result) if old is None else result)
 
 
 def prepare(
@@ -96,6 +106,9 @@ def prepare(
         )
         if new_protocol is None:
             new_protocol = implied_protocol(base, new_metadata)
+        elif base.new:
+            # What the session's default properties need beside what the caller asked for.
+            new_protocol = features.protocol_of(features.supported(new_protocol) | features.enabled_by(new_metadata))
         stored = properties.without_protocol_properties(new_metadata.configuration)
         if len(stored) != len(new_metadata.configuration):
             new_metadata = replace(new_metadata, configuration=stored)
@@ -113,6 +126,7 @@ def prepare(
     if new_metadata is not None or new_protocol is not None:
         features.check_writable(rules, in_force, base.table)
     _check_domains(base, others, rules)
+    iceberg_compat.check(rules, in_force, base.metadata, others, base.table)
     _check_files(base, others, ColumnMapping.of(rules, in_force))
 
     head: list[Action] = []
@@ -178,6 +192,7 @@ def check_shape(metadata: Metadata, table: str) -> None:
 
 def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> None:
     check_shape(metadata, base.table)
+    change_data.check_names(metadata, base.table)
     column_mapping.check(metadata)
     manifest.check_metadata(metadata, base.table)
     old = base.metadata

@@ -96,7 +96,8 @@ class Job:
     """A write of rows of `schema`, which is the table's without its void columns, as its files call them.
 
     `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
-    name of a compression; `max_records` bounds the rows of a file (0: no bound).
+    name of a compression; `max_records` bounds the rows of a file (0: no bound). `materialised`: the files hold the
+    partition columns too, behind all others.
     """
 
     table: str
@@ -108,6 +109,7 @@ class Job:
     codec: str
     max_records: int
     options: WriteOptions
+    materialised: bool
 
     @classmethod
     def of(
@@ -118,6 +120,8 @@ class Job:
         mapping: ColumnMapping,
         options: WriteOptions,
         extra: Sequence[StructField] = (),
+        *,
+        materialised: bool = False,
     ) -> "Job":
         """The job of a frame whose columns bear the names of `mapping` that files have.
 
@@ -141,7 +145,7 @@ class Job:
             properties.data_skipping_num_indexed_cols,
             columns,
         )
-        data = schema.without(partition_columns)
+        data = _in_files(schema, partition_columns, materialised)
         conf = df.sparkSession.conf
         codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
         if codec is None:
@@ -156,12 +160,13 @@ class Job:
             _codec(codec, "the compression codec"),
             options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
             options,
+            materialised,
         )
 
     @cached_property
     def data_schema(self) -> StructType:
-        """The columns that are in the files."""
-        return self.schema.without(self.partition_columns)
+        """The columns that are in the files, in the order in which they are there."""
+        return _in_files(self.schema, self.partition_columns, self.materialised)
 
     @cached_property
     def partition_types(self) -> list[PrimitiveType]:
@@ -200,6 +205,14 @@ class Job:
             for column, data_type in zip(columns, self.partition_types, strict=True)
         ]
         return list(zip(*texts, strict=True))
+
+
+def _in_files(schema: StructType, partition_columns: Sequence[str], materialised: bool) -> StructType:
+    data = schema.without(partition_columns)
+    if not materialised:
+        return data
+    found = [schema.get(name, case_sensitive=True) for name in partition_columns]
+    return StructType((*data.fields, *(f for f in found if f is not None)))
 
 
 def _codec(name: str, what: str) -> str:

@@ -81,16 +81,22 @@ def write(
     if job.options.parquet_version:
         options["parquet.writer.version"] = job.options.parquet_version
     frame = _without_the_name_of_null(df, job)
-    for name, data_type in zip(job.partition_columns, job.partition_types, strict=True):
+    # Spark leaves the columns that make directories out of the files.
+    directories = [f"by_{name}" if job.materialised else name for name in job.partition_columns]
+    if job.materialised:
+        frame = frame.select(*map(_quoted, job.data_schema.names))
+    for name, made, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
         if data_type == BINARY:
             # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
-            frame = frame.withColumn(name, F.hex(_quoted(name)))
+            frame = frame.withColumn(made, F.hex(_quoted(name)))
+        elif made != name:
+            frame = frame.withColumn(made, _quoted(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
     variants = _UNSHREDDED if contains(job.schema, lambda data_type: data_type == VARIANT) else {}
     frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
     writer = frame.write.format("parquet").mode("append").options(**options)
-    if job.partition_columns:
-        writer = writer.partitionBy(*job.partition_columns)
+    if directories:
+        writer = writer.partitionBy(*directories)
     writer.save(directory)
     found = find(job.partition_columns)
     known = in_parallel(lambda file: job.described(footer(file)), found)

@@ -258,7 +258,4 @@ def test_protocols_of_the_corpora(golden: Callable[[str], Path], dat: Callable[[
                 found[log.parent.parent.name] = pair
     assert found == {
         "deltalog-invalid-protocol-version": ({"reader version 99"}, {"reader version 99"}),
-        "v2-checkpoint-json": (set(), {"v2Checkpoint"}),
-        "v2-checkpoint-parquet": (set(), {"v2Checkpoint"}),
-        "iceberg_compat_v1": (set(), {"icebergCompatV1"}),
     }
