@@ -30,7 +30,7 @@ _HONOURED = (
     "optimize.zorder.checkStatsCollection.enabled "
     "replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled schema.autoMerge.enabled "
     "state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled update.deletionVectors.persistent "
-    "write.txnAppId write.txnVersion "
+    "typeWidening.allowAutomaticWidening write.txnAppId write.txnVersion "
     "write.txnVersion.autoReset.enabled writeChecksumFile.enabled retentionDurationCheck.enabled vacuum.lite.enabled "
     "vacuum.logging.enabled vacuum.parallelDelete.enabled vacuum.parallelDelete.parallelism "
     "restore.protocolDowngradeAllowed convert.partitionValues.ignoreCastFailure"
