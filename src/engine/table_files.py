@@ -22,6 +22,7 @@ from . import hadoop_settings
 from .gateway import is_classic
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
     from ..core.deltalog import DeltaLog
@@ -32,6 +33,7 @@ THREADS = 16
 """Requests that are made at once where the storage is remote."""
 
 _CHUNK = 1_000
+_TAIL = 64 << 10
 _NO_DIRECTORIES = frozenset({"s3", "s3a", "s3n", "gs", "wasb", "wasbs", "oss", "cosn", "obs"})
 
 
@@ -52,6 +54,9 @@ class TableFiles(Protocol):
 
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
         """Those paths, spelt as an action has them, at which there is no file."""
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        """The footer of a Parquet file, whose name is relative to the root; ArrowInvalid where it is none."""
 
     def same_place(self, path: str) -> str | None:
         """The name of a file of an action whose path only looks foreign; `None` where it is."""
@@ -175,6 +180,13 @@ class LocalFiles:
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
         return [path for path in paths_in_log if not os.path.exists(paths.absolute(self._table, path))]
 
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pa.OSFile(os.path.join(self._root, file.name)) as stream:
+            return pq.read_metadata(stream)
+
     def same_place(self, path: str) -> str | None:
         if scheme_of(path) != "file":
             return None
@@ -259,6 +271,12 @@ class HadoopTableFiles:
         answers = _in_threads(there, paths_in_log, THREADS)
         return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
 
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow.parquet as pq
+
+        with self._files.open_file(self._uri(file.name), file.size) as stream:
+            return pq.read_metadata(stream)
+
     def same_place(self, path: str) -> str | None:
         return None
 
@@ -301,6 +319,16 @@ class FsspecFiles:
 
         answers = _in_threads(there, paths_in_log, THREADS)
         return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tail = self._files.read_range(file.name, max(0, file.size - _TAIL), file.size)
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+        if len(tail) < needed <= file.size:
+            tail = self._files.read_range(file.name, file.size - needed, file.size)
+        return pq.read_metadata(pa.BufferReader(tail))
 
     def same_place(self, path: str) -> str | None:
         return None

@@ -7,7 +7,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
+from ..core.table.snapshot import Snapshot
 from ..core.protocol.schema_evolution import column_of
+from ..dml.clone import clone
 from ..dml.cluster_by import cluster_by
 from ..dml.constraints import add_constraint, drop_constraint
 from ..dml.create import Mode as Creation
@@ -25,7 +27,8 @@ from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, upkeep
 from .columns import column_change, new_columns
-from .conf import session_conf
+from .conf import delta_log, session_conf
+from .convert import converted, named, target_path
 from .create import DeltaTableBuilder
 from .merge import DeltaMergeBuilder
 from .optimize import DeltaOptimizeBuilder
@@ -70,6 +73,23 @@ class DeltaTable:
         """Whether there is a Delta table at the path `identifier`."""
         _check_session(sparkSession)
         return find_table(identifier, session_conf(sparkSession), {}) is not None
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+        *,
+        collectStats: bool = True,
+    ) -> "DeltaTable":
+        """Make a table of the Parquet files of ``parquet.`path```, where they lie; one that is Delta already is fine.
+
+        `partitionSchema` says by which columns its directories are partitioned; without `collectStats` the files get
+        no statistics.
+        """
+        _check_session(sparkSession)
+        return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -200,6 +220,54 @@ class DeltaTable:
         """Write the manifests (`symlink_format_manifest`) by which engines of Hive tables find the table's files."""
         generate(self._spark, self._log, mode)
 
+    def clone(
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
+    ) -> "DeltaTable":
+        """A table at `target` (a path, or ``delta.`path```) over this one's files, none of which is copied.
+
+        `isShallow` must be True, as in Delta. `replace` lets it take the place of a table, `properties` differ from
+        this one's.
+        """
+        return self._clone(self._log.snapshot(), target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> "DeltaTable":
+        """`clone` of a version."""
+        return self._clone(self._log.snapshot(version), target, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> "DeltaTable":
+        """`clone` of the version that was the newest at a time in the session's time zone."""
+        at = self._log.snapshot(timestamp=timestamp_ms(self._spark, timestamp))
+        return self._clone(at, target, isShallow, replace, properties)
+
+    def _clone(
+        self, of: Snapshot, target: str, isShallow: bool, replace: bool, properties: Mapping[str, str] | None
+    ) -> "DeltaTable":
+        if not isShallow:
+            raise UnsupportedFeatureError(
+                "A clone with copies of all files isn't supported, as in Delta: clone with isShallow=True, or write "
+                "the table's rows to another path.",
+                ("deep clone",),
+            )
+        path = target_path(target)
+        log = delta_log(path, session_conf(self._spark, path))
+        with session_commit(self._spark) as options:
+            clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=options)
+        return DeltaTable(self._spark, log)
+
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version; the frame has the metrics."""
         with session_commit(self._spark) as options:
@@ -279,10 +347,7 @@ class DeltaTable:
         raise AttributeError(f"'DeltaTable' object has no attribute {name!r}")
 
 
-_LATER = frozenset(
-    "update merge "
-    "clone cloneAtVersion cloneAtTimestamp".split()
-)
+_LATER = frozenset("update merge".split())
 
 
 def _refuse(name: str) -> NoReturn:
