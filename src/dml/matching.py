@@ -9,7 +9,7 @@ from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
 from ..engine import scan, writer
-from . import rows, vectors
+from . import changes, rows, vectors
 from .job import Work
 from .removal import Removal, num_records
 from .vectors import FILE_NUMBER, ROW_INDEX
@@ -58,6 +58,10 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
         written = rows.write_kept(work, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
+    if changes.wanted(work):
+        frame = work.rows(pa.array(numbers, pa.int64()))
+        deleted = frame.where(condition.column(frame)).withColumn(changes.CHANGE_TYPE, functions.lit("delete"))
+        removal.changes = changes.write(work, deleted)
     removal.rewrite_ms = _ms(began)
     return removal
 

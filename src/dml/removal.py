@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core.protocol.actions import Action, AddCDCFile, AddFile
@@ -14,13 +13,15 @@ _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 class Removal:
     """Files that go, and files with the rows that stay: new ones, or the same with new deletion vectors.
 
-    `changes` tell the deleted rows to the change data feed, where `removed` and `added` don't. `deleted_rows` is `None`
-    where nobody counted. `by_vectors`: rows went by deletion vectors.
+    `changes` tell the deleted rows to the change data feed, where `removed` and `added` don't. `numbers` are the rows
+    of `snapshot.files` that `removed` are, where somebody needs them. `deleted_rows` is `None` where nobody counted.
+    `by_vectors`: rows went by deletion vectors.
     """
 
     removed: list[AddFile] = field(default_factory=list)
     added: list[AddFile] = field(default_factory=list)
     changes: list[AddCDCFile] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
     deleted_rows: int | None = 0
     copied_rows: int = 0
     scan_ms: int = 0
@@ -28,13 +29,10 @@ class Removal:
     by_vectors: bool = False
 
     @property
-    def _before(self) -> Mapping[str, AddFile]:
-        return {add.path: add for add in self.removed}
-
-    @property
     def written(self) -> list[AddFile]:
         """Those of `added` that are new files."""
-        return [add for add in self.added if add.path not in self._before]
+        before = {add.path for add in self.removed}
+        return [add for add in self.added if add.path not in before]
 
     @property
     def gone(self) -> list[AddFile]:
@@ -48,11 +46,14 @@ class Removal:
 
     def vector_metrics(self) -> dict[str, int]:
         """How many deletion vectors came, went and were replaced, by Delta's names."""
-        before = [self._before[add.path].deletion_vector for add in self.added if add.path in self._before]
-        updated = sum(vector is not None for vector in before)
+        gone = {add.path for add in self.gone}
+        marked = [add for add in self.removed if add.path not in gone]
+        updated = sum(add.deletion_vector is not None for add in marked)
         return {
-            "numDeletionVectorsAdded": len(before) - updated,
-            "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in self.gone),
+            "numDeletionVectorsAdded": len(marked) - updated,
+            "numDeletionVectorsRemoved": sum(
+                add.deletion_vector is not None for add in self.removed if add.path in gone
+            ),
             "numDeletionVectorsUpdated": updated,
         }
 

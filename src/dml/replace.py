@@ -15,7 +15,7 @@ from ..core.txn.transaction import Transaction
 from ..engine import checks, scan
 from ..errors import InvalidArgumentError
 from .job import Work
-from .matching import Removal
+from .removal import Removal
 
 ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
 CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"

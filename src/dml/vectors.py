@@ -58,11 +58,12 @@ def marked(work: Work, rows: DataFrame, *, numbers: pa.Array | None = None) -> R
     touched = [one for one in zip(chosen, adds, after, strict=True) if len(one[2]) > num_deleted(one[1])]
     removal = Removal(
         removed=[add for _, add, _ in touched],
+        numbers=[number for number, _, _ in touched],
         deleted_rows=sum(len(gone) - num_deleted(add) for _, add, gone in touched),
         scan_ms=round((time.monotonic() - began) * 1000),
         by_vectors=True,
     )
-    told = _told(work, [number for number, _, _ in touched], removal.removed)
+    told = _told(work, removal.numbers, removal.removed)
     removal.added = _with_vectors(work, told, [gone for _, _, gone in touched])
     return removal
 

@@ -72,6 +72,7 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
         )
     width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
     sql = [str(expression.simpleString(width))]
+    expression = gateway.at_one_time(filtered._jdf.queryExecution().analyzed()).condition()
     names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.elements(expression.references().toSeq())}
     planned = gateway.planned_scan(filtered)

@@ -304,6 +304,13 @@ class Gateway:
         """The resolved condition of a frame that `DataFrame.where` made."""
         return filtered._jdf.queryExecution().analyzed().condition()
 
+    def at_one_time(self, plan: JavaObject) -> JavaObject:
+        """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
+        current = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+        if not plan.containsPattern(current):
+            return plan
+        return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
+
     def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
         """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
         waiting, found = [spark._jsparkSession.sessionState().sqlParser().parseExpression(text)], []

@@ -129,22 +129,16 @@ def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame
     return with_settings(df.hint("rebalance", *keys), {"spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size)})
 
 
-def ansi_cast(df: "DataFrame", columns: Mapping[str, StructField]) -> "DataFrame":
-    """`df` with some of its columns cast to the types of `columns`, by the rules of ANSI whatever the session says.
+def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> JavaObject:
+    """A resolved expression cast to the type of a column by the rules of ANSI, whatever the session says.
 
-    An overflow tells the name that `columns` has for the column.
+    An overflow fails with the name of `field`.
     """
-    spark = df.sparkSession
     gateway = Gateway.of(spark)
+    cast = getattr(getattr(gateway.expressions, "Cast$"), "MODULE$")
     zone = gateway.jvm.scala.Option.apply(str(spark.conf.get("spark.sql.session.timeZone")))
-    made = {}
-    for attribute in gateway.elements(_analyzed(df).output()):
-        to = columns.get(attribute.name())
-        if to is not None:
-            wanted = gateway.schema(to_json(StructType((to,)))).apply(0).dataType()
-            value = gateway.expressions.Cast.apply(attribute, wanted, zone, True)
-            made[attribute.name()] = gateway.column(gateway.expressions.CheckOverflowInTableInsert(value, to.name))
-    return df.withColumns(made)
+    wanted = gateway.schema(to_json(StructType((field,)))).apply(0).dataType()
+    return gateway.expressions.CheckOverflowInTableInsert(cast.apply(value, wanted, zone, True), field.name)
 
 
 def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":

@@ -1,31 +1,33 @@
 """`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
-from ..core.table.snapshot import Snapshot
 from ..core.protocol.schema_evolution import column_of
+from ..core.table.snapshot import Snapshot
 from ..dml.clone import clone
 from ..dml.cluster_by import cluster_by
 from ..dml.constraints import add_constraint, drop_constraint
 from ..dml.create import Mode as Creation
 from ..dml.delete import delete
 from ..dml.drop_feature import drop_feature
+from ..dml.manifest import generate
 from ..dml.optimize import Layout
 from ..dml.properties import set_properties, unset_properties
 from ..dml.protocol import add_feature, upgrade_protocol
-from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
-from ..dml.manifest import generate
 from ..dml.restore import restore
+from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
+from ..dml.update import update
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, upkeep
+from .arguments import assignments_of, condition_of
 from .columns import column_change, new_columns
 from .conf import delta_log, session_conf
 from .convert import converted, named, target_path
@@ -130,10 +132,22 @@ class DeltaTable:
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which `condition` (SQL text or a Column) is TRUE; all rows where it is left out."""
-        if condition is not None and not isinstance(condition, str | Column):
-            raise TypeError(f"condition must be a string or a Column, not {type(condition).__name__}")
+        where = condition_of(condition)
         with session_commit(self._spark) as options:
-            delete(self._spark, self._log, condition, alias=self._alias, options=options)
+            delete(self._spark, self._log, where, alias=self._alias, options=options)
+
+    def update(
+        self,
+        condition: str | Column | None = None,
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002
+    ) -> None:
+        """Set columns of the rows for which `condition` (SQL text or a Column) is TRUE; of all where it is left out.
+
+        The keys of `set` are columns, or fields of structs; its values SQL expressions or Columns over the old row.
+        """
+        where, values = condition_of(condition), assignments_of(set, "set")
+        with session_commit(self._spark) as options:
+            update(self._spark, self._log, values, where, alias=self._alias, options=options)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Merge `source` into the table: the builder says what becomes of rows that match by `condition`, or don't."""
@@ -141,8 +155,7 @@ class DeltaTable:
             raise TypeError(f"source must be a DataFrame, not {type(source).__name__}")
         if condition is None:
             raise ValueError("condition must be given: a string or a Column")
-        if not isinstance(condition, str | Column):
-            raise TypeError(f"condition must be a string or a Column, not {type(condition).__name__}")
+        condition_of(condition)
         return DeltaMergeBuilder(self._spark, self._log, self._alias, source, condition)
 
     def vacuum(
@@ -200,21 +213,6 @@ class DeltaTable:
         """Have the table support a feature, and raise its protocol as that needs."""
         with session_commit(self._spark) as options:
             add_feature(self._spark, self._log, featureName, options)
-
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature from the table and lower its protocol as far as that allows.
-
-        What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
-        `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
-        """
-        with session_commit(self._spark) as options:
-            drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
-
-    def clusterBy(self, *cols: Any) -> None:
-        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
-        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
-        with session_commit(self._spark) as options:
-            cluster_by(self._spark, self._log, names, options=options)
 
     def generate(self, mode: str) -> None:
         """Write the manifests (`symlink_format_manifest`) by which engines of Hive tables find the table's files."""
@@ -279,6 +277,15 @@ class DeltaTable:
         with session_commit(self._spark) as options:
             return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
 
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table and lower its protocol as far as that allows.
+
+        What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
+        `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
+        """
+        with session_commit(self._spark) as options:
+            drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
@@ -290,6 +297,12 @@ class DeltaTable:
     def optimize(self) -> DeltaOptimizeBuilder:
         """A builder to rewrite the table's files: fewer and larger ones, or laid out for filters."""
         return DeltaOptimizeBuilder(self._spark, self._log)
+
+    def clusterBy(self, *cols: Any) -> None:
+        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
+        with session_commit(self._spark) as options:
+            cluster_by(self._spark, self._log, names, options=options)
 
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
@@ -340,18 +353,6 @@ class DeltaTable:
         )
         with session_commit(self._spark) as options:
             alter_column(self._spark, self._log, change, options=options)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _LATER:
-            _refuse(name)
-        raise AttributeError(f"'DeltaTable' object has no attribute {name!r}")
-
-
-_LATER = frozenset("update merge".split())
-
-
-def _refuse(name: str) -> NoReturn:
-    raise UnsupportedFeatureError(f"DeltaTable.{name} comes with a later version of tablelog.", (name,))
 
 
 def _check_session(spark: SparkSession) -> None:

@@ -1,0 +1,214 @@
+"""UPDATE: new values for columns of the rows for which a condition is TRUE."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ..core.deltalog import DeltaLog
+from ..core.protocol import schema
+from ..core.protocol.schema import StructField, StructType, dotted
+from ..core.txn.operation import Operation
+from ..core.txn.transaction import Committed
+from ..engine import assigned, scan
+from ..engine.types import read_schema
+from ..engine.violations import translated
+from ..errors import InvalidArgumentError
+from . import assignments, changes, rows, vectors
+from .assignments import Path
+from .job import PLAIN, CommitOptions, Work, jobs
+from .matching import record_read, touched_files
+from .removal import Removal
+from .vectors import FILE_NUMBER, ROW_INDEX
+
+logger = logging.getLogger(__name__)
+
+_MATCHES = "__tablelog_matches"
+
+
+def update(
+    spark: SparkSession,
+    log: DeltaLog,
+    values: Mapping[str, str | Column],
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    options: CommitOptions = PLAIN,
+) -> Committed | None:
+    """Set columns of the rows for which `condition` is TRUE (None: all) and commit; None: nothing to do.
+
+    The keys of `values` are columns, or fields of structs (`a.b`); the values SQL expressions or Columns over the row
+    as it was. `alias` is the table's name in all of them. Raises AppendOnlyTableError, SchemaMismatchError for a column
+    that isn't there or a type that doesn't fit, ConstraintViolationError, InvalidArgumentError or
+    UnsupportedFeatureError for a condition or a value that can't be evaluated twice, the conflicts and
+    CommitStateUnknownError.
+    """
+    with jobs(spark, "UPDATE", log.table):
+        began = time.monotonic()
+        work = Work.on(spark, log, options)
+        work.check_removable()
+        if work.applied_already:
+            return None
+        with work.discarded_on_failure():
+            frame = scan.for_conditions(spark, work.snapshot)
+            frame = frame.alias(alias) if alias else frame
+            split = None
+            if condition is not None:
+                split = scan.split_condition(frame, condition, work.snapshot.mapping)
+            updated = _Updated(work, split, _assignments(work, frame, values, alias))
+            removal = _removed(work, split)
+            if not removal.removed:
+                logger.info("%s: no row matches the condition of UPDATE, nothing committed", log.table)
+                return None
+            done = _write(work, updated, removal)
+            metrics = _metrics(done, round((time.monotonic() - began) * 1000))
+            operation = Operation("UPDATE", {"predicate": split.sql if split else []}, metrics)
+            return work.commit(done.actions(log.clock.now_ms()), operation)
+
+
+def _assignments(
+    work: Work, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
+) -> dict[Path, assigned.Value]:
+    if not values:
+        raise InvalidArgumentError("UPDATE sets no column: give a dictionary of columns and their new values")
+    columns = work.snapshot.schema
+    case_sensitive = str(work.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    paths = [
+        assignments.path_of(name, assigned.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive)
+        for name in values
+    ]
+    assignments.check_distinct(paths)
+    rows.check_updated(work, [path[0] for path in paths])
+    return dict(zip(paths, assigned.resolved(frame, list(values.values())), strict=True))
+
+
+def _removed(work: Work, split: scan.Condition | None) -> Removal:
+    """The files with rows to update; where vectors mark these, with the vectors, else to be rewritten as a whole."""
+    snapshot, txn = work.snapshot, work.txn
+    began = time.monotonic()
+    if split is None:
+        txn.read_whole_table()
+        numbers = list(range(snapshot.files.num_rows))
+        return _all(work, numbers, began)
+    if split.data is None:
+        chosen = scan.exact_partitions(work.spark, snapshot, split)
+        record_read(txn, split.predicate, snapshot.files.take(chosen))
+        return _all(work, chosen.to_pylist(), began)
+    candidates = scan.candidates(work.spark, snapshot, split)
+    record_read(txn, split.predicate, snapshot.files.take(candidates))
+    if len(candidates) and vectors.enabled(work, "update"):
+        frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
+        found = frame.where(split.column(frame)).select(FILE_NUMBER, ROW_INDEX)
+        return vectors.marked(work, found, numbers=candidates)
+    touched = touched_files(work, candidates, split)
+    removal = _all(work, sorted(touched), began)
+    removal.deleted_rows = sum(touched.values())
+    return removal
+
+
+def _all(work: Work, numbers: list[int], began: float) -> Removal:
+    scan_ms = round((time.monotonic() - began) * 1000)
+    return Removal(work.snapshot.add_files(numbers), numbers=numbers, deleted_rows=None, scan_ms=scan_ms)
+
+
+def _write(work: Work, updated: "_Updated", removal: Removal) -> Removal:
+    """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
+    began = time.monotonic()
+    frame = updated.over(removal.numbers)
+    written = rows.write_new(work, rows.fitted(work, updated.after(frame, changed_only=removal.by_vectors)))
+    removal.changes = changes.write(work, updated.changes(frame)) if changes.wanted(work) else []
+    if removal.deleted_rows is None:  # whole partitions
+        removal.deleted_rows = written.rows
+    removal.copied_rows = written.rows - removal.deleted_rows
+    removal.added = [*removal.added, *written.adds]
+    removal.rewrite_ms = round((time.monotonic() - began) * 1000)
+    return removal
+
+
+@dataclass(frozen=True)
+class _Updated:
+    """What becomes of rows: `values` are set where `condition` is TRUE."""
+
+    work: Work
+    condition: scan.Condition | None
+    values: Mapping[Path, assigned.Value]
+
+    @cached_property
+    def columns(self) -> StructType:
+        return read_schema(self.work.snapshot.schema)
+
+    def over(self, numbers: Sequence[int]) -> DataFrame:
+        """The rows of some files with whether they match, and with the new values, null where they don't."""
+        frame = self.work.rows(pa.array(numbers, pa.int64()))
+        # A file of a partition that was chosen matches as a whole, and so does every row where there is no condition.
+        partial = self.condition is not None and self.condition.data is not None
+        matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
+        frame = frame.select("*", matches.alias(_MATCHES))
+        fields = {path: self._field(path) for path in self.values}
+        with translated(self.work.log.table):
+            new = [
+                F.when(frame[_MATCHES], value.column(frame, fields[path])).alias(_new(path))
+                for path, value in self.values.items()
+            ]
+            types = {_new(path): f.data_type for path, f in fields.items()}
+            return assigned.stored(frame.select("*", *new), types, self.work.log.table)
+
+    def _field(self, path: Path) -> StructField:
+        """What is set, by its full name."""
+        known = schema.find(self.columns, path, case_sensitive=True)
+        assert known is not None
+        return replace(known[1], name=dotted(path))
+
+    def after(self, frame: DataFrame, *, changed_only: bool) -> DataFrame:
+        """The rows as they are afterwards, without the generated columns that follow from others."""
+        if changed_only:
+            frame = frame.where(frame[_MATCHES])
+        tops = {path[0] for path in self.values}
+        left_out = set(rows.generated(self.work, tops))
+        new = {path: frame[_quoted(_new(path))] for path in self.values}
+        made = []
+        for f in self.columns:
+            kept = frame[_quoted(f.name)]
+            if f.name in tops:
+                value = assignments.whole((f.name,), f, kept, new)
+                made.append(F.when(frame[_MATCHES], value).otherwise(kept).alias(f.name))
+            elif f.name not in left_out:
+                made.append(kept)
+        return frame.select(*made, *self.work.passed_on(frame, frame[_MATCHES]))
+
+    def changes(self, frame: DataFrame) -> DataFrame:
+        """The rows that change as they were and as they are afterwards, for the change data feed."""
+        names = [_quoted(name) for name in self.columns.names]
+        before = frame.where(frame[_MATCHES]).select(*names, F.lit("update_preimage").alias(changes.CHANGE_TYPE))
+        after = rows.fitted(self.work, self.after(frame, changed_only=True))
+        return before.unionByName(after.select(*names, F.lit("update_postimage").alias(changes.CHANGE_TYPE)))
+
+
+def _new(path: Path) -> str:
+    return f"SET {dotted(path)}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
+    """The metrics as Delta has them: files that lose rows to a deletion vector count as removed, their bytes don't."""
+    return {
+        "numRemovedFiles": len(done.removed),
+        "numRemovedBytes": 0 if done.by_vectors else sum(add.size for add in done.removed),
+        "numAddedFiles": len(done.written),
+        "numAddedBytes": sum(add.size for add in done.written),
+        "numAddedChangeFiles": len(done.changes),
+        **done.vector_metrics(),
+        "numUpdatedRows": done.deleted_rows or 0,
+        "numCopiedRows": done.copied_rows,
+        "executionTimeMs": execution_ms,
+        "scanTimeMs": done.scan_ms,
+        "rewriteTimeMs": done.rewrite_ms,
+    }
