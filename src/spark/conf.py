@@ -21,6 +21,8 @@ _PREFIXES = (
 _DELTA = "spark.databricks.delta."
 _HONOURED = (
     "changeDataFeed.defaultSchemaModeForColumnMappingTable changeDataFeed.timestampOutOfRange.enabled "
+    "allFilesInCrc.enabled allFilesInCrc.thresholdNumFiles checkpoint.partSize checkpointV2.topLevelFileFormat "
+    "deltaLog.minorCompaction.useForReads deltaLog.minorCompaction.useForWrites "
     "allowArbitraryProperties.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.minFileSize "
     "autoCompact.minNumFiles optimizeWrite.binSize optimizeWrite.enabled "
     "commitInfo.userMetadata constraints.assumesDropIfExists.enabled delete.deletionVectors.persistent "
