@@ -11,6 +11,7 @@ from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.codec import parse_commit
 from tablelog.core.protocol.features import FEATURES, check_readable, check_writable
 from tablelog.core.protocol.schema import LONG, TIMESTAMP_NTZ, VARIANT, ArrayType, StructField, StructType
+from tablelog.core.table.feature_removal import REMOVALS
 from tablelog.errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
 
 
@@ -259,3 +260,21 @@ def test_protocols_of_the_corpora(golden: Callable[[str], Path], dat: Callable[[
     assert found == {
         "deltalog-invalid-protocol-version": ({"reader version 99"}, {"reader version 99"}),
     }
+
+
+def test_the_guide_tells_of_every_feature() -> None:
+    guide = Path(__file__).resolve().parents[3] / "docs" / "guide" / "features.md"
+    told: dict[str, tuple[bool, bool, bool]] = {}
+    for line in guide.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[1] in ("yes", "no"):
+            told[cells[0]] = cells[1] == "yes", cells[2] == "yes", bool(cells[3])
+    assert told == {f.name: (f.read, f.write, f.name in REMOVALS) for f in FEATURES.values()}
+
+
+def test_what_is_refused_for_good() -> None:
+    assert {name for name, feature in FEATURES.items() if not feature.write} == {
+        "adaptiveMetadata-preview", "catalogManaged", "coordinatedCommits-preview", "geospatial", "geospatial-dev",
+        "icebergCompatV3", "redirectReaderWriter-preview", "redirectWriterOnly-preview",
+    }  # fmt: skip
+    assert UNREADABLE <= {name for name, feature in FEATURES.items() if not feature.write}
