@@ -138,7 +138,8 @@ def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float
 
 def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
     """What of a listing may go, with the staging directories that a crash has left."""
-    links, staging = 0, []
+    links = 0
+    staging: list[str] = []
 
     def seen() -> Iterator[Directory]:
         nonlocal links

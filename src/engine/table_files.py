@@ -143,9 +143,8 @@ class LocalFiles:
             if descriptor is None:
                 return 0
             for base in bases:
-                removed += _gone(lambda base=base: os.unlink(base, dir_fd=descriptor), directory, base)
-                # Hadoop's checksum of the file; without it there is nothing to tell.
-                _gone(lambda base=base: os.unlink(f".{base}.crc", dir_fd=descriptor), directory, base)
+                removed += _gone(descriptor, directory, base)
+                _gone(descriptor, directory, f".{base}.crc")  # Hadoop's checksum of the file
         return removed
 
     @contextmanager
@@ -202,9 +201,9 @@ class LocalFiles:
         return {name for name in found if name is not None}
 
 
-def _gone(remove: Callable[[], None], directory: str, base: str) -> bool:
+def _gone(descriptor: int, directory: str, base: str) -> bool:
     try:
-        remove()
+        os.unlink(base, dir_fd=descriptor)
     except FileNotFoundError:
         return False
     except PermissionError as error:
