@@ -117,7 +117,11 @@ def _parquet_version(text: str) -> str:
 
 
 def column_list(text: str) -> tuple[Column, ...]:
-    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`. `ValueError` when it isn't a list."""
+    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`; none of an empty text, which Delta
+    leaves where all of them were dropped. `ValueError` when it isn't a list.
+    """
+    if not text.strip():
+        return ()
     part = r"(?:`(?:[^`]|``)+`|[^\s`.,]+)"
     name = rf"{part}(?:\.{part})*"
     if not re.fullmatch(rf"\s*{name}\s*(?:,\s*{name}\s*)*", text):

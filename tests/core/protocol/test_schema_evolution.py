@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tablelog.core.protocol import features
+from tablelog.core.protocol import column_mapping, features
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
@@ -40,7 +42,7 @@ WIDENING = features.protocol_of({"typeWidening"})
 
 def metadata(schema: StructType = SCHEMA, **configuration: str) -> Metadata:
     known = {key.replace("_", "."): value for key, value in configuration.items()}
-    return Metadata("id", schemas.to_json(schema), ("p",), known)
+    return Metadata("id", schemas.to_json(schema), ("p",) if schema is SCHEMA else (), known)
 
 
 def widening() -> Metadata:
@@ -226,3 +228,47 @@ def test_widening_takes_the_feature_and_what_iceberg_has() -> None:
     assert at(altered(widening(), iceberg, change("id", LONG)), "id").data_type == LONG
     with pytest.raises(InvalidArgumentError, match="Iceberg has no such change"):
         altered(widening(), iceberg, change("id", schemas.DOUBLE))
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["add", "rename", "drop"]), st.integers(0, 30), st.sampled_from("abcdef")), max_size=25
+)
+
+
+@given(OPERATIONS)
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_renamed_a_column_keeps_its_data(operations: list[tuple[str, int, str]]) -> None:
+    """Physical names and ids stay with their columns, and none is ever given a second time."""
+    protocol = features.protocol_of({"columnMapping"})
+    made = column_mapping.assigned(metadata(POINT_OF_NULLS, delta_columnMapping_mode="name"), None)
+    given_before = _ids(made)
+    for kind, which, name in operations:
+        columns = [column for column, _ in schemas.all_fields(of(made))]
+        column = columns[which % len(columns)]
+        before = _ids(made)
+        try:
+            if kind == "add":
+                parent = column[:-1]
+                changed = added(made, [NewColumn(StructField(name, POINT_OF_NULLS), parent)])
+            elif kind == "rename":
+                changed = renamed(made, column, name)
+            else:
+                changed = dropped(made, column)
+        except (InvalidArgumentError, SchemaMismatchError):
+            continue
+        made = column_mapping.assigned(changed, made, protocol)
+        column_mapping.check(made)
+        after = _ids(made)
+        new = after.keys() - before.keys()
+        assert new.isdisjoint(given_before)
+        assert kind == "add" or not new
+        assert kind == "drop" or not before.keys() - after.keys()
+        assert all(after[one] == before[one] for one in after.keys() & before.keys())
+        given_before |= after
+
+
+def _ids(made: Metadata) -> dict[int, str]:
+    fields = [f for _, f in schemas.all_fields(of(made))]
+    found = {f.metadata[column_mapping.ID]: f.metadata[column_mapping.PHYSICAL_NAME] for f in fields}
+    assert len(found) == len(fields)
+    return found
