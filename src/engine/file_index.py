@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.table import predicates, pruning
+from ..core.table.generation import derived
 from ..errors import SchemaChangedError
-from . import read_errors
+from . import generation, read_errors
 from .beside import NOTHING, Beside
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
@@ -228,16 +229,10 @@ class FileIndex:
         if total and not partition_filters.isEmpty():
             kept = listing.matching(partition_filters)
         after_partitions = total if kept is None else int(pc.sum(kept).as_py() or 0)
-        if after_partitions and not data_filters.isEmpty() and self._skipping():
-            mapping = snapshot.mapping
-            # Of what isn't the table's there are no statistics.
-            known = self.schema.without([f.name for f in self._beside.stored])
-            predicate = translate(self._gateway, data_filters, known)
-            if self._files is None:
-                may = snapshot.prune_mask(predicates.with_columns(predicate, mapping.to_logical))
-            else:  # statistics help where the subset came with them
-                may = pruning.may_match(self._files, predicate, mapping.physical, mapping.physical_partition_columns)
-            kept = may if kept is None else pc.and_(kept, may)
+        if after_partitions and not data_filters.isEmpty():
+            may = self._may_match(snapshot, data_filters)
+            if may is not None:
+                kept = may if kept is None else pc.and_(kept, may)
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
         chosen = listing.files if indices is None else listing.files.take(indices)
         size = int(pc.sum(chosen.column("size")).as_py() or 0)
@@ -251,6 +246,23 @@ class FileIndex:
             plan.after_partitions,
         )
         return plan, listing
+
+    def _may_match(self, snapshot: "Snapshot", data_filters: JavaObject) -> pa.Array | None:
+        """Which files may hold a row of the filters, by statistics and generated partition columns; None: all."""
+        parts = generation.partition_columns(self._spark, snapshot)
+        skipping = self._skipping()
+        if not (skipping or parts):
+            return None
+        mapping = snapshot.mapping
+        # Of what isn't the table's there are no statistics.
+        known = self.schema.without([f.name for f in self._beside.stored])
+        told = predicates.with_columns(translate(self._gateway, data_filters, known), mapping.to_logical)
+        wanted = predicates.all_of([told if skipping else predicates.TRUE, derived(told, parts)])
+        if self._files is None:
+            return snapshot.prune_mask(wanted)
+        # Statistics help where the subset came with them.
+        wanted = predicates.with_columns(wanted, mapping.to_physical)
+        return pruning.may_match(self._files, wanted, mapping.physical, mapping.physical_partition_columns)
 
     def _skipping(self) -> bool:
         return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"

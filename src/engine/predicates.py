@@ -36,15 +36,15 @@ _BY_VALUE = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.in
 
 
 @dataclass
-class _Node:
+class Node:
     """One node of a Catalyst tree: its class's short name, its JSON, its place in the tree, counted outermost first."""
 
     kind: str
     json: dict[str, Any]
     number: int
-    children: list["_Node"]
+    children: list["Node"]
 
-    def walk(self) -> Iterator["_Node"]:
+    def walk(self) -> Iterator["Node"]:
         yield self
         for child in self.children:
             yield from child.walk()
@@ -54,15 +54,16 @@ class _Untranslatable(Exception):
     """This part of a condition has no counterpart in the core."""
 
 
-def _tree(nodes: list[dict[str, Any]]) -> _Node:
+def tree(nodes: list[dict[str, Any]]) -> Node:
+    """The nodes of a Catalyst tree's JSON as a tree."""
     position = 0
 
-    def take() -> _Node:
+    def take() -> Node:
         nonlocal position
         value, number = nodes[position], position
         position += 1
         kind = str(value["class"]).removeprefix(_PACKAGE)
-        return _Node(kind, value, number, [take() for _ in range(int(value["num-children"]))])
+        return Node(kind, value, number, [take() for _ in range(int(value["num-children"]))])
 
     return take()
 
@@ -78,7 +79,7 @@ def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.Stru
     from pyspark.errors import PySparkException
 
     try:
-        root = _tree(json.loads(expression.toJSON()))
+        root = tree(json.loads(expression.toJSON()))
         return _Translator(gateway, expression, schema).predicate(root)
     except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
         logger.debug("a filter isn't used for skipping files: it can't be read (%s)", type(error).__name__)
@@ -91,14 +92,14 @@ class _Translator:
         self._expression = expression
         self._schema = schema
 
-    def predicate(self, node: _Node) -> core.Predicate:
+    def predicate(self, node: Node) -> core.Predicate:
         try:
             return self._predicate(node)
         except _Untranslatable:
             names = frozenset((str(n.json["name"]),) for n in node.walk() if n.kind == "AttributeReference")
             return core.Opaque(node.kind, names)
 
-    def _predicate(self, node: _Node) -> core.Predicate:
+    def _predicate(self, node: Node) -> core.Predicate:
         kind, children = node.kind, node.children
         if kind == "And":
             return core.all_of(self.predicate(child) for child in children)
@@ -133,13 +134,13 @@ class _Translator:
                 return core.Compare("=", column, pa.scalar(True))
         raise _Untranslatable
 
-    def _comparison(self, operator: core.Operator, left: _Node, right: _Node) -> core.Predicate:
+    def _comparison(self, operator: core.Operator, left: Node, right: Node) -> core.Predicate:
         if left.kind == "Literal":
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
         column, data_type, spelt = self._comparable(left)
         return core.Compare(operator, column, self._literal(right, data_type, spelt))
 
-    def _column(self, node: _Node) -> tuple[core.Column, schemas.StructField, Any]:
+    def _column(self, node: Node) -> tuple[core.Column, schemas.StructField, Any]:
         """(the name, the field, the type as Catalyst spells it) of a column or a field of a struct column."""
         if node.kind == "AttributeReference":
             name = str(node.json["name"])
@@ -167,13 +168,13 @@ class _Translator:
             return (*column, found.name), found, inner["type"]
         raise _Untranslatable
 
-    def _comparable(self, node: _Node) -> tuple[core.Column, schemas.DataType, Any]:
+    def _comparable(self, node: Node) -> tuple[core.Column, schemas.DataType, Any]:
         column, found, spelt = self._column(node)
         if not isinstance(found.data_type, schemas.PrimitiveType) or spelt != found.data_type.name:
             raise _Untranslatable
         return column, found.data_type, spelt
 
-    def _literal(self, node: _Node, data_type: schemas.DataType, spelt: Any) -> pa.Scalar:
+    def _literal(self, node: Node, data_type: schemas.DataType, spelt: Any) -> pa.Scalar:
         if node.kind != "Literal" or node.json["dataType"] != spelt:
             raise _Untranslatable
         text = node.json["value"]
@@ -186,7 +187,7 @@ class _Translator:
             return pa.scalar(bytes(self._expression.apply(node.number).value()), arrow)
         return _scalar(str(text), data_type, arrow)
 
-    def _set(self, node: _Node, data_type: schemas.DataType) -> tuple[pa.Scalar, ...]:
+    def _set(self, node: Node, data_type: schemas.DataType) -> tuple[pa.Scalar, ...]:
         assert isinstance(data_type, schemas.PrimitiveType)
         if data_type == schemas.BINARY:
             raise _Untranslatable
