@@ -141,11 +141,19 @@ class Work:
         """
         seen = self.snapshot
         files = seen.files.take(numbers)
-        more = {"file_number": file_number, "row_index": row_index}
         if self.carried:
-            names = row_ids.columns(seen.metadata)
-            return row_ids.frame(self.spark, self.log, names, snapshot=seen, files=files, **more)
-        return scan.frame(self.spark, self.log, snapshot=seen, files=files, **more)
+            return row_ids.frame(
+                self.spark,
+                self.log,
+                row_ids.columns(seen.metadata),
+                snapshot=seen,
+                files=files,
+                file_number=file_number,
+                row_index=row_index,
+            )
+        return scan.frame(
+            self.spark, self.log, snapshot=seen, files=files, file_number=file_number, row_index=row_index
+        )
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
         """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version.
