@@ -11,6 +11,8 @@ from .features import supported
 from .schema import (
     BYTE,
     DEFAULT_KEY,
+    GENERATION_KEY,
+    IDENTITY_PREFIX,
     INTEGER,
     SHORT,
     VOID,
@@ -88,7 +90,7 @@ def _merged(kept: DataType, given: DataType, widens: Widens) -> DataType:
     if isinstance(kept, StructType) and isinstance(given, StructType):
         fields = []
         for f in kept.fields:
-            found = given.get(f.name)
+            found = None if _is_made(f) else given.get(f.name)
             fields.append(f if found is None else replace(f, data_type=_merged(f.data_type, found.data_type, widens)))
         names = {f.name.lower() for f in kept.fields}
         fresh = as_nullable(StructType(tuple(f for f in given.fields if f.name.lower() not in names)))
@@ -108,6 +110,11 @@ def _merged(kept: DataType, given: DataType, widens: Widens) -> DataType:
     if kept in _ONE_PHYSICAL_TYPE and given in _ONE_PHYSICAL_TYPE:
         return max(kept, given, key=_ONE_PHYSICAL_TYPE.index)
     return kept
+
+
+def _is_made(f: StructField) -> bool:
+    """Whether the column's values, and so its type, are a rule's to say: a generated or an identity column."""
+    return GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
 
 
 def retyped(old: StructType, new: StructType) -> Iterator[tuple[Column, DataType, DataType]]:

@@ -115,6 +115,12 @@ def test_new_data_widens_nothing_elsewhere() -> None:
     assert merged(table(OLD), OLD, protocol=PREVIEW) == table(OLD)
 
 
+def test_generated_columns_keep_their_type() -> None:
+    for rule in (schemas.GENERATION_KEY, "delta.identity.start"):
+        made = StructType((StructField("g", t("integer"), True, {rule: "1"}),))
+        assert merged(table(made), struct(g=t("long")), protocol=WIDENING) == table(made)
+
+
 def test_types_that_files_have_alike_grow_without_the_feature() -> None:
     found = merged_schema(struct(b=t("byte"), s=t("short")), struct(b=t("integer"), s=t("byte")))
     assert found == struct(b=t("integer"), s=t("short"))
