@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from ..core.deltalog import DeltaLog
 from ..core.log.columns import deletion_vector_of
 from ..core.protocol import column_mapping, in_commit_timestamps, row_tracking
-from ..core.protocol.actions import DomainMetadata, Metadata, RemoveFile
+from ..core.protocol.actions import Action, DomainMetadata, Metadata, RemoveFile
 from ..core.protocol.column_mapping import transformed, without_mapping
 from ..core.protocol.deletion_vectors import path_of
 from ..core.protocol.schema import TYPE_CHANGES_KEY, StructField, StructType, parse_schema, to_json
@@ -112,7 +112,7 @@ def _rewrite(spark: SparkSession, log: DeltaLog, metadata: Metadata, name: str, 
         frame = work.rows(pa.array(range(len(removed)), pa.int64()))
         added = rows.write_kept(work, frame, data_change=False).adds if removed else []
         now = log.clock.now_ms()
-        actions = [*added, *(add.remove(now, data_change=False) for add in removed)]
+        actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
         work.commit(actions, Operation(name, changes_data=False, replaces_table=True))
 
 

@@ -45,7 +45,7 @@ def _without_vectors(snapshot: Snapshot) -> bool:
     if _on(snapshot.metadata, "enableDeletionVectors"):
         return False
     column = snapshot.files.column("deletionVector")
-    return column.null_count == len(column)
+    return bool(column.null_count == len(column))
 
 
 def _vector(action: Action) -> bool:

@@ -279,7 +279,8 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
 
 
 def _without_touched(staged: Staged, winner: Winner) -> Staged:
-    touched = {canonical(file.path, staged.table) for file in (*winner.adds, *winner.removes)}
+    paths = [add.path for add in winner.adds] + [remove.path for remove in winner.removes]
+    touched = {canonical(path, staged.table) for path in paths}
     kept = tuple(
         a for a in staged.actions if not isinstance(a, AddFile) or canonical(a.path, staged.table) not in touched
     )

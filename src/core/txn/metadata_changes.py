@@ -7,12 +7,12 @@ it: a constraint, a column, a default.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from ..protocol import column_mapping, in_commit_timestamps, properties, row_tracking
 from ..protocol.actions import CommitInfo, Metadata, Protocol
 from ..protocol.features import supported
-from ..protocol.schema import StructField, parse_schema
+from ..protocol.schema import DataType, StructField, parse_schema
 
 IDENTITY_ONLY_TAG: Final = "delta.identity.schemaUpdate"
 _HIGH_WATER_MARK = "delta.identity.highWaterMark"
@@ -80,7 +80,7 @@ def _is_mapping(key: str) -> bool:
     return key.startswith("delta.columnMapping.")
 
 
-def _without(metadata: Metadata, drop: Callable[[str], bool]) -> Any:
+def _without(metadata: Metadata, drop: Callable[[str], bool]) -> DataType:
     def change(f: StructField, _: object) -> StructField:
         return replace(f, metadata={key: value for key, value in f.metadata.items() if not drop(key)})
 
