@@ -1,6 +1,7 @@
 """ALTER TABLE on columns: add, rename, drop, alter. Only the log changes; no data file is read or written."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,7 +11,7 @@ from ..core.protocol import schema as schemas
 from ..core.protocol import schema_evolution as evolution
 from ..core.protocol.actions import Metadata
 from ..core.protocol.rules import Rules
-from ..core.protocol.schema import Column, StructField
+from ..core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
 from ..core.protocol.schema_edit import resolved, type_at
 from ..core.protocol.schema_evolution import ColumnChange, NewColumn
 from ..core.table import clustering
@@ -84,9 +85,9 @@ def alter_column(
     changed = evolution.altered(old, work.txn.protocol, change)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     exact, f = resolved(after, change.column)
-    told = StructField(exact[-1], type_at(after, exact)) if f is None else f
-    if told.data_type != type_at(before, exact):
+    if type_at(before, exact) != type_at(after, exact):
         _check_unused(work, change.column, "given another type")
+    told = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
     if change.default:
         check_default(spark, told, change.default)
     parameters: dict[str, Any] = {"column": _told(exact, told)}
@@ -102,6 +103,22 @@ def _commit(work: Work, metadata: Metadata, operation: Operation) -> Committed:
 
 def _check_unused(work: Work, column: Column, what: str) -> None:
     check_unused(work.spark, Rules.of(work.txn.protocol, work.txn.metadata), column, what)
+
+
+def _inside(schema: StructType, at: Column) -> StructField:
+    """What is inside an array or a map, as if it were a column."""
+    above, inside = type_at(schema, at[:-1]), type_at(schema, at)
+    if isinstance(above, ArrayType):
+        return StructField(at[-1], inside, above.contains_null)
+    return StructField(at[-1], inside, isinstance(above, MapType) and at[-1] == "value" and above.value_contains_null)
+
+
+def _before_its_record(f: StructField, old: StructField | None) -> StructField:
+    """A changed column without the record of this change of its type, which Delta's history leaves out."""
+    kept = {key: value for key, value in f.metadata.items() if key != schemas.TYPE_CHANGES_KEY}
+    if old is not None and schemas.TYPE_CHANGES_KEY in old.metadata:
+        kept[schemas.TYPE_CHANGES_KEY] = old.metadata[schemas.TYPE_CHANGES_KEY]
+    return replace(f, metadata=kept)
 
 
 def _told(name: Column, f: StructField) -> Mapping[str, Any]:
