@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import paths, properties, row_tracking, rules, schema
+from ..core.protocol import properties, row_tracking, rules, schema
 from ..core.protocol.actions import Action, AddFile, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
@@ -186,7 +186,7 @@ class Work:
 
     def keep(self, written: writer.Written) -> writer.Written:
         """Note what was written; returns it."""
-        self.keep_files(written.placement, [paths.decode(add.path) for add in written.adds])
+        self.keep_files(written.placement, written.names)
         return written
 
     def keep_files(self, placement: Placement, names: Sequence[str]) -> None:

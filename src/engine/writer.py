@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
 _BIN = 512 << 20  # bytes of a shuffle, as Delta has it
 
-__all__ = ["WriteOptions", "Written", "discard", "write_files"]
+__all__ = ["WriteOptions", "Written", "write_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Written:
     rows: int
     bytes: int
     placement: Placement
+
+    @property
+    def names(self) -> list[str]:
+        """What the files are called in the table, not encoded."""
+        return [paths.decode(add.path) for add in self.adds]
 
 
 def write_files(
@@ -103,11 +108,6 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
     if not wanted:
         return df
     return plans.rebalanced(df, job.partition_columns, settings.byte_count(spark, f"{_OPTIMIZE_WRITE}binSize", _BIN))
-
-
-def discard(written: Written) -> None:
-    """Delete files that surely no commit names: after a failed commit, never after `CommitStateUnknownError`."""
-    written.placement.remove([paths.decode(add.path) for add in written.adds])
 
 
 @contextmanager
