@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from ..core.table import predicates
 from ..engine import plans, scan
-from ..engine.resolution import Local, aligned, local
+from ..engine.resolution import Expression, Local, aligned, local
 from ..errors import InvalidArgumentError
 from . import merge_clauses
 from .job import Work
@@ -111,7 +111,11 @@ def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
     zone = str(work.spark.conf.get("spark.sql.session.timeZone", "UTC"))
     mask = snapshot.prune_mask(source.predicate, time_zone=zone)
     predicate = source.predicate
-    of_table = [one.column for one in scope.conjuncts(resolved.condition) if not one.of_source]
+    of_table = _of_table(resolved, resolved.condition)
+    if not resolved.inserts and not resolved.by_source:  # rows that no clause takes don't matter
+        of_clauses = [[] if one.condition is None else _of_table(resolved, one.condition) for one in resolved.matched]
+        if all(of_clauses):
+            of_table.append(_any([_all(parts) for parts in of_clauses]))
     if of_table:
         condition = scan.split_condition(scope.target, _all(of_table), snapshot.mapping)
         predicate = predicates.all_of([predicate, condition.predicate])
@@ -128,6 +132,11 @@ def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
     work.txn.read_predicate(predicate)
     work.txn.read_table(snapshot.files.take(candidates))
     return candidates
+
+
+def _of_table(resolved: Resolved, condition: Expression) -> list[Column]:
+    """The parts of a condition that the table's columns alone decide."""
+    return [one.column for one in resolved.scope.conjuncts(condition) if not one.of_source]
 
 
 def _all(columns: list[Column]) -> Column:

@@ -211,7 +211,7 @@ class _Clauses:
                 for i, f in enumerate(self._names.source)
                 if f.name.lower() in named
             ]
-        found = []
+        found: list[tuple[Path, Column]] = []
         for f in self._columns:
             place = self._names.place(f.name)
             if place is None:

@@ -22,7 +22,6 @@ from .merge_resolve import Resolved
 ROW = "__tablelog_source_row"
 _MOST_VALUES = 1_000
 _BROADCAST = 64 << 20
-_NO_BROADCAST = "-1"
 _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 
@@ -141,7 +140,7 @@ def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Seque
             parts.append(_between(f, low, high))
     size = put_away.bytes
     threshold = str(work.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
-    if 0 < size <= _BROADCAST and threshold != _NO_BROADCAST:
+    if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # which forbids it
         frame = F.broadcast(frame)
     return Source(frame, count, most <= 1, predicates.all_of(parts))
 

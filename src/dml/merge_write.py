@@ -216,13 +216,14 @@ class _Writer:
         """Which of the written rows stayed as they are, and which are new."""
         new = self._new
         rest = written - self._outcome.updated
-        if new is None or new.count is not None:
-            inserted = 0 if new is None else new.count
-        elif not self._outcome.removal.by_vectors and (staying := self._staying()) is None:
-            inserted = new.frame.count()
+        staying = 0 if self._outcome.removal.by_vectors else self._staying()
+        if new is None:
+            inserted = 0
+        elif new.count is not None:
+            inserted = new.count
         else:
-            inserted = rest - (0 if self._outcome.removal.by_vectors else staying)
-        self._outcome.inserted = inserted or 0
+            inserted = new.frame.count() if staying is None else rest - staying
+        self._outcome.inserted = inserted
         self._outcome.copied = rest - self._outcome.inserted
 
     def _staying(self) -> int | None:
@@ -310,9 +311,9 @@ class _Writer:
             return []
         changing = self._changing(source)
         pieces = []
-        for lacking, numbers in groups.items():
+        for left_out, numbers in groups.items():
             frame = changing.frame.where(F.col(CLAUSE).isin(numbers))
-            columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in lacking]
+            columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in left_out]
             passed_on = self._work.passed_on(frame, F.lit(True))
             pieces.append(_Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)), changing.held))
         return pieces

@@ -28,6 +28,7 @@ _HONOURED = (
     "commitInfo.userMetadata constraints.assumesDropIfExists.enabled "
     "generatedColumn.partitionFilterOptimization.enabled delete.deletionVectors.persistent "
     "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
+    "merge.repartitionBeforeWrite.enabled "
     "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
     "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "
     "optimize.zorder.checkStatsCollection.enabled "
