@@ -42,6 +42,8 @@ WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 _TRIES = 4
 """How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
+_OLD_BASE_S = 86_400.0
+"""After so many seconds a newer checkpoint is taken wherever there is one."""
 _MOST_COMPACTED = 64 << 20
 """Commits of more bytes than this aren't compacted together after a commit: they would all be in memory."""
 _LONG_TAIL = 2_000
@@ -82,6 +84,7 @@ class DeltaLog:
         self._fatal = self._flag(CORRUPTION_IS_FATAL)
         self._lock = threading.RLock()
         self._known: _Known | None = None
+        self._opened_at = 0.0
         self._cleaned_until: int | None = None
 
     @classmethod
@@ -256,7 +259,7 @@ class DeltaLog:
     def _newest(self) -> Snapshot:
         with self._lock:
             known = self._known
-            if known is not None:
+            if known is not None and not known.snapshot.base_lost:
                 try:
                     updated = self._updated(known)
                 except ReplacedError:
@@ -265,6 +268,7 @@ class DeltaLog:
                     self._known = updated
                     return updated.snapshot
                 self._known = None
+            self._opened_at = self.clock.monotonic()
             snapshot, segment = self._opened(None)
             self._known = _Known(snapshot, segment.version, segment.last_commit)
             return snapshot
@@ -290,7 +294,9 @@ class DeltaLog:
             if snapshot.version != known.seen_version or known.seen is None:
                 return _Known(snapshot, newest, listing.commits[newest])
             return known
-        if snapshot.tail_actions > _LONG_TAIL and any(c.version > snapshot.base_version for c in listing.checkpoints):
+        # An old checkpoint may be removed under a handle that lives long.
+        long = snapshot.tail_actions > _LONG_TAIL or self.clock.monotonic() - self._opened_at > _OLD_BASE_S
+        if long and any(c.version > snapshot.base_version for c in listing.checkpoints):
             return None
         entries = []
         for version in range(snapshot.version + 1, newest + 1):

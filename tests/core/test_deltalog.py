@@ -119,6 +119,18 @@ def test_what_this_process_committed_is_not_read_again() -> None:
     assert crc_name(24) in builder.names()
 
 
+def test_a_handle_that_lives_long_takes_a_newer_checkpoint() -> None:
+    builder = table(4, checkpoint=3)
+    log = builder.log()
+    log.clock.monotonic = lambda: 0.0  # type: ignore[method-assign]
+    log.snapshot()
+    for seconds, expected in ((0.0, 3), (90_000.0, 5)):
+        log.clock.monotonic = lambda seconds=seconds: seconds  # type: ignore[method-assign]
+        builder.commit(add(f"at {seconds}"))
+        builder.log().checkpoint()
+        assert log.snapshot().base_version == expected
+
+
 def test_over_a_large_checkpoint_the_totals_go_on_from_its_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer needn't decode a million files to know how many there are after its commit."""
     monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)

@@ -51,6 +51,8 @@ class CheckpointState:
         """`recover` puts the same version together without the files that it is given, for damage found late."""
         self.version = checkpoint.version
         self.names = checkpoint.names
+        self.lost = False
+        """Whether its files turned out to be gone: a handle then opens the table anew."""
         self._store = store
         self._log_path = log_path
         self._table = table
@@ -120,6 +122,7 @@ class CheckpointState:
         return ParquetFile(name, load, self.names)
 
     def _gone(self, reason: str) -> VersionNotFoundError:
+        self.lost = True
         return VersionNotFoundError(
             f"the checkpoint of version {self.version} of {self._table} was removed or replaced since it was opened "
             f"({reason}). Take a new snapshot."
@@ -151,7 +154,17 @@ class CheckpointState:
         try:
             return self._recover(error.names)
         except (MissingCommitError, VersionNotFoundError, TableNotFoundError):
+            if self._was_removed():
+                raise self._gone(str(error)) from None
             raise error from None
+
+    def _was_removed(self) -> bool:
+        """Whether the checkpoint itself has gone, as in a cleanup, and not only a part of it."""
+        try:
+            self._store.read(f"{self._log_path}/{self.names[0]}")
+        except FileNotFoundError:
+            return True
+        return False
 
     def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
         """The live files piece by piece, in the order of `adds`: the columns of `FILE_SCHEMA`, and with the statistics

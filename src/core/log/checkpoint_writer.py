@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
 """The most actions in one file of a checkpoint; unset: all in one."""
 TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
+_REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
+"""The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
 _MOST_AS_JSON = 10_000
 """A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
 
@@ -110,7 +112,9 @@ class _File:
     def __init__(self, schema: pa.Schema, sink: IO[bytes]) -> None:
         self._schema = schema
         self._sink = sink
-        self._writer = pq.ParquetWriter(sink, schema, compression="snappy", use_compliant_nested_type=True)
+        self._writer = pq.ParquetWriter(
+            sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
+        )
         self._waiting: list[pa.RecordBatch] = []
         self.rows = 0
 

@@ -424,6 +424,11 @@ class Snapshot:
         return -1 if self._base is None else self._base.version
 
     @property
+    def base_lost(self) -> bool:
+        """Whether the checkpoint below was removed since it was opened, and something asked for more of it."""
+        return self._base is not None and self._base.lost
+
+    @property
     def tail_actions(self) -> int:
         """How many file actions lie over the base: what a newer checkpoint would save."""
         return self._tail.num_actions

@@ -141,6 +141,21 @@ def test_v2_holds_the_same_beside_its_sidecars(form: str, features: set[str]) ->
     assert state(builder.log().snapshot()) == before
 
 
+def test_two_v2_checkpoints_of_one_version_are_as_good_as_one() -> None:
+    builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2"})
+    before = state(builder.log().snapshot())
+    builder.log().checkpoint()
+    builder.log(conf={TOP_LEVEL_FORMAT: "parquet"}).checkpoint()
+    names = checkpoints(builder)
+    assert len(names) == 2
+    for lost in names:
+        data = builder.read(lost)
+        builder.delete(lost)
+        assert state(builder.log().snapshot()) == before
+        assert builder.log().snapshot().base_version == 5
+        builder.write(lost, data)
+
+
 def test_an_empty_table_has_no_sidecar() -> None:
     builder = LogBuilder().commit(
         Protocol(3, 7, frozenset(V2), frozenset(V2)), metadata({"delta.checkpointPolicy": "v2"})

@@ -256,6 +256,28 @@ def test_sidecars_that_nobody_names_go_with_their_checkpoint() -> None:
     assert builder.log().snapshot().base_version == 12
 
 
+@pytest.mark.parametrize("policy", ["v2", "classic"])
+def test_a_handle_whose_checkpoint_is_removed_opens_the_table_anew(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
+    builder = table(20, {"delta.checkpointPolicy": policy}, features={"v2Checkpoint"})
+    builder.clock.now = noon(6)
+    checkpoint(builder, 3)
+    log = builder.log()
+    for newest in (log.snapshot(), log.snapshot(4)):
+        assert newest.base_version == 3
+    if policy == "classic":
+        assert log.snapshot().files.num_rows == 20  # the statistics are still to come
+    checkpoint(builder, 6)
+    builder.clock.now = noon(18)
+    builder.log().clean_up()
+    with pytest.raises(VersionNotFoundError, match=r"removed or replaced since it was opened.*Take a new snapshot"):
+        log.snapshot().files_with("stats")
+    assert log.snapshot().files_with("stats").num_rows == 20
+    assert log.snapshot().base_version == 6
+
+
 def test_the_decision_on_sidecars() -> None:
     def status(name: str, at: int) -> FileStatus:
         return FileStatus(f"x/{name}", 1, at)
