@@ -225,7 +225,8 @@ def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -
     size = actions = 0
     for data, count in _filled(rows.sidecar_schema(contents.add_type), contents.files(), most):
         name = f"{uuid.uuid4()}.parquet"
-        store.write(f"{log_path}/{SIDECAR_DIRECTORY}/{name}", data)
+        # A name that nobody else has needs no condition, and no file is there to be replaced.
+        store.write(f"{log_path}/{SIDECAR_DIRECTORY}/{name}", data, overwrite=True)
         sidecars.append(Sidecar(name, len(data), contents.now_ms))
         size, actions = size + len(data), actions + count
     tags = {
@@ -235,7 +236,7 @@ def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -
     }
     top = [CheckpointMetadata(version, tags), *contents.header, *sidecars]
     data = serialise(top) if kind.form == "json" else top_level(top, contents.add_type)
-    store.write(f"{log_path}/{uuid_checkpoint_name(version, str(uuid.uuid4()), kind.form)}", data)
+    store.write(f"{log_path}/{uuid_checkpoint_name(version, str(uuid.uuid4()), kind.form)}", data, overwrite=True)
     return contents.hint(actions + len(top), size + len(data))
 
 

@@ -160,7 +160,10 @@ def parse(data: bytes) -> VersionChecksum:
 
 
 def _action(name: str, value: Any) -> Any:
-    return parse_line(json.dumps({name: value}))
+    action = parse_line(json.dumps({name: value}))
+    if action is None:
+        raise ValueError(f"no {name}")
+    return action
 
 
 def _long(obj: Mapping[str, Any], key: str) -> int:

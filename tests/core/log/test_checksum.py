@@ -117,6 +117,20 @@ def test_what_is_no_checksum_is_no_reason_not_to_read(data: bytes, caplog: pytes
         checksum.parse(data)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"allFiles": 5}, {"allFiles": [None]}, {"allFiles": [{"path": 1}]}, {"setTransactions": [None]},
+        {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": 5}}, {"domainMetadata": "d"}, {"metadata": []},
+    ],
+)  # fmt: skip
+def test_a_field_that_is_damaged(change: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    builder = table()
+    builder.write(crc_name(1), json.dumps(told(builder) | change).encode())
+    assert builder.log().snapshot().files.num_rows == 2
+    assert "can't be used" in caplog.text
+
+
 def test_what_it_does_not_say_is_not_compared() -> None:
     builder = table()
     found = told(builder)
