@@ -98,7 +98,7 @@ def _generated(node: Node, schema: schemas.StructType, f: schemas.StructField) -
     if node.kind in _NUMBERS and f.data_type == schemas.INTEGER:
         return part(_uncast(children[0], "date"), _NUMBERS[node.kind], _TIMES)
     if node.kind == "DateFormatClass":
-        unit = _literal(children[1])
+        unit = _literal(children[1]) or ""
         if unit not in FORMATS:
             return None
         # A date or a time of no zone becomes a timestamp first, which may be an hour off where clocks go forward.
