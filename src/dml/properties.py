@@ -24,13 +24,19 @@ _ELSEWHERE = {
 
 
 def set_properties(
-    spark: SparkSession, log: DeltaLog, given: Mapping[str, str], options: CommitOptions = PLAIN
+    spark: SparkSession,
+    log: DeltaLog,
+    given: Mapping[str, str],
+    options: CommitOptions = PLAIN,
+    *,
+    told: Mapping[str, str] | None = None,
 ) -> Committed | None:
     """Set table properties and commit; None: the idempotent command was applied before.
 
     `comment` is the table's description; `delta.feature.*` and the versions raise the protocol, as do properties that
-    need a feature. Row tracking is enabled once every file has row ids, which takes commits of its own. Raises
-    InvalidArgumentError or UnsupportedFeatureError that name the key, the conflicts and CommitStateUnknownError.
+    need a feature. `told` is what the history shows of it (by default the keys in their proper case). Row tracking is
+    enabled once every file has row ids, which takes commits of its own. Raises InvalidArgumentError or
+    UnsupportedFeatureError that name the key, the conflicts and CommitStateUnknownError.
     """
     name = "SET TBLPROPERTIES"
     with jobs(spark, name, log.table):
@@ -42,7 +48,7 @@ def set_properties(
         if properties.get(valid, "enableRowTracking") and backfill(work):
             work = Work.on(spark, log, options)
         work.txn.set_metadata(with_properties(work.snapshot.metadata, valid))
-        return work.commit([], Operation(name, {"properties": valid}))
+        return work.commit([], Operation(name, {"properties": valid if told is None else told}))
 
 
 def unset_properties(

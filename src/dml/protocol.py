@@ -25,4 +25,5 @@ def add_feature(spark: SparkSession, log: DeltaLog, name: str, options: CommitOp
 
     UnsupportedFeatureError for a name that isn't known, or a feature that isn't built.
     """
-    return set_properties(spark, log, {properties.FEATURE_PREFIX + name: "supported"}, options)
+    asked = {properties.FEATURE_PREFIX + name: "supported"}
+    return set_properties(spark, log, asked, options, told=asked)

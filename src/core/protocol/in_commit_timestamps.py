@@ -10,7 +10,7 @@ FEATURE: Final = "inCommitTimestamp"
 ENABLED: Final = "delta.enableInCommitTimestamps"
 SINCE_VERSION: Final = "delta.inCommitTimestampEnablementVersion"
 SINCE_TIMESTAMP: Final = "delta.inCommitTimestampEnablementTimestamp"
-PROVENANCE: Final = (SINCE_VERSION, SINCE_TIMESTAMP)
+PROVENANCE: Final = (SINCE_TIMESTAMP, SINCE_VERSION)
 
 
 def enabled(protocol: Protocol, metadata: Metadata) -> bool:

@@ -122,7 +122,7 @@ REMOVALS: Final[Mapping[str, Removal]] = {
     ),
     "deletionVectors": Removal(_without_vectors, _vector),
     "domainMetadata": Removal(lambda snapshot: not snapshot.domain_metadata),
-    "inCommitTimestamp": Removal(_untimed, keys=(in_commit_timestamps.ENABLED,)),
+    "inCommitTimestamp": Removal(_untimed),
     "materializePartitionColumns": Removal(_always, keys=("delta.enableMaterializePartitionColumnsFeature",)),
     "rowTracking": Removal(_untracked, keys=(row_tracking.ENABLED, row_tracking.SUSPENDED)),
     "typeWidening": _WIDENING,

@@ -15,6 +15,7 @@ from ..protocol.features import supported
 from ..protocol.schema import DataType, StructField, parse_schema
 
 IDENTITY_ONLY_TAG: Final = "delta.identity.schemaUpdate"
+TRACKING_ONLY_TAG: Final = "rowTrackingEnablementOnly"
 _HIGH_WATER_MARK = "delta.identity.highWaterMark"
 _DELETION_VECTORS = "delta.enableDeletionVectors"
 _CHECKPOINT_POLICY = "delta.checkpointPolicy"
@@ -25,6 +26,16 @@ def identity_only(old: Metadata, new: Metadata) -> bool:
     if old.schema_string == new.schema_string or replace(old, schema_string=new.schema_string) != new:
         return False
     return _without(old, _is_mark) == _without(new, _is_mark)
+
+
+def enables_tracking_only(old: Metadata, new: Metadata) -> bool:
+    """Whether nothing but row tracking was enabled, with the columns that it needs."""
+    if replace(old, configuration=new.configuration) != new:
+        return False
+    before, after = old.configuration, new.configuration
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    enabled = str(after.get(row_tracking.ENABLED)).lower() == "true"
+    return enabled and row_tracking.ENABLED in changed <= {row_tracking.ENABLED, *row_tracking.COLUMN_KEYS}
 
 
 def says_identity_only(info: CommitInfo | None) -> bool:

@@ -77,9 +77,11 @@ def stamped(staged: Staged, info: CommitInfo, ground: Ground, now_ms: int) -> tu
 
 
 def _keeps_row_ids(staged: Staged) -> bool | None:
-    """Whether rows that are written again keep their ids; None: the table doesn't promise it."""
+    """Whether rows that are written again keep their ids; None: there are none, or the table doesn't promise it."""
     if staged.read_metadata is None or not row_tracking.enabled(staged.protocol, staged.metadata):
         return None
+    if not staged.removed:
+        return None  # no row is written again
     if row_tracking.enabled(staged.protocol, staged.read_metadata):
         return True
     # What was prepared before another commit enabled it can't have kept them.

@@ -261,9 +261,11 @@ class Transaction:
         seen = self.snapshot
         if seen is None or not staged.writes_metadata:
             return tags
-        if not metadata_changes.identity_only(seen.metadata, staged.metadata):
-            return tags
-        return {metadata_changes.IDENTITY_ONLY_TAG: "true", **(tags or {})}
+        if metadata_changes.identity_only(seen.metadata, staged.metadata):
+            return {metadata_changes.IDENTITY_ONLY_TAG: "true", **(tags or {})}
+        if metadata_changes.enables_tracking_only(seen.metadata, staged.metadata):
+            return {metadata_changes.TRACKING_ONLY_TAG: "true", **(tags or {})}
+        return tags
 
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()

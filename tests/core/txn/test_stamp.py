@@ -160,11 +160,12 @@ def test_files_get_ids_once() -> None:
     append(log, "b", 3)
     assert ids(log) == {"a": (0, 1), "empty": (5, 2), "b": (5, 3)}
     assert high_water(log) == 7
-    assert info(log, 3)["tags"] == {"delta.rowTracking.preserved": "true"}
+    assert "tags" not in info(log, 3)
 
     old = log.snapshot().add_files([0])[0]
     committed = log.transaction().commit([old.remove(1), replace(old, path="a2", data_change=False)], WRITE)
     assert ids(log)["a2"] == (0, 1), "what has ids keeps them"
+    assert info(log, 4)["tags"] == {"delta.rowTracking.preserved": "true"}
     assert not any(isinstance(action, DomainMetadata) for action in committed.actions)
 
 
@@ -250,6 +251,7 @@ def test_a_transaction_passes_a_backfill_and_takes_over_its_ids() -> None:
     assert mine.snapshot is not None
     old = mine.snapshot.add_files()[0]
     tracked(other(log))
+    assert info(log, 5)["tags"] == {"rowTrackingEnablementOnly": "true"}
     committed = mine.commit([old.remove(1), replace(add("m"), stats='{"numRecords":1}')], WRITE)
     removed = next(action for action in committed.actions if not isinstance(action, AddFile | DomainMetadata))
     assert (removed.base_row_id, removed.default_row_commit_version) == (0, 4)  # type: ignore[union-attr]
