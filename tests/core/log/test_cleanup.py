@@ -1,15 +1,17 @@
 """Cleanup: what has expired goes, and nothing that a retained version needs; as a property of random histories."""
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.log_builder import LogBuilder, add, metadata, remove
-from tablelog.core import CommitInfo, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from support.log_builder import LogBuilder, SetClock, add, metadata, remove
+from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
 from tablelog.core.log import checksum
 from tablelog.core.log.checkpoint_writer import PART_SIZE
 from tablelog.core.log.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
@@ -365,3 +367,24 @@ def test_the_decision_alone() -> None:
     assert boundaries(listing, START - 1) == []
     gone = [s.path[2:] for s in expired(statuses, 2)]
     assert gone == [commit_name(0), commit_name(1), compacted_name(2, 3)]
+
+
+def test_on_a_file_system(tmp_path: Path) -> None:
+    """With directories of their own, and times that the file system gives."""
+    clock = SetClock(int(time.time() * 1000))
+    log = DeltaLog.for_path(str(tmp_path), clock=clock, conf={PART_SIZE: "4"})
+    for number in range(23):
+        transaction = log.transaction()
+        if number == 0:
+            transaction.set_metadata(metadata({**CLEAN, "delta.checkpointPolicy": "v2"}, table_id="t"))
+        transaction.commit([add(str(number))], Operation("WRITE"))
+    sidecars = tmp_path / "_delta_log" / "_sidecars"
+    assert len(list(sidecars.iterdir())) == 3 + 6
+    before = [state(log.snapshot(version)) for version in range(23)]
+    clock.now += 40 * DAY_MS
+    found = log.clean_up()
+    assert found.first_version == 20
+    assert len(list(sidecars.iterdir())) == 6
+    assert [state(DeltaLog.for_path(str(tmp_path)).snapshot(version)) for version in (20, 21, 22)] == before[20:]
+    assert log.health().ok
+    assert checkpoint_name(20) in {path.name for path in (tmp_path / "_delta_log").iterdir()}
