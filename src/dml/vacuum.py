@@ -110,6 +110,10 @@ def vacuum(
     if tell:
         _tell(log, _start(window, found), options)
     try:
+        newest = log.snapshot()
+        if newest.version > snapshot.version:  # a RESTORE may have brought back what was about to go
+            needed.add_files(newest.files)
+            found.files = [file for file in found.files if file[0] not in needed]
         removed = files.delete([name for name, _ in found.files], threads=_threads(spark))
         removed += files.remove_directories(found.empty)
     except BaseException:

@@ -19,6 +19,7 @@ from ..core.table.vacuum import Directory, Found
 from ..errors import StorageAccessError
 from ..logstore.uri import scheme_of
 from . import hadoop_settings
+from . import settings as settings_of
 from .gateway import is_classic
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 THREADS = 16
 """Requests that are made at once where the storage is remote."""
 
+_LISTING_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CHUNK = 1_000
 _TAIL = 64 << 10
 _NO_DIRECTORIES = frozenset({"s3", "s3a", "s3n", "gs", "wasb", "wasbs", "oss", "cosn", "obs"})
@@ -74,7 +76,8 @@ def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
         if settings is not None:
             from .hadoop_files import HadoopFiles
 
-            return HadoopTableFiles(log.table, HadoopFiles(spark, settings))
+            most = settings_of.number(spark, _LISTING_PARALLELISM, THREADS)
+            return HadoopTableFiles(log.table, HadoopFiles(spark, settings), min(max(most, 1), THREADS))
     from ..logstore.data_files import DataFiles
 
     return FsspecFiles(DataFiles.of(log.table, log.conf, log.storage_options), log)
@@ -217,9 +220,10 @@ def _gone(descriptor: int, directory: str, base: str) -> bool:
 class HadoopTableFiles:
     """See `TableFiles`. Where there are no directories but in names, one flat listing has all."""
 
-    def __init__(self, table: str, files: "HadoopFiles") -> None:
+    def __init__(self, table: str, files: "HadoopFiles", threads: int = THREADS) -> None:
         self._table = table.rstrip("/")
         self._files = files
+        self._threads = threads
 
     def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
         if scheme_of(self._table) in _NO_DIRECTORIES:
@@ -239,7 +243,7 @@ class HadoopTableFiles:
         level: list[tuple[str, int]] = [(below, 0)]
         while level:
             deeper: list[tuple[str, int]] = []
-            for (name, modified), listed in zip(level, _in_threads(self._children, level, THREADS), strict=True):
+            for (name, modified), listed in zip(level, _in_threads(self._children, level, self._threads), strict=True):
                 if listed is None:
                     continue
                 files, directories = listed

@@ -13,7 +13,7 @@ from ..dml.convert import convert
 from ..engine.types import table_schema
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
-from .writer import session_commit
+from .upkeep import commit_of
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -40,8 +40,7 @@ def converted(
             f"CONVERT TO DELTA takes a directory of Parquet files (parquet.`/path`), not {provider}"
         )
     log = delta_log(path, session_conf(spark, path))
-    with session_commit(spark) as options:
-        convert(spark, log, _columns(partition_schema), statistics=statistics, options=options)
+    convert(spark, log, _columns(partition_schema), statistics=statistics, options=commit_of(spark))
     return log
 
 

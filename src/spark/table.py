@@ -171,10 +171,10 @@ class DeltaTable:
         With `dryRun` nothing is removed, and the frame has the `path` of each file and directory that would go. `mode`
         LITE looks at the log instead of listing the directory; `inventory` is a listing made elsewhere.
         """
-        with session_commit(self._spark) as options:
-            done = vacuum(
-                self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
-            )
+        options = upkeep.commit_of(self._spark)
+        done = vacuum(
+            self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
+        )
         return upkeep.removable(self._spark, self._log, done, shown=dryRun)
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
@@ -262,20 +262,20 @@ class DeltaTable:
             )
         path = target_path(target)
         log = delta_log(path, session_conf(self._spark, path))
-        with session_commit(self._spark) as options:
-            clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=options)
+        options = upkeep.commit_of(self._spark)
+        clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=options)
         return DeltaTable(self._spark, log)
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version; the frame has the metrics."""
-        with session_commit(self._spark) as options:
-            return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
+        options = upkeep.commit_of(self._spark)
+        return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Make the table what it was at a time, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
         at = timestamp_ms(self._spark, timestamp), timestamp
-        with session_commit(self._spark) as options:
-            return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
+        options = upkeep.commit_of(self._spark)
+        return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take a feature from the table and lower its protocol as far as that allows.
