@@ -25,6 +25,7 @@ from .schema import (
     all_fields,
     dotted,
     parse_schema,
+    to_json,
 )
 
 START, STEP = f"{IDENTITY_PREFIX}start", f"{IDENTITY_PREFIX}step"
@@ -153,6 +154,22 @@ def _invariant(text: str, column: Column) -> str:
     if not isinstance(value, str):
         raise CorruptLogError(f"the metadata {INVARIANTS_KEY} of the column {dotted(column)} is no invariant: {text}")
     return value
+
+
+def without_leftovers(metadata: Metadata, protocol: Protocol) -> Metadata:
+    """The metadata without the rules of columns that the table's protocol doesn't know.
+
+    Writers that copied a frame's metadata left them, and no row was held to them: a change of the metadata, which would
+    put them in force, takes them out instead, as in Delta.
+    """
+    has = features.supported(protocol)
+    gone = [] if "generatedColumns" in has else [GENERATION_KEY]
+    gone += [] if "identityColumns" in has else [START, STEP, MARK, EXPLICIT]
+    if not any(key in metadata.schema_string for key in gone):
+        return metadata
+    columns = parse_schema(metadata.schema_string)
+    kept = (replace(f, metadata={k: v for k, v in f.metadata.items() if k not in gone}) for f in columns)
+    return replace(metadata, schema_string=to_json(StructType(tuple(kept))))
 
 
 def moved_marks(schema: StructType, names: Collection[str], adds: Iterable[AddFile]) -> StructType:

@@ -28,6 +28,7 @@ from ..protocol.actions import (
     Sidecar,
 )
 from ..protocol.column_mapping import MAX_ID, ColumnMapping
+from ..protocol.rules import without_leftovers
 from ..table import manifest
 from .operation import Operation
 
@@ -101,6 +102,8 @@ def prepare(
         raise InvalidArgumentError(f"the first commit to {base.table} needs the table's metadata (set_metadata)")
     if new_metadata is not None:
         new_metadata = requested(new_metadata, base.metadata, base.conf)
+        if base.protocol is not None and not operation.replaces_table:
+            new_metadata = without_leftovers(new_metadata, base.protocol)
         new_metadata = column_mapping.assigned(
             new_metadata, base.metadata, base.protocol, replaces_table=operation.replaces_table
         )

@@ -19,6 +19,7 @@ from ...errors import (
 )
 from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
+from ..protocol.rules import without_leftovers
 from . import conflict, metadata_changes
 from .after import after_commit
 from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
@@ -188,6 +189,8 @@ class Transaction:
         old = None if self.snapshot is None else self.snapshot.metadata
         metadata = requested(metadata, old, self._log.conf)
         protocol = None if self.snapshot is None else self.snapshot.protocol
+        if protocol is not None and not replaces_table:
+            metadata = without_leftovers(metadata, protocol)
         metadata = column_mapping.assigned(metadata, old, protocol, replaces_table=replaces_table)
         check_shape(metadata, self.table)
         self._metadata = metadata

@@ -1,12 +1,16 @@
 """The rules of a table read from its metadata, and where the high-water marks of identity columns go."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from support.memory_table import new_log
 from tablelog.core.protocol.actions import AddFile, Metadata, Protocol
-from tablelog.core.protocol.rules import Check, Identity, Rules, identity_of, moved_marks
+from tablelog.core.protocol.codec import serialise
+from tablelog.core.protocol.rules import Check, Identity, Rules, identity_of, moved_marks, without_leftovers
 from tablelog.core.protocol.schema import LONG, STRING, StructField, StructType, indexed_leaves, to_json
+from tablelog.core.txn.operation import Operation
 from tablelog.errors import ConstraintViolationError, CorruptLogError
 
 INVARIANT = {"delta.invariants": json.dumps({"expression": {"expression": "a > 0"}})}
@@ -102,3 +106,21 @@ def test_statistics_are_kept_of_identity_columns_wherever_they_stand() -> None:
     columns = StructType((*SCHEMA, StructField("i", LONG, True, identity())))
     assert [name for name, _ in indexed_leaves(columns, (), 1)] == [("a",), ("i",)]
     assert [name for name, _ in indexed_leaves(columns, (), 32, [("g",)])] == [("g",), ("i",)]
+
+
+def test_rules_that_nobody_enforced_are_taken_out_of_changed_metadata() -> None:
+    columns = StructType((*SCHEMA, StructField("i", LONG, True, {**identity(), "comment": "kept"})))
+    metadata = Metadata("id", to_json(columns))
+    assert without_leftovers(metadata, Protocol(1, 6)) == metadata
+    bare = StructType((SCHEMA.fields[0], StructField("g", LONG), StructField("i", LONG, True, {"comment": "kept"})))
+    assert without_leftovers(metadata, Protocol(1, 2)).schema_string == to_json(bare)
+    log = new_log()
+    first = log.transaction()
+    first.set_metadata(Metadata("id", to_json(StructType((StructField("a", LONG),)))))
+    first.commit([], Operation("CREATE TABLE"))
+    log.store.write(f"{log.log_path}/{1:020d}.json", serialise([metadata]))  # as a writer that knows no such rules
+    second = log.transaction()
+    second.set_metadata(replace(metadata, description="new"))
+    second.commit([], Operation("SET TBLPROPERTIES"))
+    assert log.snapshot().protocol == Protocol(1, 2)
+    assert log.snapshot().metadata == replace(metadata, schema_string=to_json(bare), description="new")
