@@ -90,7 +90,7 @@ def restore(
         at = log.clock.now_ms()
         actions: list[Action] = [*added, *(add.remove(at) for add in removed), *_domains(then, now)]
         parameters = {"version": version if timestamp is None else None, "timestamp": timestamp and timestamp[1]}
-        operation = Operation("RESTORE", parameters, metrics, replaces_table=True)
+        operation = Operation("RESTORE", parameters, metrics, replaces_table=True, lowers_protocol=bool(downgrade))
         return Restored(work.commit(actions, operation), metrics)
 
 
