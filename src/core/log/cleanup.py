@@ -135,11 +135,12 @@ def clean_up(
     else:
         return CleanUp()
     newer = reader.list(boundary.version)
-    with_sidecars = "v2Checkpoint" in supported(snapshot.protocol)
-    if with_sidecars:
+    if "v2Checkpoint" in supported(snapshot.protocol):
         _tell_old_readers(store, log_path, snapshot, newer)
     removed = _remove(store, files)
-    if with_sidecars and any((file := parse_log_name(name)) and file.kind == "checkpoint" for name in removed):
+    # A classic name may stand for sidecars too, and a table may have had them before its protocol was lowered.
+    gone = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
+    if gone and ("v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in gone)):
         removed += _remove(store, _lost_sidecars(store, log_path, snapshot.table, newer, now_ms))
     removed += _remove(store, _lost_staging(store, log_path, boundary.version, now_ms))
     _log.info("%s: %d expired files of the log were removed", snapshot.table, len(removed))

@@ -280,6 +280,18 @@ def test_a_handle_whose_checkpoint_is_removed_opens_the_table_anew(
     assert log.snapshot().base_version == 6
 
 
+def test_sidecars_of_a_table_that_has_dropped_the_feature() -> None:
+    builder = table(6, {"delta.checkpointPolicy": "v2"}, features={"v2Checkpoint"})
+    builder.clock.now = noon(5)
+    checkpoint(builder, 3)
+    builder.commit(Protocol(1, 2), metadata(CLEAN, table_id="t"), at=noon(6))
+    builder.commit(add("7"), at=noon(7))
+    checkpoint(builder, 7)
+    builder.clock.now = noon(20)
+    assert builder.log().clean_up().first_version == 7
+    assert list(builder.store.list_from(f"{builder.log_path}/_sidecars/0")) == []
+
+
 def test_the_decision_on_sidecars() -> None:
     def status(name: str, at: int) -> FileStatus:
         return FileStatus(f"x/{name}", 1, at)
