@@ -48,7 +48,7 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
                 f"first ({', '.join(constraints(metadata))})"
             )
         case "columnMapping":
-            _rewrite(spark, log, _unmapped(metadata), "REMOVE COLUMN MAPPING", options)
+            remove_mapping(spark, log, options)
         case "deletionVectors":
             change_properties(log, unset=["delta.enableDeletionVectors"])
             optimize(spark, log, Layout(purge=True), options=options)
@@ -82,6 +82,11 @@ def change_properties(log: DeltaLog, given: Mapping[str, str] | None = None, *, 
     else:
         operation = Operation("SET TBLPROPERTIES", {"properties": dict(given or {})})
     txn.commit([], operation)
+
+
+def remove_mapping(spark: SparkSession, log: DeltaLog, options: CommitOptions) -> None:
+    """Write all rows into files that bear the names of the table's columns, and have the table map them no more."""
+    _rewrite(spark, log, _unmapped(log.snapshot().metadata), "REMOVE COLUMN MAPPING", options)
 
 
 def _unmapped(metadata: Metadata) -> Metadata:

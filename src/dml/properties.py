@@ -6,11 +6,12 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import properties, row_tracking
+from ..core.protocol import column_mapping, properties, row_tracking
 from ..core.protocol.actions import Metadata
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..errors import InvalidArgumentError
+from .feature_traces import remove_mapping
 from .job import PLAIN, CommitOptions, Work, jobs
 from .row_tracking import backfill
 
@@ -34,9 +35,10 @@ def set_properties(
     """Set table properties and commit; None: the idempotent command was applied before.
 
     `comment` is the table's description; `delta.feature.*` and the versions raise the protocol, as do properties that
-    need a feature. `told` is what the history shows of it (by default the keys in their proper case). Row tracking is
-    enabled once every file has row ids, which takes commits of its own. Raises InvalidArgumentError or
-    UnsupportedFeatureError that name the key, the conflicts and CommitStateUnknownError.
+    need a feature. Row tracking is enabled once every file has row ids, and column mapping set to `none` once every
+    file is written anew: commits of their own. `told` is what the history shows of it (by default the keys in their
+    proper case). Raises InvalidArgumentError or UnsupportedFeatureError that name the key, the conflicts and
+    CommitStateUnknownError.
     """
     name = "SET TBLPROPERTIES"
     with jobs(spark, name, log.table):
@@ -46,6 +48,9 @@ def set_properties(
         arbitrary = log.conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
         valid = checked(given, work.snapshot.metadata, allow_arbitrary=arbitrary)
         if properties.get(valid, "enableRowTracking") and backfill(work):
+            work = Work.on(spark, log, options)
+        if column_mapping.MODE in valid and _unmaps(valid[column_mapping.MODE], work):
+            remove_mapping(spark, log, options)
             work = Work.on(spark, log, options)
         work.txn.set_metadata(with_properties(work.snapshot.metadata, valid))
         return work.commit([], Operation(name, {"properties": valid if told is None else told}))
@@ -64,8 +69,16 @@ def unset_properties(
         if work.applied_already:
             return None
         proper = [properties.proper_key(key) for key in keys]
+        if column_mapping.MODE in proper and _unmaps("none", work):
+            remove_mapping(spark, log, options)
+            work, if_exists = Work.on(spark, log, options), True
         work.txn.set_metadata(without_properties(work.snapshot.metadata, proper, log.table, if_exists=if_exists))
         return work.commit([], Operation(name, {"properties": proper, "ifExists": if_exists}))
+
+
+def _unmaps(mode: str, work: Work) -> bool:
+    """Whether the table maps its columns, and is to map them no more."""
+    return mode.lower() == "none" and work.snapshot.mapping.active
 
 
 def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:

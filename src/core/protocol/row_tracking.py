@@ -108,14 +108,18 @@ def assigned(
 ) -> tuple[Action, ...]:
     """The actions of the commit `version`, with the ids that its files get.
 
-    Files that have ids already keep them. `highest` is the high-water mark below the commit. While tracking is
-    suspended, no file has ids. `InvalidArgumentError` for a file whose rows nobody has counted.
+    Files that have ids already keep them, and what is given out lies above. `highest` is the high-water mark below the
+    commit. While tracking is suspended, no file has ids. `InvalidArgumentError` for a file whose rows nobody has
+    counted.
     """
     if not supported(protocol) or not any(isinstance(action, AddFile) for action in actions):
         return actions
     suspended = bool(properties.get(metadata.configuration, "rowTrackingSuspended"))
     result: list[Action] = []
     reached = highest
+    if not suspended:
+        kept = [(a.base_row_id, a.stats) for a in actions if isinstance(a, AddFile) and a.base_row_id is not None]
+        reached = max([highest, *(base + (num_records(text) or 0) - 1 for base, text in kept if base > highest)])
     for action in actions:
         if isinstance(action, AddFile):
             if suspended:

@@ -32,6 +32,8 @@ from ..protocol.rules import without_leftovers
 from ..table import manifest
 from .operation import Operation
 
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
 
 @dataclass(frozen=True)
 class Base:
@@ -199,6 +201,7 @@ def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> Non
     column_mapping.check(metadata)
     manifest.check_metadata(metadata, base.table)
     old = base.metadata
+    _check_stats_columns(metadata, old, base.table)
     if old is None or operation.replaces_table:
         return
     assert base.protocol is not None
@@ -210,6 +213,22 @@ def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> Non
         )
     if old.id != metadata.id:
         raise InvalidArgumentError(f"{operation.name} can't change the id of {base.table}: start from its metadata")
+
+
+def _check_stats_columns(metadata: Metadata, old: Metadata | None, table: str) -> None:
+    """InvalidArgumentError for columns that are to have statistics and can't: those that aren't there."""
+    text = metadata.configuration.get(_STATS_COLUMNS)
+    if text is None or (old is not None and old.configuration.get(_STATS_COLUMNS) == text):
+        return
+    columns = schema.parse_schema(metadata.schema_string)
+    for column in properties.TableProperties.of(metadata).data_skipping_stats_columns or ():
+        found = schema.find(columns, column)
+        if found is None or found[0][0] in metadata.partition_columns:
+            what = "has no such column" if found is None else "is partitioned by it"
+            raise InvalidArgumentError(
+                f"{_STATS_COLUMNS} names the column {schema.dotted(column)}, and {table} {what}: it lists columns "
+                "whose values are kept in the statistics of data files"
+            )
 
 
 def implied_protocol(base: Base, metadata: Metadata) -> Protocol | None:

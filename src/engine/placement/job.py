@@ -1,11 +1,11 @@
 """One write: the rows' schema, how its files are made, and what is known of them once they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...core.protocol import partition_values, paths
+from ...core.protocol import partition_values, paths, properties
 from ...core.protocol.actions import AddFile, Metadata
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.properties import TableProperties
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyspark.sql import DataFrame
+    from pyspark.sql.conf import RuntimeConfig
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"
+FORMAT_PROPERTY = "delta.parquet.format.version"
+_SECOND_VERSION = (2, 12, 0)  # of the format: as in Delta, what is older is written as version 1
 _CODECS = ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd")
 
 
@@ -137,16 +140,18 @@ class Job:
             raise SchemaMismatchError(
                 f"{table}: the data's columns are {', '.join(df.columns)}, the table's are {', '.join(schema.names)}"
             )
-        properties = TableProperties.of(metadata)
-        columns = properties.data_skipping_stats_columns
+        known = TableProperties.of(metadata)
+        columns = known.data_skipping_stats_columns
         indexed = indexed_leaves(
             mapping.logical.without([f.name for f in extra]),
             mapping.partition_columns,
-            properties.data_skipping_num_indexed_cols,
+            known.data_skipping_num_indexed_cols,
             columns,
         )
         data = _in_files(schema, partition_columns, materialised)
         conf = df.sparkSession.conf
+        if options.parquet_version is None and _second_version(metadata, conf):
+            options = replace(options, parquet_version="v2")
         codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
         if codec is None:
             codec = conf.get("spark.sql.parquet.compression.codec") or "snappy"
@@ -156,7 +161,7 @@ class Job:
             schema,
             partition_columns,
             footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
-            properties.data_skipping_string_prefix_length,
+            known.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
             options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
             options,
@@ -213,6 +218,14 @@ def _in_files(schema: StructType, partition_columns: Sequence[str], materialised
         return data
     found = [schema.get(name, case_sensitive=True) for name in partition_columns]
     return StructType((*data.fields, *(f for f in found if f is not None)))
+
+
+def _second_version(metadata: Metadata, conf: "RuntimeConfig") -> bool:
+    """Whether the table, or else the session, wants files of Parquet's second version."""
+    if FORMAT_PROPERTY not in metadata.configuration:
+        return str(conf.get("parquet.writer.version", "v1")).lower() in ("v2", "parquet_2_0")
+    text = str(properties.get(metadata.configuration, "parquet.format.version"))
+    return tuple(map(int, text.split("."))) >= _SECOND_VERSION
 
 
 def _codec(name: str, what: str) -> str:

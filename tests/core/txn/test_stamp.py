@@ -194,6 +194,14 @@ def test_support_alone_assigns_ids_and_suspension_takes_them_away() -> None:
         put(log, enableRowTracking="true")
 
 
+def test_ids_that_came_from_elsewhere_are_not_given_out_again() -> None:
+    log = table(enableRowTracking="true")
+    foreign = replace(add("f"), stats='{"numRecords":5}', base_row_id=100, default_row_commit_version=0)
+    log.transaction().commit([replace(add("a"), stats='{"numRecords":2}'), foreign], WRITE)
+    assert ids(log) == {"a": (105, 1), "f": (100, 0)}
+    assert high_water(log) == 106
+
+
 def test_rows_that_nobody_counted_get_no_ids() -> None:
     log = table(enableRowTracking="true")
     with pytest.raises(InvalidArgumentError, match="don't say how many rows"):
