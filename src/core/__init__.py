@@ -1,6 +1,7 @@
 """The protocol: actions, snapshot and commit, on any store, with no Spark."""
 
 from .deltalog import DeltaLog
+from .log.health import LogHealth
 from .protocol.actions import (
     Action,
     AddCDCFile,
@@ -24,6 +25,7 @@ __all__ = [
     "Committed",
     "DeltaLog",
     "DomainMetadata",
+    "LogHealth",
     "Metadata",
     "Operation",
     "Protocol",

@@ -201,7 +201,10 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     version = contents.snapshot.version
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
-        files = [_File(schema, stack.enter_context(tempfile.TemporaryFile())) for _ in range(count)]
+        files: list[_File] = []
+        for _ in range(count):
+            files.append(_File(schema, stack.enter_context(tempfile.TemporaryFile())))
+            stack.callback(files[-1].close)  # whatever happens, before what it writes to is closed
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
         for kind, column in contents.files():

@@ -1,5 +1,6 @@
 """Which checkpoint is written, and that each kind holds the same: in parts, with sidecars, over another writer's."""
 
+import gc
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from tablelog.core.log.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT, Kin
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, parse_log_name, part_name
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
+from tablelog.logstore import CountingLogStore
 
 V2 = {"v2Checkpoint"}
 STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'
@@ -271,3 +273,23 @@ def test_a_checkpoint_goes_on_from_what_was_recovered() -> None:
     builder.log().checkpoint()
     again = without_commits(builder).snapshot()
     assert (again.base_version, state(again)) == (6, before)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_store_that_fails_in_between_leaves_no_checkpoint() -> None:
+    class Failing(CountingLogStore):
+        def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+            if "0000000002.0000000005" in path or path.endswith(".json"):
+                raise OSError("no")
+            super().write(path, data, overwrite=overwrite)
+
+    for features, policy in ((None, "classic"), (V2, "v2")):
+        builder = table(features=features, configuration={"delta.checkpointPolicy": policy})
+        before = state(builder.log().snapshot())
+        with pytest.raises(OSError, match="no"):
+            builder.log(Failing(builder.store), conf={PART_SIZE: "9"}).checkpoint()
+        gc.collect()
+        assert builder.log().snapshot().base_version == -1
+        assert state(builder.log().snapshot()) == before
+        builder.log(conf={PART_SIZE: "9"}).checkpoint()
+        assert builder.log().snapshot().base_version == 5
