@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from support.spark_tables import Table
@@ -89,3 +90,22 @@ def test_row_tracking_is_enabled_once_all_files_have_ids(table: Table) -> None:
     assert table.rows() == [0, 1, 2, 3, 4, 5]
     table.delta.setProperties({"delta.enableRowTracking": "true"})
     assert table.version == 6, "nothing to give ids to"
+
+
+def test_column_mapping_ends_with_its_files(table: Table) -> None:
+    table.write(table.spark.createDataFrame([(1, "x")], "a int, b string"), **{"delta.columnMapping.mode": "name"})
+    table.delta.renameColumn("b", "c")
+    table.delta.setProperties({"delta.columnMapping.mode": "none"})
+    assert [row.operation for row in table.delta.history(2).collect()] == ["SET TBLPROPERTIES", "REMOVE COLUMN MAPPING"]
+    assert [row.c for row in table.read().where("c = 'x'").collect()] == ["x"]
+    table.delta.setProperties({"delta.columnMapping.mode": "name"})
+    table.delta.unsetProperties(["delta.columnMapping.mode"])
+    assert table.rows() == [(1, "x")]
+    assert "columnMapping" not in str(table.delta.detail().select("properties").first())
+    with pytest.raises(InvalidArgumentError, match="no such column"):
+        table.delta.setProperties({"delta.dataSkippingStatsColumns": "a, b"})
+    table.delta.setProperties({"delta.dataSkippingStatsColumns": "a, c", "delta.parquet.format.version": "2.12.0"})
+    table.write(table.spark.createDataFrame([(2, "y")], "a int, c string"))
+    path = next(action["add"]["path"] for action in table.actions() if "add" in action)
+    column = pq.ParquetFile(table.root / path).metadata.row_group(0).column(0)
+    assert "PLAIN_DICTIONARY" not in column.encodings, "as version 1 has it"
