@@ -56,7 +56,6 @@ class Outcome:
     def metrics(self) -> dict[str, int | str]:
         """By Delta's names (its DeltaOperationMetrics)."""
         vectors = self.removal.vector_metrics()
-        updated = vectors["numDeletionVectorsUpdated"]
         gone = self.removal.gone
         return {
             "numTargetRowsInserted": self.inserted,
@@ -73,9 +72,9 @@ class Outcome:
             "numTargetBytesAdded": sum(add.size for add in self.added),
             "numTargetBytesRemoved": sum(add.size for add in gone),
             "numTargetChangeFilesAdded": len(self.changes),
-            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"] + updated,
-            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"] + updated,
-            "numTargetDeletionVectorsUpdated": updated,
+            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
+            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
+            "numTargetDeletionVectorsUpdated": vectors["numDeletionVectorsUpdated"],
         }
 
 

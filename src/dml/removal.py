@@ -45,15 +45,13 @@ class Removal:
         return [*(add.remove(deletion_timestamp) for add in self.removed), *self.added, *self.changes]
 
     def vector_metrics(self) -> dict[str, int]:
-        """How many deletion vectors came, went and were replaced, by Delta's names."""
+        """How many deletion vectors came, went and were replaced, by Delta's names; what was replaced came and went."""
         gone = {add.path for add in self.gone}
         marked = [add for add in self.removed if add.path not in gone]
         updated = sum(add.deletion_vector is not None for add in marked)
         return {
-            "numDeletionVectorsAdded": len(marked) - updated,
-            "numDeletionVectorsRemoved": sum(
-                add.deletion_vector is not None for add in self.removed if add.path in gone
-            ),
+            "numDeletionVectorsAdded": len(marked),
+            "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in self.removed),
             "numDeletionVectorsUpdated": updated,
         }
 

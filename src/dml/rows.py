@@ -1,6 +1,6 @@
 """Rows on their way into a table: new ones, which must meet its rules, and such as it has already."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -12,8 +12,9 @@ from ..errors import InvalidArgumentError
 from .job import Work
 
 
-def fitted(work: Work, frame: DataFrame, *, turn: Turn = ALONE) -> DataFrame:
-    """`frame` with the columns of the table as it will be after the commit, in its order, `work.carried` behind them.
+def fitted(work: Work, frame: DataFrame, *, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:
+    """`frame` with the columns of the table as it will be after the commit, in its order, `work.carried` behind them,
+    and columns of the caller's own, `beside`, which are bigint.
 
     A generated column that the frame lacks is computed, an identity column numbered, any other one is its default value
     or null. So a frame of changed rows has the identity columns as they were, and leaves out the generated ones that
@@ -24,7 +25,7 @@ def fitted(work: Work, frame: DataFrame, *, turn: Turn = ALONE) -> DataFrame:
     rules = rules_of(work)
     present = {name.lower() for name in frame.columns}
     work.numbered.update(name for name in rules.identity if name.lower() not in present)
-    return _conformed(work, frame, rules, turn)
+    return _conformed(work, frame, rules, turn, beside)
 
 
 def rules_of(work: Work) -> Rules:
@@ -74,10 +75,10 @@ def write_kept(
     return _write(work, frame, options, data_change)
 
 
-def _conformed(work: Work, frame: DataFrame, rules: Rules, turn: Turn = ALONE) -> DataFrame:
+def _conformed(work: Work, frame: DataFrame, rules: Rules, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:
     columns = schema.parse_schema(work.txn.metadata.schema_string)
     carried = [name for name in work.carried if name in frame.columns]  # new rows alone have none
-    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=carried, turn=turn)
+    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=[*carried, *beside], turn=turn)
 
 
 def _write(work: Work, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool) -> writer.Written:

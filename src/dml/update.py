@@ -29,6 +29,7 @@ from .vectors import FILE_NUMBER, ROW_INDEX
 logger = logging.getLogger(__name__)
 
 _MATCHES = "__tablelog_matches"
+_AFTER = "__tablelog_after"
 
 
 def update(
@@ -120,7 +121,8 @@ def _write(work: Work, updated: "_Updated", removal: Removal) -> Removal:
     """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
     began = time.monotonic()
     frame = updated.over(removal.numbers)
-    written = rows.write_new(work, rows.fitted(work, updated.after(frame, changed_only=removal.by_vectors)))
+    rewritten = frame.where(frame[_MATCHES]) if removal.by_vectors else frame
+    written = rows.write_new(work, rows.fitted(work, updated.after(rewritten, rewritten[_MATCHES])))
     removal.changes = changes.write(work, updated.changes(frame)) if changes.wanted(work) else []
     if removal.deleted_rows is None:  # whole partitions
         removal.deleted_rows = written.rows
@@ -164,10 +166,11 @@ class _Updated:
         assert known is not None
         return replace(known[1], name=dotted(path))
 
-    def after(self, frame: DataFrame, *, changed_only: bool) -> DataFrame:
-        """The rows as they are afterwards, without the generated columns that follow from others."""
-        if changed_only:
-            frame = frame.where(frame[_MATCHES])
+    def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
+        """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.
+
+        The generated columns that follow from others are left out.
+        """
         tops = {path[0] for path in self.values}
         left_out = set(rows.generated(self.work, tops))
         new = {path: frame[_quoted(_new(path))] for path in self.values}
@@ -176,17 +179,18 @@ class _Updated:
             kept = frame[_quoted(f.name)]
             if f.name in tops:
                 value = assignments.whole((f.name,), f, kept, new)
-                made.append(F.when(frame[_MATCHES], value).otherwise(kept).alias(f.name))
+                made.append(F.when(changed, value).otherwise(kept).alias(f.name))
             elif f.name not in left_out:
                 made.append(kept)
-        return frame.select(*made, *self.work.passed_on(frame, frame[_MATCHES]))
+        return frame.select(*made, *self.work.passed_on(frame, changed), *beside)
 
     def changes(self, frame: DataFrame) -> DataFrame:
         """The rows that change as they were and as they are afterwards, for the change data feed."""
-        names = [_quoted(name) for name in self.columns.names]
-        before = frame.where(frame[_MATCHES]).select(*names, F.lit("update_preimage").alias(changes.CHANGE_TYPE))
-        after = rows.fitted(self.work, self.after(frame, changed_only=True))
-        return before.unionByName(after.select(*names, F.lit("update_postimage").alias(changes.CHANGE_TYPE)))
+        images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
+        both = frame.where(frame[_MATCHES]).withColumn(_AFTER, F.explode(images))
+        shaped = rows.fitted(self.work, self.after(both, both[_AFTER] == 1, [_AFTER]), beside=[_AFTER])
+        kind = F.when(shaped[_AFTER] == 1, "update_postimage").otherwise("update_preimage")
+        return shaped.select(*map(_quoted, self.columns.names), kind.alias(changes.CHANGE_TYPE))
 
 
 def _new(path: Path) -> str:
@@ -198,14 +202,16 @@ def _quoted(name: str) -> str:
 
 
 def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
-    """The metrics as Delta has them: files that lose rows to a deletion vector count as removed, their bytes don't."""
+    """The metrics as Delta has them: files that lose rows to a deletion vector count as removed, their bytes don't, and
+    vectors of files that are rewritten aren't counted.
+    """
     return {
         "numRemovedFiles": len(done.removed),
         "numRemovedBytes": 0 if done.by_vectors else sum(add.size for add in done.removed),
         "numAddedFiles": len(done.written),
         "numAddedBytes": sum(add.size for add in done.written),
         "numAddedChangeFiles": len(done.changes),
-        **done.vector_metrics(),
+        **(done if done.by_vectors else Removal()).vector_metrics(),
         "numUpdatedRows": done.deleted_rows or 0,
         "numCopiedRows": done.copied_rows,
         "executionTimeMs": execution_ms,

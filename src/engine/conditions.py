@@ -70,9 +70,9 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
             f"the condition {expression.simpleString(25)} is not deterministic: it would give another answer when the "
             "rows that stay are read, and rows would be lost or kept by chance"
         )
-    width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
-    sql = [str(expression.simpleString(width))]
     expression = gateway.at_one_time(filtered._jdf.queryExecution().analyzed()).condition()
+    width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
+    sql = [str(gateway.optimized(expression, frame).simpleString(width))]
     names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.elements(expression.references().toSeq())}
     planned = gateway.planned_scan(filtered)

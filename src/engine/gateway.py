@@ -304,6 +304,17 @@ class Gateway:
         """The resolved condition of a frame that `DataFrame.where` made."""
         return filtered._jdf.queryExecution().analyzed().condition()
 
+    def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
+        """A resolved expression over `frame` as Spark's optimizer leaves it, with the names that the frame has."""
+        # Spark moves no column through a repartition, which never runs.
+        held = frame.repartition(1)
+        plan = held.select(self.column(expression).alias("value"))._jdf.queryExecution().optimizedPlan()
+        known = held._jdf.queryExecution().analyzed().outputSet()
+        if plan.nodeName() != "Project" or not plan.references().subsetOf(known):
+            return expression
+        found = plan.projectList().apply(0)
+        return found.child() if found.nodeName() == "Alias" else found
+
     def at_one_time(self, plan: JavaObject) -> JavaObject:
         """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
         current = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
