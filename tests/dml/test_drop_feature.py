@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from support.spark_tables import Table
@@ -30,7 +31,7 @@ def checkpoints(table: Table) -> list[int]:
 
 
 @pytest.fixture
-def old(table: Table) -> Iterator[Any]:
+def old(table: Table) -> Callable[..., None]:
     """Make all versions that the log holds two days older than now."""
 
     def age(before: int = 10**9) -> None:
@@ -39,7 +40,7 @@ def old(table: Table) -> Iterator[Any]:
                 then = time.time() - 2 * 86_400 + int(path.name[:20])
                 os.utime(path, (then, then))
 
-    yield age
+    return age
 
 
 def test_features_of_writers_go_at_once(table: Table) -> None:
@@ -71,7 +72,7 @@ def test_features_of_writers_go_at_once(table: Table) -> None:
     assert table.version == before
 
 
-def test_deletion_vectors_go_and_their_history_is_protected(table: Table, conf: Any, old: Any) -> None:
+def test_deletion_vectors_go_and_their_history_is_protected(table: Table, old: Callable[..., None]) -> None:
     table.write(table.spark.range(0, 100), **{"delta.enableDeletionVectors": "true"})
     table.delta.delete("id < 10")
     deleted = table.version
@@ -105,7 +106,7 @@ def test_deletion_vectors_go_and_their_history_is_protected(table: Table, conf: 
     assert table.read().count() == 90
 
 
-def test_a_truncated_history_has_to_expire_first(table: Table, old: Any) -> None:
+def test_a_truncated_history_has_to_expire_first(table: Table, old: Callable[..., None]) -> None:
     table.write(table.spark.range(0, 10), **{"delta.enableDeletionVectors": "true"})
     table.delta.delete("id = 1")
     for _ in range(2):
@@ -139,3 +140,20 @@ def test_a_check_constraint_stays(table: Table) -> None:
     table.delta.dropConstraint("positive")
     table.delta.dropFeatureSupport("checkConstraints")
     assert protocol(table) == {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def test_widened_types_and_other_checkpoints_go(table: Table) -> None:
+    asked = {"delta.enableTypeWidening": "true", "delta.checkpointPolicy": "v2"}
+    table.write(table.spark.createDataFrame([(1, "x")], "a int, b string"), **asked)
+    table.delta.alterColumn("a", dataType="long")
+    table.delta.dropFeatureSupport("typeWidening")
+    assert "REORG" in operations(table)
+    assert "typeChanges" not in table.actions(table.version)[-1].get("metaData", {}).get("schemaString", "")
+    path = next(a["add"]["path"] for n in range(table.version, 0, -1) for a in table.actions(n) if "add" in a)
+    assert pq.read_schema(table.root / path).field("a").type == "int64"
+    table.delta.dropFeatureSupport("v2Checkpoint")
+    assert protocol(table)["writerFeatures"] == ["appendOnly", "checkpointProtection", "invariants"]
+    assert "delta.enableTypeWidening" not in table.delta.detail().first().properties  # type: ignore[union-attr]
+    assert table.version in checkpoints(table)
+    assert table.rows() == [(1, "x")]
+    assert table.rows(versionAsOf=0) == [(1, "x")]
