@@ -92,6 +92,10 @@ class World:
             "spark.databricks.delta.properties.defaults.checkpointInterval": "5" if self.whole else "1000",
             "spark.databricks.delta.writeChecksumFile.enabled": str(self.whole),
         }
+        if self.whole and self.seed % 2:
+            self.conf["spark.databricks.delta.checkpoint.partSize"] = "3"
+            self.conf["spark.databricks.delta.deltaLog.minorCompaction.useForWrites"] = "true"
+            self.conf["spark.databricks.delta.properties.defaults.logCompactionInterval"] = "3"
         self.table_level = IsolationLevel(level)
         drawn = self.rng.random()
         self.faults = self.faults or (Faults() if drawn < 0.7 else NO_FAULTS if drawn < 0.85 else HEAVY_FAULTS)
