@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..core.table import predicates
-from ..engine import plans, scan
+from ..engine import scan
 from ..engine.resolution import Expression, Local, aligned, local
 from ..errors import InvalidArgumentError
 from . import merge_clauses
@@ -83,7 +83,7 @@ def joined(
     row_index = ROW_INDEX if places else None
     rows = work.rows(numbers, file_number=FILE_NUMBER, row_index=row_index)
     rows = aligned(rows, resolved.scope.target)
-    other = source.frame
+    other = source.joining
     if not unmatched:
         return rows.join(other, resolved.condition.column, "inner").withColumn(CLAUSE, _clause(resolved.matched, 0))
     other = other.withColumn(PRESENT, F.lit(True))
@@ -171,11 +171,11 @@ def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Ar
     if held is None:
         return None
     frame = held.frame()
-    batches = plans.collected(frame.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE))
     found = Found(candidates, pairs=frame, held=held, whole=whole)
-    if not batches:
+    told = frame.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE).collect()  # no job: they are on the driver
+    if not told:
         return found
-    files, rows, numbers, clauses = (column.to_pylist() for column in pa.Table.from_batches(batches).columns)
+    files, rows, numbers, clauses = zip(*told, strict=True)
     found.matched = frozenset(numbers)
     places = candidates.to_pylist()
     met = Counter(zip(files, rows, strict=True))

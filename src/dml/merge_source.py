@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -29,11 +29,13 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 class Source:
     """The rows of the source that a MERGE goes by, with a number for each in `ROW`, the last column.
 
-    `rows` is how many there are. `unique`: no row of the table can match two of them. `predicate` says of the table's
-    rows what those that match surely fulfil. `held` are the rows where they are few, on the driver.
+    `joining` is the same to join with the table, `rows` how many there are. `unique`: no row of the table can match two
+    of them. `predicate` says of the table's rows what those that match surely fulfil. `held` are the rows where they
+    are few, on the driver, and `numbers` theirs.
     """
 
     frame: DataFrame
+    joining: DataFrame
     rows: int
     unique: bool
     predicate: Predicate
@@ -67,32 +69,38 @@ def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Sour
 
 def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> Source:
     frame = held.frame()
-    named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
-    batches = plans.collected(frame.select(*named, column_of(ROW)))
-    rows = pa.Table.from_batches(batches) if batches else None
-    columns = [rows.column(i) for i in range(len(keys))] if rows is not None else []
-    numbers = rows.column(len(keys)).to_pylist() if rows is not None else []
-    types = table_schema(frame.select(*named).schema).fields
-    parts: list[Predicate] = [] if held.count else [predicates.Constant(False)]
-    for one, given, values in zip(keys, types, columns, strict=False):
+    types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
+    # A timestamp as a number: Python's would be of the driver's time zone.
+    asked = [F.unix_micros(one.source) if _is_instant(f) else one.source for one, f in zip(keys, types, strict=True)]
+    named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
+    rows = [tuple(row) for row in frame.select(*named, column_of(ROW)).collect()]  # no job: they are on the driver
+    parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
+    for i, (one, given) in enumerate(zip(keys, types, strict=True)):
         f = _comparable(work, one, given)
         if f is not None:
-            distinct = pc.unique(values.combine_chunks()).drop_null().cast(schema.arrow_type(f.data_type))
-            parts.append(predicates.In((f.name,), tuple(distinct)))
-    plain = bool(keys) and all(_is_plain(f) for f in types)
-    unique = held.count < 2 or (plain and _unique(columns, [one.null_safe for one in keys]))
-    return Source(frame, held.count, unique, predicates.all_of(parts), held, numbers)
+            distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
+            kind = schema.arrow_type(f.data_type)
+            values = pa.array(distinct, pa.int64() if _is_instant(f) else kind).cast(kind)
+            parts.append(predicates.In((f.name,), tuple(values)))
+    plain = bool(keys) and all(map(_is_plain, types))
+    unique = len(rows) < 2 or (plain and _unique(rows, [one.null_safe for one in keys]))
+    return Source(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
 
 
-def _unique(columns: Sequence[pa.ChunkedArray], null_safe: Sequence[bool]) -> bool:
-    """Whether no two rows have the same keys."""
+def _is_instant(f: StructField) -> bool:
+    return f.data_type == PrimitiveType("timestamp")
+
+
+def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:
+    """Whether no two rows have the same keys, their first values."""
     seen = set()
-    for row in zip(*(column.to_pylist() for column in columns), strict=True):
-        if any(value is None and not safe for value, safe in zip(row, null_safe, strict=True)):
+    for row in rows:
+        key = row[: len(null_safe)]
+        if any(value is None and not safe for value, safe in zip(key, null_safe, strict=True)):
             continue  # matches nothing
-        if row in seen:
+        if key in seen:
             return False
-        seen.add(row)
+        seen.add(key)
     return True
 
 
@@ -141,8 +149,8 @@ def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Seque
     size = put_away.bytes
     threshold = str(work.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
     if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # which forbids it
-        frame = F.broadcast(frame)
-    return Source(frame, count, most <= 1, predicates.all_of(parts))
+        return Source(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
+    return Source(frame, frame, count, most <= 1, predicates.all_of(parts))
 
 
 def _is_map(data_type: schema.DataType) -> bool:

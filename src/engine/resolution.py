@@ -312,7 +312,8 @@ class PutAway:
         return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
 
     def release(self) -> None:
-        self._rdd.unpersist(False)
+        # `RDD.unpersist` warns that what was put away can't be computed again.
+        self._spark.sparkContext._jsc.sc().unpersistRDD(self._rdd.id(), False)
 
 
 # --- values in other shapes ---------------------------------------------------------------------------------------

@@ -300,3 +300,56 @@ def test_an_append_only_table_takes_new_rows(table, spark):
     with pytest.raises(AppendOnlyTableError):
         merged(table, source(spark, (50, 1, "x"))).whenMatchedDelete().execute()
     assert len(table.rows()) == 13
+
+
+@pytest.mark.parametrize("kind", ["few", "many"])
+def test_deletion_vectors_and_changes(spark, tmp_path, kind):
+    table = Table(spark, tmp_path / "table")
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    rows = spark.range(12).select("id", (F.col("id") * 10).alias("v"))
+    table.write(rows.coalesce(1), **properties, **{"delta.columnMapping.mode": "name"})
+    frame = spark.createDataFrame([(1, 5), (2, 6), (99, 7)], "id bigint, v bigint").alias("s")
+    frame = frame if kind == "few" else large(frame).alias("s")
+    clauses = merged(table, frame).whenMatchedDelete("s.v = 6").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    clauses.whenNotMatchedBySourceDelete("t.id = 11").execute() if kind == "many" else clauses.execute()
+    gone = {2} | ({11} if kind == "many" else set())
+    expected = {(i, i * 10) for i in range(12) if i not in gone} - {(1, 10)} | {(1, 5), (99, 7)}
+    assert table.rows() == sorted(expected)
+    actions = table.actions()
+    assert [a["add"]["deletionVector"]["cardinality"] for a in actions if a.get("add", {}).get("deletionVector")] == [
+        1 + len(gone)
+    ]
+    told = metrics(table)
+    assert told["numTargetDeletionVectorsAdded"] == 1
+    assert (told["numTargetRowsCopied"], told["numTargetFilesRemoved"]) == (0, 0)
+    assert told["numTargetRowsInserted"] == 1
+    changes = table.read(readChangeFeed="true", startingVersion=1)
+    found = sorted(tuple(row) for row in changes.select("_change_type", "id", "v").collect())
+    deleted = [("delete", i, i * 10) for i in sorted(gone)]
+    assert found == sorted([*deleted, ("insert", 99, 7), ("update_preimage", 1, 10), ("update_postimage", 1, 5)])
+    merged(table, frame).whenNotMatchedInsert(values={"id": "s.id + 1"}).whenMatchedDelete("s.v = 7").execute()
+    ids = [row[0] for row in table.read().collect()]
+    assert 99 not in ids
+    assert ids.count(3) == 2  # the source's row with the id 2 matches no more
+    assert len(ids) == len(expected)
+
+
+def jobs(spark, work) -> int:
+    """How many Spark jobs `work` runs."""
+    spark.sparkContext.setJobGroup("counted", "")
+    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
+    work()
+    found = len(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    return found - before
+
+
+def test_how_many_jobs(table, spark):
+    upsert = merged(table, source(spark, (1, 0, "x"), (90, 0, "x"))).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    assert jobs(spark, upsert.execute) <= 4
+    fresh = spark.sql("select 1000L id, 1L v, 'x' s").alias("s")
+    new = merged(table, fresh).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    assert jobs(spark, new.execute) <= 2  # by the statistics no file has the key, and the driver writes the row
+    table.delta.setProperties({"delta.enableDeletionVectors": "true"})
+    marked = merged(table, spark.sql("select 8L id, 1L v, 'x' s").alias("s")).whenMatchedUpdateAll()
+    assert jobs(spark, marked.execute) <= 4
