@@ -59,12 +59,11 @@ def clone(
     with jobs(spark, "CLONE", target.table):
         work = Work(spark, target, target.transaction(), options)
         txn, old = work.txn, work.txn.snapshot
-        if old is not None:
-            if not replaces:
-                raise TableAlreadyExistsError(
-                    f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place."
-                )
-            txn.read_whole_table()
+        if old is not None and not replaces:
+            raise TableAlreadyExistsError(
+                f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place."
+            )
+        txn.read_whole_table()
         own = dict(overrides or {})
         before = None if old is None else old.metadata
         txn.set_metadata(cloned_metadata(then.metadata, before, own), replaces_table=True)

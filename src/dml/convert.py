@@ -61,6 +61,7 @@ def convert(
         if txn.snapshot is not None:
             logger.info("%s is a Delta table already: nothing to convert", log.table)
             return None
+        txn.read_whole_table()  # no blind append: it says what the directory holds
         work = Work(spark, log, txn, options)
         files = table_files.choose(spark, log)
         found = _listed(files, log.table)
@@ -69,7 +70,7 @@ def convert(
         sources = _Sources(spark, files, log.table, partition_schema.names, made if statistics else None)
         for start in range(0, len(found), _BATCH):
             sources.read(found[start : start + _BATCH])
-            logger.info("%s: read the footers of %d of %d files", log.table, start + _BATCH, len(found))
+            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.found), len(found))
         _stage(txn, _with_partitions(sources.merged, partition_schema), partition_schema.names, log)
         adds = [
             AddFile(
