@@ -80,8 +80,10 @@ def test_all_that_commands_change(table: Table, conf: Callable[[str, str], None]
     assert told(whole.where("_commit_version < 2 and _change_type = 'insert' and p = 0")) == of(0, "insert", 0, 2) + of(
         1, "insert", 4
     )
-    conf("spark.tablelog.read.route", "arrow")
-    assert told(feed(table)) == expected
+    conf("spark.tablelog.read.scratch", str(table.root.parent / "scratch"))
+    for route in ("arrow", "manifest"):
+        conf("spark.tablelog.read.route", route)
+        assert told(feed(table)) == expected
     assert table.rows("id") == [8]
 
 
