@@ -1,6 +1,7 @@
 """What a commit gets with its version: in-commit timestamps and row ids, alone and against others."""
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -369,3 +370,26 @@ def test_a_removal_still_conflicts_with_one_of_the_same_file() -> None:
     other(log).transaction().commit([file.remove(1)], WRITE)
     with pytest.raises(ConcurrentDeleteDeleteException):
         mine.commit([file.remove(1)], WRITE)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_in_any_order_of_commits_times_rise_and_ids_are_apart(seed: int) -> None:
+    dice = random.Random(seed)
+    clock = SetClock(10_000)
+    log = log_with(clock, enableInCommitTimestamps="true", enableRowTracking="true")
+    open_transactions = [other(log).transaction() for _ in range(4)]
+    for number in range(12):
+        clock.now = dice.randrange(5_000, 15_000)
+        transaction = open_transactions.pop(dice.randrange(len(open_transactions)))
+        rows = dice.randrange(4)
+        transaction.commit([replace(add(f"f{number}"), stats=f'{{"numRecords":{rows}}}')], WRITE)
+        open_transactions.append(other(log).transaction())
+    times = [entry.timestamp_ms for entry in other(log).history()]
+    assert times == sorted(set(times), reverse=True)
+    taken: set[int] = set()
+    for file in other(log).snapshot().add_files():
+        assert file.base_row_id is not None
+        own = set(range(file.base_row_id, file.base_row_id + json.loads(file.stats or "{}")["numRecords"]))
+        assert not own & taken
+        taken |= own
+    assert not taken or max(taken) == high_water(log)
