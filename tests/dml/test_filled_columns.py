@@ -181,8 +181,7 @@ def test_two_that_number_at_once(numbered: Table, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(MetadataChangedException):
         numbered.write(spark.sql("select 1 v"))
     assert (numbered.rows("v"), numbered.rows("id")) == ([2], [10])
-    monkeypatch.setattr(rows, "write_new", held)  # a delete, which numbers nothing, comes through beside a writer
-    assert len(numbered.data_files()) == 1
+    assert len(numbered.data_files()) == 1  # that of the write which lost is gone
 
 
 def test_a_column_that_is_used_up(table: Table) -> None:
@@ -221,3 +220,21 @@ def test_a_column_that_is_used_up(table: Table) -> None:
 def test_what_can_be_no_identity_column(table: Table, make: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         make(builder(table).addColumn("v", "int")).execute()
+
+
+def test_a_merge_numbers_the_rows_of_all_its_inserts(numbered: Table) -> None:
+    spark = numbered.spark
+    numbered.write(spark.sql("select 1 v union all select 2").coalesce(1))
+    source = spark.range(8).selectExpr("cast(id as int) v")
+    merge = numbered.delta.alias("t").merge(source.alias("s"), "t.v = s.v").whenMatchedUpdate(set={"v": "s.v + 100"})
+    merge = merge.whenNotMatchedInsert("s.v < 4", {"v": "s.v"}).whenNotMatchedInsert(values={"v": "s.v + 1000"})
+    merge.execute()
+    found = dict(numbered.rows("v", "id"))
+    assert {v: found[v] for v in (101, 102)} == {101: 10, 102: 15}
+    assert sorted(found) == [0, 3, 101, 102, 1004, 1005, 1006, 1007]
+    assert len(set(found.values())) == 8
+    assert mark(numbered) == max(found.values())
+    with pytest.raises(InvalidArgumentError, match="can't be updated"):
+        numbered.delta.update(set={"id": "1"})
+    numbered.delta.update("v = 0", {"v": "-1"})
+    assert dict(numbered.rows("v", "id"))[-1] == found[0]
