@@ -98,7 +98,7 @@ def test_converted_and_cloned_tables(spark: SparkSession, peer: Worker, tmp_path
         "cast(id as double) / 3 x", "date_add(date'2024-01-01', cast(id as int)) d", "cast(id as decimal(12,2)) m",
         "timestamp_seconds(id * 1000) t", "named_struct('a', id, 'b', array(id)) n",
     )  # fmt: skip
-    rows.write.option("outputTimestampType", "TIMESTAMP_MICROS").partitionBy("p").parquet(str(plain))
+    rows.write.option("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS").partitionBy("p").parquet(str(plain))
     theirs, ours = copies(spark, plain, tmp_path)
     code = "DeltaTable.convertToDelta(spark, f'parquet.`{path}`', 'p int')"
     peer("run", code=code, path=theirs.path)
@@ -112,7 +112,8 @@ def test_converted_and_cloned_tables(spark: SparkSession, peer: Worker, tmp_path
         for one in stats.values():
             one["nullCount"]["n"].pop("b", None)  # a footer counts elements, not lists
         found.append((schema["fields"], next(a["protocol"] for a in actions if "protocol" in a), stats))
-    assert found[0] == found[1]
+    for theirs_of, ours_of in zip(*found, strict=True):
+        assert theirs_of == ours_of
     clones = Table(spark, tmp_path / "their clone"), Table(spark, tmp_path / "our clone")
     peer("run", code=f"DeltaTable.forPath(spark, path).clone('{clones[0].path}', True)", path=ours.path)
     ours.delta.clone(clones[1].path, isShallow=True)
