@@ -1,4 +1,4 @@
-"""Which columns an UPDATE sets, and what a row is once they are set."""
+"""Which columns an UPDATE, or a clause of a MERGE, sets, and what a row is once they are set."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -13,10 +13,19 @@ Path: TypeAlias = tuple[str, ...]
 """The full name of a column, or of a field inside one."""
 
 
-def path_of(name: str, parts: Sequence[str], columns: StructType, alias: str | None, *, case_sensitive: bool) -> Path:
+def path_of(
+    name: str,
+    parts: Sequence[str],
+    columns: StructType,
+    alias: str | None,
+    *,
+    case_sensitive: bool,
+    command: str = "UPDATE",
+) -> Path:
     """The column that the parts of `name` say, with or without the table's alias in front, as the table spells it.
 
-    SchemaMismatchError where there is none: fields inside of arrays and maps can't be set by themselves.
+    `command` says in messages what sets it. SchemaMismatchError where there is none: fields inside of arrays and maps
+    can't be set by themselves.
     """
     found = None
     if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
@@ -25,20 +34,20 @@ def path_of(name: str, parts: Sequence[str], columns: StructType, alias: str | N
     if found is None:
         listed = ", ".join(dotted((f.name,)) for f in columns)
         raise SchemaMismatchError(
-            f"UPDATE sets the column {name}, and the table has none of that name; it has {listed}. What lies inside an "
-            "array or a map is set with the whole column"
+            f"{command} sets the column {name}, and the table has none of that name; it has {listed}. What lies inside "
+            "an array or a map is set with the whole column"
         )
     return found[0]
 
 
-def check_distinct(paths: Sequence[Path]) -> None:
-    """InvalidArgumentError where a column is set twice, or as a whole and inside."""
+def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:
+    """InvalidArgumentError where a column is set twice, or as a whole and inside; `command` is what sets them."""
     for i, path in enumerate(paths):
         for other in paths[:i]:
             shared = min(len(path), len(other))
             if path[:shared] == other[:shared]:
                 raise InvalidArgumentError(
-                    f"UPDATE sets {dotted(min(path, other, key=len))} more than once"
+                    f"{command} sets {dotted(min(path, other, key=len))} more than once"
                     + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}")
                 )
 

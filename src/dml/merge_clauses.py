@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from pyspark.sql import Column
 
-from ..core.protocol.schema import StructType, dotted, find
+from ..core.protocol.schema import StructType
 from ..errors import InvalidArgumentError
 
 Kind: TypeAlias = Literal["matched", "not matched", "not matched by source"]
@@ -63,30 +63,6 @@ def only_delete(clauses: Sequence[Clause]) -> bool:
     """Whether a matched row is deleted whatever it is: then it may match any number of source rows."""
     matched = of_kind(clauses, "matched")
     return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
-
-
-def path_of(
-    parts: Sequence[str], schema: StructType, alias: str | None, *, case_sensitive: bool
-) -> tuple[str, ...] | None:
-    """The column of the table that `parts` name, with or without the table's alias in front; None: there is none."""
-    if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
-        found = find(schema, parts[1:], case_sensitive=case_sensitive)
-        if found is not None:
-            return found[0]
-    found = find(schema, parts, case_sensitive=case_sensitive)
-    return None if found is None else found[0]
-
-
-def check_distinct(paths: Sequence[tuple[str, ...]], clause: Clause) -> None:
-    """InvalidArgumentError where a clause sets a column twice, or a struct and a field inside it."""
-    for i, path in enumerate(paths):
-        for other in paths[:i]:
-            shared = min(len(path), len(other))
-            if path[:shared] == other[:shared]:
-                raise InvalidArgumentError(
-                    f"{clause.text} sets {dotted(min(path, other, key=len))} more than once"
-                    + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}")
-                )
 
 
 def assigned_columns(

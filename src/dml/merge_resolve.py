@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 from ..core.protocol import schema
 from ..core.protocol.schema import StructField, StructType, dotted
 from ..engine import scan
-from ..engine.resolution import Expression, Scope, literal_null, name_parts, printed, reshaped
+from ..engine.assigned import name_parts
+from ..engine.resolution import Expression, Scope, literal_null, printed, reshaped
 from ..engine.types import read_schema, table_schema
 from ..errors import SchemaMismatchError
-from . import merge_clauses as rules_of_clauses
+from . import merge_clauses, rows
 from . import metadata as decide
-from . import rows
-from .assignments import Path, whole
+from .assignments import Path, check_distinct, path_of, whole
 from .job import Work
 from .merge_clauses import Clause
 
@@ -112,16 +112,13 @@ class _Names:
 
     def path(self, name: str, columns: StructType, clause: Clause, table: str) -> Path:
         """The column of the table; SchemaMismatchError where there is none."""
-        found = rules_of_clauses.path_of(
-            name_parts(self._scope.target, name), columns, self._alias, case_sensitive=self.case_sensitive
-        )
-        if found is None:
-            listed = ", ".join(dotted((f.name,)) for f in columns)
+        parts = name_parts(self._scope.target, name)
+        try:
+            return path_of(name, parts, columns, self._alias, case_sensitive=self.case_sensitive, command=clause.text)
+        except SchemaMismatchError as error:
             raise SchemaMismatchError(
-                f"{table}: {clause.text} sets the column {name}, which the table has not; it has: {listed}. To add "
-                "columns of the source to the table, merge withSchemaEvolution()"
-            )
-        return found
+                f"{table}: {error}. To add columns of the source to the table, merge withSchemaEvolution()"
+            ) from None
 
     def place(self, name: str) -> int | None:
         """Where the source has a column of the name; SchemaMismatchError where it has several."""
@@ -140,7 +137,7 @@ def _evolve(work: Work, names: _Names, clauses: Sequence[Clause]) -> None:
     from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
     paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
     star = any(clause.is_star for clause in from_source)
-    brought = rules_of_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
+    brought = merge_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
     current = work.txn.metadata
     changed = decide.evolved(work, brought)
     if changed != current:
@@ -183,7 +180,7 @@ class _Clauses:
         if clause.action == "delete":
             return Taken(clause, condition)
         assigned = self._star(clause) if clause.is_star else self._named(clause, over)
-        rules_of_clauses.check_distinct([path for path, _ in assigned], clause)
+        check_distinct([path for path, _ in assigned], command=clause.text)
         tops = list(dict.fromkeys(path[0] for path, _ in assigned))
         if clause.action == "update":
             rows.check_updated(self._work, tops)

@@ -227,13 +227,6 @@ def printed(expression: Expression, fields: int) -> str:
     return str(expression.java.simpleString(fields))
 
 
-def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
-    """The parts of a column's name, as Spark takes it apart; AnalysisException for one that is none."""
-    gateway = Gateway.of(frame.sparkSession)
-    attribute = gateway.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-    return tuple(gateway.elements(attribute.parseAttributeName(name)))
-
-
 # --- frames that put out the same attributes ----------------------------------------------------------------------
 
 

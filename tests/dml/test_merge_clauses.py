@@ -7,9 +7,7 @@ from tablelog.dml.merge_clauses import (
     Clause,
     assigned_columns,
     check,
-    check_distinct,
     only_delete,
-    path_of,
 )
 from tablelog.errors import InvalidArgumentError
 
@@ -29,29 +27,6 @@ def test_only_the_last_of_a_kind_may_have_no_condition():
     assert not only_delete([Clause("matched", "delete", "x")])
     assert not only_delete([update, delete])
     assert not only_delete([insert])
-
-
-@pytest.mark.parametrize(
-    ("parts", "alias", "expected"),
-    [
-        (("ID",), None, ("id",)),
-        (("t", "id"), "t", ("id",)),
-        (("T", "n", "B"), "t", ("n", "b")),
-        (("t", "a"), "t", ("t", "a")),  # a field of the column t: the table has no column a
-        (("t", "id"), None, None),
-        (("n", "c"), None, None),
-    ],
-)
-def test_a_column_is_found_with_or_without_the_alias(parts, alias, expected):
-    assert path_of(parts, COLUMNS, alias, case_sensitive=False) == expected
-
-
-def test_a_column_is_set_once():
-    clause = Clause("matched", "update")
-    check_distinct([("id",), ("n", "a"), ("n", "b")], clause)
-    for wrong in ([("id",), ("id",)], [("n",), ("n", "a")], [("n", "a"), ("n",)]):
-        with pytest.raises(InvalidArgumentError, match="more than once"):
-            check_distinct(wrong, clause)
 
 
 def test_what_clauses_bring_to_the_schema():
