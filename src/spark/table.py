@@ -205,12 +205,13 @@ class DeltaTable:
         """Have the table support all that the protocol versions stand for."""
         for name, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+                raise ValueError(f"{name} must be an int, not {type(value).__name__}")  # as delta.tables does
         with session_commit(self._spark) as options:
             upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, options)
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Have the table support a feature, and raise its protocol as that needs."""
+        _check_text(featureName, "featureName")
         with session_commit(self._spark) as options:
             add_feature(self._spark, self._log, featureName, options)
 
@@ -283,6 +284,9 @@ class DeltaTable:
         What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
         `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
         """
+        _check_text(featureName, "featureName")
+        if truncateHistory is not None and not isinstance(truncateHistory, bool):
+            raise ValueError(f"truncateHistory must be a bool, not {type(truncateHistory).__name__}")
         with session_commit(self._spark) as options:
             drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
@@ -353,6 +357,11 @@ class DeltaTable:
         )
         with session_commit(self._spark) as options:
             alter_column(self._spark, self._log, change, options=options)
+
+
+def _check_text(value: object, name: str) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, not {type(value).__name__}")
 
 
 def _check_session(spark: SparkSession) -> None:

@@ -71,8 +71,10 @@ def test_the_protocol_is_raised(table: Table) -> None:
         table.delta.addFeatureSupport("nonsense")
     with pytest.raises(UnsupportedFeatureError, match="catalogManaged"):
         table.delta.addFeatureSupport("catalogManaged")
-    with pytest.raises(TypeError, match="readerVersion"):
+    with pytest.raises(ValueError, match="readerVersion"):
         table.delta.upgradeTableProtocol("1", 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="featureName"):
+        table.delta.addFeatureSupport(1)  # type: ignore[arg-type]
 
 
 def test_row_tracking_is_enabled_once_all_files_have_ids(table: Table) -> None:
