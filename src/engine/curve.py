@@ -167,7 +167,9 @@ def _bounds(column: pa.ChunkedArray, bits: int) -> list[Any]:
         return []
     ordered = values.take(pc.sort_indices(values))
     count = 1 << bits
-    return ordered.take(pa.array([len(ordered) * i // count for i in range(1, count)], pa.int64())).to_pylist()
+    places = pa.array([len(ordered) * i // count for i in range(1, count)], pa.int64())
+    bounds: list[Any] = ordered.take(places).to_pylist()
+    return bounds
 
 
 def _ranked(column: pa.ChunkedArray, bounds: Sequence[Any]) -> "NDArray[np.int64]":
