@@ -241,3 +241,12 @@ def test_the_checksum_is_that_of_the_protocol() -> None:
     assert (data[0], offset) == (1, 1)
     assert struct.unpack(">I", data[1:5]) == (size,)
     assert struct.unpack(">I", data[-4:]) == (zlib.crc32(data[5:-4]),)
+
+
+def test_the_other_rows_of_a_file() -> None:
+    rows = DeletedRows.of([0, 3, 70_000])
+    rest = rows.others(70_002)
+    assert len(rest) == 70_002 - 3
+    assert rest | rows == DeletedRows.of(range(70_002))
+    assert (0 in rest, 1 in rest, 70_000 in rest, 70_001 in rest, 70_002 in rest) == (False, True, False, True, False)
+    assert DeletedRows.of(()).others(2) == DeletedRows.of([0, 1])
