@@ -18,6 +18,8 @@ from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
 from tablelog.engine import vector_writer
 from tablelog.engine.deletion_vectors import Vectors
+from tablelog.errors import CorruptLogError
+from tablelog.spark.conf import forget
 
 
 @pytest.fixture
@@ -108,6 +110,37 @@ def test_a_first_vector_and_the_last_row(spark: SparkSession, tmp_path: Path, mo
     assert ids(table) == [i for i in stay if i < 50_000]
     vectors_written = [path for path in table.data_files() if path.endswith(".bin")]
     assert len(vectors_written) == 2
+
+
+def told_otherwise(table: Table, stats: str | None) -> None:
+    """Have the log say something else of the one file of its first commit."""
+    log = table.root / "_delta_log"
+    lines = table.actions(0)
+    for line in lines:
+        if "add" in line:
+            line["add"].pop("stats")
+            line["add"] |= {} if stats is None else {"stats": stats}
+    (log / f"{0:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for crc in log.glob("*.crc"):
+        crc.unlink()
+    forget()
+
+
+def test_files_with_no_or_wrong_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(spark, tmp_path / "bare")
+    table.write(spark.range(10).coalesce(1), **{"delta.enableDeletionVectors": "true"})
+    told_otherwise(table, '{"numRecords":4}')
+    with pytest.raises(CorruptLogError, match=r"a row 8, and 4 rows by its statistics"):
+        table.delta.delete("id = 8")
+    assert not any(name.endswith(".bin") for name in table.data_files())
+    told_otherwise(table, None)
+    table.delta.delete("id = 8")
+    table.delta.update("id < 2", {"id": "id + 20"})
+    assert ids(table) == [*range(2, 8), 9, 20, 21]
+    assert {json.loads(file.stats or "")["numRecords"] for file in files(table)} == {10, 2}
+    table.delta.delete("id between 2 and 9")
+    assert ids(table) == [20, 21]
+    assert len(files(table)) == 1
 
 
 def test_a_delete_that_fails_leaves_no_vector(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
