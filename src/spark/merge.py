@@ -48,7 +48,9 @@ class DeltaMergeBuilder:
         self._evolves = evolves
 
     def whenMatchedUpdate(
-        self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None  # noqa: A002
+        self,
+        condition: str | Column | None = None,
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002
     ) -> "DeltaMergeBuilder":
         """Update a matched row: `set` maps columns of the table to SQL expressions or Columns."""
         return self._with("matched", "update", condition, assignments_of(set, "set"))
@@ -72,7 +74,9 @@ class DeltaMergeBuilder:
         return self._with("not matched", "insert", condition)
 
     def whenNotMatchedBySourceUpdate(
-        self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None  # noqa: A002
+        self,
+        condition: str | Column | None = None,
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002
     ) -> "DeltaMergeBuilder":
         """Update a row of the table that no source row matches; expressions see the table alone."""
         columns = assignments_of(set, "set")
