@@ -306,14 +306,13 @@ class Gateway:
 
     def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
         """A resolved expression over `frame` as Spark's optimizer leaves it, with the names that the frame has."""
-        # Spark moves no column through a repartition, which never runs.
+        # Spark moves no expression through a repartition, which never runs, and no field of a column that is there too.
         held = frame.repartition(1)
-        plan = held.select(self.column(expression).alias("value"))._jdf.queryExecution().optimizedPlan()
+        plan = held.select("*", self.column(expression).alias("value"))._jdf.queryExecution().optimizedPlan()
         known = held._jdf.queryExecution().analyzed().outputSet()
         if plan.nodeName() != "Project" or not plan.references().subsetOf(known):
             return expression
-        found = plan.projectList().apply(0)
-        return found.child() if found.nodeName() == "Alias" else found
+        return plan.projectList().last().child()
 
     def at_one_time(self, plan: JavaObject) -> JavaObject:
         """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
