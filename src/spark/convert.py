@@ -13,7 +13,7 @@ from ..dml.convert import convert
 from ..engine.types import table_schema
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
-from .upkeep import commit_of
+from .writer import commit_of
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -13,7 +13,7 @@ from ..core.protocol import rules, schema
 from ..dml.create import Definition, Mode, create
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
-from .writer import session_commit
+from .writer import commit_of
 
 if TYPE_CHECKING:
     from .table import DeltaTable
@@ -134,8 +134,7 @@ class DeltaTableBuilder:
             raise InvalidArgumentError("Say where the table is to lie: location(path), or tableName('delta.`path`').")
         log = delta_log(path, session_conf(self._spark, path))
         definition = replace(self._definition, columns=schema.StructType(tuple(self._columns)))
-        with session_commit(self._spark) as options:
-            create(self._spark, log, definition, self._mode, options=options)
+        create(self._spark, log, definition, self._mode, options=commit_of(self._spark))
         return self._made(log)
 
     def _checked(self) -> "DeltaTableBuilder":

@@ -20,7 +20,7 @@ from ..core.protocol.actions import AddFile
 from ..dml.optimize import Layout, Outcome, optimize
 from ..errors import InvalidArgumentError
 from .describe import local_frame
-from .writer import session_commit
+from .writer import commit_of
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -105,8 +105,7 @@ class DeltaOptimizeBuilder:
 
 def run(spark: SparkSession, log: DeltaLog, layout: Layout, where: str | None) -> DataFrame:
     """Optimize, and tell what was done as OPTIMIZE and REORG do."""
-    with session_commit(spark) as options:
-        outcome = optimize(spark, log, layout, where, options=options)
+    outcome = optimize(spark, log, layout, where, options=commit_of(spark))
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)
 
 

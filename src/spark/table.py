@@ -37,7 +37,7 @@ from .optimize import DeltaOptimizeBuilder
 from .optimize import run as optimized
 from .reader import find_table, not_a_table
 from .time_travel import timestamp_ms
-from .writer import session_commit
+from .writer import commit_of, session_commit
 
 
 class DeltaTable:
@@ -171,7 +171,7 @@ class DeltaTable:
         With `dryRun` nothing is removed, and the frame has the `path` of each file and directory that would go. `mode`
         LITE looks at the log instead of listing the directory; `inventory` is a listing made elsewhere.
         """
-        options = upkeep.commit_of(self._spark)
+        options = commit_of(self._spark)
         done = vacuum(
             self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
         )
@@ -179,41 +179,35 @@ class DeltaTable:
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
         """Set table properties, as ALTER TABLE SET TBLPROPERTIES does."""
-        with session_commit(self._spark) as options:
-            set_properties(self._spark, self._log, properties, options)
+        set_properties(self._spark, self._log, properties, commit_of(self._spark))
 
     def unsetProperties(self, keys: Sequence[str], ifExists: bool = False) -> None:
         """Take table properties away; those that aren't set are an error unless `ifExists`."""
         names = [keys] if isinstance(keys, str) else list(keys)
-        with session_commit(self._spark) as options:
-            unset_properties(self._spark, self._log, names, if_exists=ifExists, options=options)
+        unset_properties(self._spark, self._log, names, if_exists=ifExists, options=commit_of(self._spark))
 
     def addConstraint(self, name: str, expression: str) -> None:
         """Have the table refuse rows for which the SQL `expression` isn't TRUE (ALTER TABLE ADD CONSTRAINT ... CHECK).
 
         ConstraintViolationError, and no constraint, where a row of the table breaks it.
         """
-        with session_commit(self._spark) as options:
-            add_constraint(self._spark, self._log, name, expression, options=options)
+        add_constraint(self._spark, self._log, name, expression, options=commit_of(self._spark))
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
         """Drop a CHECK constraint."""
-        with session_commit(self._spark) as options:
-            drop_constraint(self._spark, self._log, name, if_exists=ifExists, options=options)
+        drop_constraint(self._spark, self._log, name, if_exists=ifExists, options=commit_of(self._spark))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Have the table support all that the protocol versions stand for."""
         for name, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise ValueError(f"{name} must be an int, not {type(value).__name__}")  # as delta.tables does
-        with session_commit(self._spark) as options:
-            upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, options)
+        upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, commit_of(self._spark))
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Have the table support a feature, and raise its protocol as that needs."""
         _check_text(featureName, "featureName")
-        with session_commit(self._spark) as options:
-            add_feature(self._spark, self._log, featureName, options)
+        add_feature(self._spark, self._log, featureName, commit_of(self._spark))
 
     def generate(self, mode: str) -> None:
         """Write the manifests (`symlink_format_manifest`) by which engines of Hive tables find the table's files."""
@@ -263,19 +257,18 @@ class DeltaTable:
             )
         path = target_path(target)
         log = delta_log(path, session_conf(self._spark, path))
-        options = upkeep.commit_of(self._spark)
-        clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=options)
+        clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=commit_of(self._spark))
         return DeltaTable(self._spark, log)
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version; the frame has the metrics."""
-        options = upkeep.commit_of(self._spark)
+        options = commit_of(self._spark)
         return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Make the table what it was at a time, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
         at = timestamp_ms(self._spark, timestamp), timestamp
-        options = upkeep.commit_of(self._spark)
+        options = commit_of(self._spark)
         return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
@@ -287,8 +280,8 @@ class DeltaTable:
         _check_text(featureName, "featureName")
         if truncateHistory is not None and not isinstance(truncateHistory, bool):
             raise ValueError(f"truncateHistory must be a bool, not {type(truncateHistory).__name__}")
-        with session_commit(self._spark) as options:
-            drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
+        options = commit_of(self._spark)
+        drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
@@ -305,8 +298,7 @@ class DeltaTable:
     def clusterBy(self, *cols: Any) -> None:
         """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
         names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
-        with session_commit(self._spark) as options:
-            cluster_by(self._spark, self._log, names, options=options)
+        cluster_by(self._spark, self._log, names, options=commit_of(self._spark))
 
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
@@ -318,21 +310,18 @@ class DeltaTable:
         `position` is FIRST or AFTER another column of the struct; else they go to its end.
         """
         wanted = new_columns(columns, position)
-        with session_commit(self._spark) as options:
-            add_columns(self._spark, self._log, wanted, options=options)
+        add_columns(self._spark, self._log, wanted, options=commit_of(self._spark))
 
     def renameColumn(self, column: str, newName: str) -> None:
         """Call a column, or a field of a struct, otherwise. It takes column mapping, and touches no data file."""
         new = column_of(newName)
         if len(new) != 1:
             raise InvalidArgumentError(f"The new name {newName!r} is one of {len(new)} parts: give the last one alone.")
-        with session_commit(self._spark) as options:
-            rename_column(self._spark, self._log, column_of(column), new[0], options=options)
+        rename_column(self._spark, self._log, column_of(column), new[0], options=commit_of(self._spark))
 
     def dropColumn(self, *columns: str) -> None:
         """Drop columns, or fields of structs. It takes column mapping; their data stays in the files, unread."""
-        with session_commit(self._spark) as options:
-            drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=options)
+        drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=commit_of(self._spark))
 
     def alterColumn(
         self,
@@ -355,8 +344,7 @@ class DeltaTable:
             default=default,
             drop_default=dropDefault,
         )
-        with session_commit(self._spark) as options:
-            alter_column(self._spark, self._log, change, options=options)
+        alter_column(self._spark, self._log, change, options=commit_of(self._spark))
 
 
 def _check_text(value: object, name: str) -> None:

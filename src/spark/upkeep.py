@@ -5,18 +5,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
-from ..dml.job import CommitOptions
 from ..dml.restore import Restored
 from ..dml.vacuum import Vacuumed
-from .conf import session_conf
 from .describe import local_frame
-
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-
-
-def commit_of(spark: SparkSession) -> CommitOptions:
-    """What the session says of the commit of a command that isn't one of the writes that an application numbers."""
-    return CommitOptions(session_conf(spark).get(_USER_METADATA))
 
 
 def removable(spark: SparkSession, log: DeltaLog, done: Vacuumed, *, shown: bool) -> DataFrame:

@@ -14,6 +14,7 @@ from .conf import delta_log, session_conf
 from .options import Options, commit_options, write_request
 from .reader import single_path
 
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
@@ -38,12 +39,17 @@ def save(writer: Any, path: Any) -> None:
 
 @contextmanager
 def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
-    """What the session says of the commit of a command that is run inside."""
+    """What the session says of the commit of a command that is run inside, one that writes rows as a write does."""
     conf = session_conf(spark)
     try:
         yield commit_options(Options({}), conf)
     finally:
         _reset_session_transaction(spark, conf)
+
+
+def commit_of(spark: SparkSession) -> CommitOptions:
+    """What the session says of the commit of a command that isn't one of the writes that an application numbers."""
+    return CommitOptions(session_conf(spark).get(_USER_METADATA))
 
 
 def _reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
