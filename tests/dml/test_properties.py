@@ -1,6 +1,7 @@
 """setProperties, unsetProperties, upgradeTableProtocol and addFeatureSupport: the commits, and what is refused."""
 
 import json
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -111,3 +112,15 @@ def test_column_mapping_ends_with_its_files(table: Table) -> None:
     path = next(action["add"]["path"] for action in table.actions() if "add" in action)
     column = pq.ParquetFile(table.root / path).metadata.row_group(0).column(0)
     assert "PLAIN_DICTIONARY" not in column.encodings, "as version 1 has it"
+
+
+def test_the_session_s_application_version_is_for_its_writes(table: Table, conf: Any) -> None:
+    table.write(table.spark.range(3))
+    conf("spark.databricks.delta.write.txnAppId", "app")
+    conf("spark.databricks.delta.write.txnVersion", "1")
+    table.delta.setProperties({"mine": "x"})
+    assert not [action for action in table.actions() if "txn" in action]
+    table.write(table.spark.range(3))
+    assert [action["txn"]["version"] for action in table.actions() if "txn" in action] == [1]
+    table.delta.optimize().executeCompaction()
+    assert table.info()["operation"] == "OPTIMIZE", "the version has been seen, and is no reason to leave it"
