@@ -9,6 +9,7 @@ from pyspark.sql import Row, SparkSession
 
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
+from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.schema import ArrayType, MapType, StructField, StructType
 from tablelog.engine import scan
@@ -149,11 +150,11 @@ def test_a_change_of_names_under_a_frame(spark: SparkSession, mapped: HandMade) 
     frame = scan.frame(spark, mapped.log)
     assert frame.count() == 50
     before = mapped.log.snapshot().metadata
-    mapped.commit([mapping.renamed(before, ("b",), "c")])
+    mapped.commit([schema_evolution.renamed(before, ("b",), "c")])
     with pytest.raises(SchemaChangedError, match="the column b is gone"):
         frame.count()
     assert scan.frame(spark, mapped.log).where("c = -8").count() == 1
-    less = mapping.dropped(before, ("b",))
+    less = schema_evolution.dropped(before, ("b",))
     again = StructType((*schemas.parse_schema(less.schema_string).fields, column("b", 16, "col-16")))
     mapped.commit([replace(less, schema_string=schemas.to_json(again))])
     with pytest.raises(SchemaChangedError, match="of the same name is another one"):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
+from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.paths import absolute
 from tablelog.core.txn.operation import Operation
@@ -138,7 +140,7 @@ def test_a_table_that_begins_to_map(spark: SparkSession, tmp_path: Path) -> None
     change(replace(old, configuration={mapping.MODE: "name"}))
     swapped = log.snapshot().metadata
     for before, after in ((("a",), "t"), (("b",), "a"), (("t",), "b"), (("s", "c"), "e"), (("p",), "part")):
-        swapped = mapping.renamed(swapped, before, after)
+        swapped = schema_evolution.renamed(swapped, before, after)
     change(swapped)
     more = spark.range(5, 6).selectExpr("-id a", "id b", "named_struct('e', id, 'd', -id) s", "id % 2 part")
     more.write.format("delta").mode("append").save(path)
@@ -148,7 +150,7 @@ def test_a_table_that_begins_to_map(spark: SparkSession, tmp_path: Path) -> None
         (i, -i, i, -i, i % 2) for i in range(6)
     ]
     assert [row.b for row in found.where("a = -4").collect()] == [4]
-    change(mapping.dropped(log.snapshot().metadata, ("b",)))
+    change(schema_evolution.dropped(log.snapshot().metadata, ("b",)))
     assert spark.read.format("delta").load(path).columns == ["a", "s", "part"]
 
 
@@ -165,10 +167,11 @@ def test_messages_name_logical_columns(spark: SparkSession, tmp_path: Path) -> N
         spark.range(1).write.format("delta").option("delta.columnMapping.maxColumnId", "7").save(str(tmp_path / "u"))
 
 
-def test_files_of_deletion_vectors_are_written_without_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_deletion_vectors_are_written_without_them(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     path = str(tmp_path / "t")
     spark.range(10).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
     assert "deletionVectors" in (DeltaLog.for_path(path).snapshot().protocol.reader_features or ())
+    conf("spark.databricks.delta.delete.deletionVectors.persistent", "false")
     DeltaTable.forPath(spark, path).delete("id = 3")
     (add,) = {one.path: one for one in DeltaLog.for_path(path).snapshot().add_files() if one.stats}.values()
     assert add.deletion_vector is None
