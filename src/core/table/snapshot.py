@@ -63,6 +63,7 @@ class Snapshot:
         self._tail = tail
         self._base = base
         self._timestamp = timestamp
+        self._timestamp_ms: int | None = None
         self._checksum = checksum
         self._fatal = fatal
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
@@ -73,6 +74,7 @@ class Snapshot:
         self._adds: list[AddFile] = []
         self._base_rows = 0
         self._files: pa.Table | None = None
+        self._tombstones: pa.Table | None = None
         if header.protocol is None or header.metadata is None:
             what = "protocol" if header.protocol is None else "metaData"
             raise CorruptLogError(
@@ -117,10 +119,13 @@ class Snapshot:
         """The live metadata domains (PROTOCOL.md, "Domain Metadata")."""
         return self._header.domains
 
-    @cached_property
+    @property
     def timestamp_ms(self) -> int:
         """When the version was committed, in milliseconds: its in-commit timestamp, or its file's modification."""
-        return self._timestamp(self.properties.enable_in_commit_timestamps)
+        # No cached_property: until Python 3.12 its lock is one for all snapshots, and this may be a request.
+        if self._timestamp_ms is None:
+            self._timestamp_ms = self._timestamp(self.properties.enable_in_commit_timestamps)
+        return self._timestamp_ms
 
     # --- the files ------------------------------------------------------------------------------------------------
 
@@ -286,9 +291,15 @@ class Snapshot:
         files = self.files
         return files.column("path")[row].as_py(), vector_id(files.column("deletionVector")[row].as_py())
 
-    @cached_property
+    @property
     def tombstones(self) -> "pa.Table":
         """The removed files that the log still knows, with the columns of `remove` (expired ones included)."""
+        with self._lock:
+            if self._tombstones is None:
+                self._tombstones = self._removed()
+            return self._tombstones
+
+    def _removed(self) -> "pa.Table":
         import pyarrow as pa
 
         from ..log.columns import REMOVE_SCHEMA, mask_of, table_of
