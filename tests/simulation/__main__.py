@@ -1,5 +1,6 @@
 """`python -m simulation <seed>`: replay one schedule, print its trace and what became of each commit.
 
+`python -m simulation whole <seed>` (or `long`, `growing`) replays one of that kind, as the tests of mutants run them.
 `python -m simulation <first seed> <count>` runs many, in as many processes as there are processors.
 """
 
@@ -7,15 +8,16 @@ import sys
 import time
 import traceback
 
-from .runs import quick_core, run_in_processes
+from .quick import quick_core
+from .runs import run_in_processes
 from .scheduler import START, Workers
 from .world import WRITERS, World
 
 
-def replay(seed: int) -> int:
-    world = World(seed, Workers(WRITERS))
+def replay(seed: int, only: str | None = None) -> int:
     failure = None
     with quick_core():
+        world = World(seed, Workers(WRITERS), only)
         try:
             world.run()
         except BaseException as error:
@@ -25,7 +27,7 @@ def replay(seed: int) -> int:
     for attempt in world.attempts:
         where = "" if attempt.version is None else f" {attempt.version}"
         print(f"{attempt.name}: {attempt.detail}: told {attempt.told}{where}; in truth at {attempt.at}")
-    print(f"table level {world.table_level.value}, partitioned: {world.partitioned}, {world.faults}")
+    print(f"{world.kind}, {world.faults}")
     if failure is not None:
         traceback.print_exception(failure)
         return 1
@@ -34,6 +36,8 @@ def replay(seed: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[0] in ("whole", "long", "growing"):
+        return replay(int(arguments[1]), arguments[0])
     if len(arguments) == 1:
         return replay(int(arguments[0]))
     first, count = int(arguments[0]), int(arguments[1])

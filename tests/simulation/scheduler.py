@@ -69,8 +69,7 @@ class Scheduler:
         self._pass_on()
         self._workers.finished.acquire()
         while self._alarms:
-            self._now, _, action = heappop(self._alarms)
-            action()
+            self._ring()
         if self.errors:
             raise self.errors[0]
 
@@ -126,6 +125,18 @@ class Scheduler:
         self._serial += 1
         heappush(self._alarms, (self._now + delay_s, self._serial, action))
 
+    def leap(self, seconds: float) -> None:
+        """Let a long time pass at once; what is due meanwhile happens at its own time."""
+        until = self._now + seconds
+        while self._alarms and self._alarms[0][0] <= until:
+            self._ring()
+        self._now = until
+
+    def _ring(self) -> None:
+        due, _, action = heappop(self._alarms)
+        self._now = max(self._now, due)
+        action()
+
     # --- the clock ------------------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
@@ -137,3 +148,28 @@ class Scheduler:
     def sleep(self, seconds: float) -> None:
         self._wake[self.running] = self._now + seconds
         self.switch()
+
+
+class WriterClock:
+    """The clock of one process: it may be wrong by as much as `span_s`, and jump within that at any time."""
+
+    def __init__(self, scheduler: Scheduler, rng: random.Random, span_s: float) -> None:
+        self._scheduler = scheduler
+        self._rng = rng
+        self._span_ms = span_s * 1000
+        self._wrong_ms = 0
+        self._jump()
+
+    def _jump(self) -> None:
+        self._wrong_ms = int((self._rng.random() * 2.0 - 1.0) * self._span_ms)
+
+    def now_ms(self) -> int:
+        if self._rng.random() < 0.1:
+            self._jump()
+        return self._scheduler.now_ms() + self._wrong_ms
+
+    def monotonic(self) -> float:
+        return self._scheduler.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._scheduler.sleep(seconds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
+from tablelog.clock import Clock
 from tablelog.errors import WriteOutcomeUnknown
 from tablelog.logstore.base import FileStatus, LogStore
 
@@ -53,15 +54,27 @@ class Crash(BaseException):
 
 
 class Disk:
-    """What all writers share: the files, in the order in which they came to be."""
+    """What all writers share: the files, in the order in which they came to be.
+
+    `commits` has every commit that ever was, by its version, though a cleanup removed its file: (bytes, time of the
+    file in milliseconds). `rewritten` has the versions that came to be twice.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, int]] = {}
+        self.commits: dict[int, tuple[bytes, int]] = {}
+        self.rewritten: list[int] = []
 
-    def put(self, path: str, data: bytes, now_ms: int, *, overwrite: bool = False) -> bool:
+    def put(self, path: str, data: bytes, file_ms: int, *, overwrite: bool = False) -> bool:
         if not overwrite and path in self.files:
             return False
-        self.files[path] = data, now_ms
+        self.files[path] = data, file_ms
+        version = path[-25:-5]
+        if version.isdecimal() and path.endswith(".json"):
+            if int(version) in self.commits:
+                self.rewritten.append(int(version))
+            else:
+                self.commits[int(version)] = data, file_ms
         return True
 
 
@@ -73,13 +86,22 @@ class SimulatedStore(LogStore):
     atomic_overwrite = True
 
     def __init__(
-        self, disk: Disk, scheduler: Scheduler, rng: random.Random, faults: Faults, *, number: int, events: list[Event]
+        self,
+        disk: Disk,
+        scheduler: Scheduler,
+        rng: random.Random,
+        faults: Faults,
+        *,
+        number: int,
+        events: list[Event],
+        file_clock: Clock,
     ) -> None:
         self.disk = disk
         self.scheduler = scheduler
         self.rng = rng
         self.number = number
         self.events = events
+        self.file_clock = file_clock
         self.down_until = 0.0
         self.set_faults(faults)
 
@@ -97,7 +119,10 @@ class SimulatedStore(LogStore):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         self._enter("list", path)
         directory = path[: path.rindex("/") + 1]
-        found = sorted(name for name in self.disk.files if name >= path and name.startswith(directory))
+        length = len(directory)
+        found = sorted(
+            name for name in self.disk.files if name >= path and name.startswith(directory) and "/" not in name[length:]
+        )
         return iter([FileStatus(name, len(self.disk.files[name][0]), self.disk.files[name][1]) for name in found])
 
     def delete(self, path: str) -> None:
@@ -131,7 +156,7 @@ class SimulatedStore(LogStore):
             raise FileExistsError(path)
 
     def _deliver(self, path: str, data: bytes, overwrite: bool) -> bool:
-        return self.disk.put(path, data, self.scheduler.now_ms(), overwrite=overwrite)
+        return self.disk.put(path, data, self.file_clock.now_ms(), overwrite=overwrite)
 
     def _stop(self, fault: str) -> None:
         raise Crash if fault == "crash" else KeyboardInterrupt
