@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
 
-from tablelog.core.log import checkpoint, cleanup, reader
-from tablelog.core.protocol import codec, features
+from tablelog.core.log import checkpoint, cleanup, reader, segment
+from tablelog.core.protocol import codec, features, paths
 from tablelog.core.protocol.actions import Action
 
 
@@ -68,6 +68,8 @@ def quick_core() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(codec, "parse_commit", parse_once))
         stack.enter_context(mock.patch.object(features, "implied", functools.cache(features.implied)))
+        for module in (paths, segment):
+            stack.enter_context(mock.patch.object(module, "parse_log_name", functools.cache(paths.parse_log_name)))
         stack.enter_context(mock.patch.object(uuid, "uuid4", names))
         for module in (reader, checkpoint, cleanup):
             stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", _InTurn))
