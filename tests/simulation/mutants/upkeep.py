@@ -7,7 +7,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-from tablelog.core.log import checkpoint_rows, cleanup, compaction
+from tablelog.core.log import checkpoint_rows, cleanup, compaction, segment
 from tablelog.core.log.segment import Checkpoint, Listing, name_of
 from tablelog.core.protocol.actions import Action, RemoveFile, SetTransaction
 from tablelog.core.protocol.paths import commit_name
@@ -74,6 +74,17 @@ def _transactions_lost() -> Any:
     return mock.patch.object(checkpoint_rows, "header", header)
 
 
+def _parts_missing() -> Any:
+    """A checkpoint in parts is read although some of them are missing."""
+    real = segment._complete
+
+    def complete(single: Any, parts: dict[tuple[int, int], dict[int, FileStatus]]) -> tuple[Checkpoint, ...]:
+        there = {(version, len(found)): found for (version, _), found in parts.items()}
+        return real(single, {key: dict(enumerate(found.values(), 1)) for key, found in there.items()})
+
+    return mock.patch.object(segment, "_complete", complete)
+
+
 def _removes_lost() -> Any:
     """A log compaction lacks what was removed."""
     real = compaction.reconciled
@@ -92,5 +103,6 @@ MUTANTS = (
     Mutant("an old transaction looks at nothing", _old_transaction_looks_at_nothing, "long", 100),
     Mutant("a checkpoint lacks a file", _a_file_lost, "whole", 50),
     Mutant("a checkpoint lacks the transactions", _transactions_lost, "whole", 50),
+    Mutant("a checkpoint lacks parts", _parts_missing, "whole", 50),
     Mutant("a compaction lacks the removes", _removes_lost, "whole", 50),
 )
