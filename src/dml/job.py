@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -45,24 +44,19 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
 
     An interrupt during the commit itself is the transaction's to explain (CommitInterrupted).
     """
-    tag = f"tablelog-{uuid4().hex}"
-    context = spark.sparkContext
-    context.addJobTag(tag)
-    try:
-        with interrupts.raised():
+    with interrupts.tagged(spark, "tablelog") as tag:
+        try:
             yield
-    except CommitInterrupted as interrupt:
-        logger.warning("%s on %s: %s", operation, table, interrupt)
-        raise
-    except BaseException as error:
-        if not interrupts.is_behind(error):
+        except CommitInterrupted as interrupt:
+            logger.warning("%s on %s: %s", operation, table, interrupt)
             raise
-        interrupts.stop(spark, tag)
-        message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
-        logger.warning(message)
-        raise KeyboardInterrupt(message) from None
-    finally:
-        context.removeJobTag(tag)
+        except BaseException as error:
+            if not interrupts.is_behind(error):
+                raise
+            interrupts.stop(spark, tag)
+            message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
+            logger.warning(message)
+            raise KeyboardInterrupt(message) from None
 
 
 class Work:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ..clock import SystemClock
 from .gateway import Gateway
@@ -15,14 +16,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_INTERRUPTS = "spark.job.interruptOnCancel"
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
 _TRIES = 5
 
 
 @contextmanager
-def raised() -> Iterator[None]:
-    """Inside, Ctrl-C is a `KeyboardInterrupt` at once, and `stop` ends the jobs; to be entered before they start.
+def tagged(spark: "SparkSession", purpose: str) -> Iterator[str]:
+    """Inside, the Spark jobs of this thread bear the tag that is given, and Ctrl-C is a `KeyboardInterrupt` at once.
+
+    A cancelled task ends only where its thread is interrupted, one that writes may run on without. That is what Spark
+    does by default, but not once `SparkContext.setJobGroup` was called.
+    """
+    tag = f"{purpose}-{uuid4()}"
+    context = spark.sparkContext
+    before = context.getLocalProperty(_INTERRUPTS)
+    context.addJobTag(tag)
+    if before == "false":
+        context.setLocalProperty(_INTERRUPTS, "true")
+    try:
+        with _raised():
+            yield tag
+    finally:
+        context.removeJobTag(tag)
+        if before == "false":
+            context.setLocalProperty(_INTERRUPTS, before)
+
+
+@contextmanager
+def _raised() -> Iterator[None]:
+    """Inside, Ctrl-C is a `KeyboardInterrupt` at once, and `stop` ends the jobs.
 
     PySpark's own handler first cancels all jobs, over the connection that it has interrupted. On Spark 4.1 that fails,
     and what comes out is a Py4JError, with the jobs running on. Somebody else's handler stays.

@@ -10,8 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import iceberg_compat, paths, properties
@@ -113,22 +112,18 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
 @contextmanager
 def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
     """In the end nothing is left but what was published; after an interrupt the Spark jobs inside have ended before."""
-    tag = f"tablelog-write-{uuid4()}"
-    context: Any = spark.sparkContext
-    context.addJobTag(tag)
-    try:
-        with interrupts.raised():
+    with interrupts.tagged(spark, "tablelog-write") as tag:
+        try:
             yield
-    except BaseException as error:
-        if interrupts.is_behind(error):
-            interrupts.stop(spark, tag)
-            raise KeyboardInterrupt from error
-        with suppress(Exception):  # what went wrong before is what the user needs to know
-            interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
-        raise
-    finally:
-        place.clear()
-        context.removeJobTag(tag)
+        except BaseException as error:
+            if interrupts.is_behind(error):
+                interrupts.stop(spark, tag)
+                raise KeyboardInterrupt from error
+            with suppress(Exception):  # what went wrong before is what the user needs to know
+                interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
+            raise
+        finally:
+            place.clear()
 
 
 def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] | None:

@@ -340,7 +340,8 @@ def jobs(spark, work) -> int:
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
     work()
     found = len(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+        spark.sparkContext.setLocalProperty(key, None)
     return found - before
 
 

@@ -184,15 +184,6 @@ def test_streams_say_that_they_come_later(spark, table, tmp_path):
         stream.writeStream.format("delta").toTable("t")
 
 
-def test_methods_of_delta_table_that_come_later_say_so(table):
-    table.write(table.spark.range(1))
-    for name in ("update", "merge", "vacuum", "optimize", "restoreToVersion", "generate", "clone"):
-        with pytest.raises(UnsupportedFeatureError, match=f"DeltaTable.{name}"):
-            getattr(table.delta, name)()
-    with pytest.raises(AttributeError):
-        table.delta.nonsense  # noqa: B018
-
-
 def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):
     table.write(spark.range(1))
     with pytest.raises(InvalidArgumentError, match="own schema"):
@@ -201,5 +192,5 @@ def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):
         spark.read.load(table.path, format="delta", schema="id bigint")
     with pytest.raises(InvalidArgumentError, match="bucket"):
         spark.range(1).write.format("delta").bucketBy(2, "id").save(table.path)
-    with pytest.raises(UnsupportedFeatureError, match="clusterBy"):
-        spark.range(1).write.format("delta").clusterBy("id").save(table.path)
+    with pytest.raises(InvalidArgumentError, match="luster"):
+        spark.range(1).write.format("delta").clusterBy("id").mode("append").save(table.path)

@@ -206,11 +206,12 @@ def test_default_properties_of_the_session(table, numbers, conf):
 
 
 def test_settings_of_delta_with_no_effect_are_told_once(table, numbers, conf, caplog):
-    conf("spark.databricks.delta.autoCompact.enabled", "true")
+    key = "spark.databricks.delta.merge.optimizeInsertOnlyMerge.enabled"
+    conf(key, "false")
     for _ in range(2):
         table.write(numbers)
-    told = [r.getMessage() for r in caplog.records if "autoCompact" in r.getMessage()]
-    assert told == ["spark.databricks.delta.autoCompact.enabled is set, and has no effect in this version of tablelog."]
+    told = [r.getMessage() for r in caplog.records if key in r.getMessage()]
+    assert told == [f"{key} is set, and has no effect in this version of tablelog."]
 
 
 def test_properties_given_for_a_table_that_exists_are_told_to_change_nothing(table, numbers, caplog):

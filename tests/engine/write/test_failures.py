@@ -53,9 +53,12 @@ def test_a_failing_rename_leaves_nothing(table: Table, options: WriteOptions, mo
     assert [add.path for add in before] == [name for name in table.files() if "/" not in name]
 
 
-def test_an_interrupt_ends_the_job_and_leaves_nothing(table: Table) -> None:
+@pytest.mark.parametrize("grouped", [False, True], ids=["plain", "in a job group"])
+def test_an_interrupt_ends_the_job_and_leaves_nothing(table: Table, grouped: bool) -> None:
     spark = table.spark
     context: Any = spark.sparkContext
+    if grouped:
+        context.setJobGroup("a user's own", "")  # from here on Spark would not interrupt the threads of cancelled tasks
     tracker = context.statusTracker()
     started = threading.Event()
     done = threading.Event()
@@ -82,6 +85,8 @@ def test_an_interrupt_ends_the_job_and_leaves_nothing(table: Table) -> None:
         done.set()
         watcher.join()
         context.cancelAllJobs()  # what failed must not write on beside all tests after it
+        for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(key, None)
     assert started.is_set()
     assert os.listdir(table.path) == []
     # The thread's next calls get their own answers.
