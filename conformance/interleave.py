@@ -7,9 +7,11 @@ which every system call is.
 
 What it can't see: steps in C within one call (an Arrow or Rust store is one step), and work that the store hands to a
 thread of its own. A store that keeps a lock while it is held makes the other call wait; the hold then ends after a
-while, so a correct store passes whatever the timing.
+while, so a correct store passes whatever the timing. Steps of `threading` itself are none: a thread held there can
+have the lock that each start of a thread takes, and nobody in another process would ever wait for it.
 """
 
+import math
 import sys
 import threading
 import time
@@ -22,8 +24,10 @@ from typing import Any
 
 _LEAST_PATIENCE_SECONDS = 0.02
 _PATIENCE_FACTOR = 20
+_PATIENCE_SECONDS = 1.0
 _GIVE_UP_SECONDS = 30.0
 _STEPS_TOLD = 6
+_NO_STEPS = frozenset({__file__, threading.__file__})
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class _Steps:
             self._step(frame, f"{event} {getattr(arg, '__name__', arg)}")
 
     def _step(self, frame: FrameType, event: str) -> None:
-        if self._busy or frame.f_code.co_filename == __file__:
+        if self._busy or frame.f_code.co_filename in _NO_STEPS:
             return
         if self._hold_at is not None and self._hold_at - _STEPS_TOLD < self.count <= self._hold_at:
             # Reports go to others, whom the directories of this machine are nothing to.
@@ -161,16 +165,20 @@ def interleave(
         first.append(_run(held, steps))
         is_held.set()
 
+    def run_between() -> None:
+        is_held.wait(_GIVE_UP_SECONDS)
+        second.append(outcome(between))
+        ended.set()
+
     steps = _Steps(step, hold)
     first: list[Outcome] = []
     second: list[Outcome] = []
-    holder = threading.Thread(target=run)
-    other = threading.Thread(target=lambda: second.append(outcome(between)))
+    ended = threading.Event()
+    holder, other = threading.Thread(target=run), threading.Thread(target=run_between)
+    other.start()
     holder.start()
     is_held.wait(_GIVE_UP_SECONDS)
-    other.start()
-    other.join(patience)
-    waited = other.is_alive()
+    waited = not ended.wait(patience)
     go_on.set()
     holder.join(_GIVE_UP_SECONDS)
     other.join(_GIVE_UP_SECONDS)
@@ -186,12 +194,15 @@ def all_interleavings(
     *,
     max_cases: int = 600,
     seconds: float = 60.0,
+    fewest: int = 0,
+    longest: float | None = None,
 ) -> Iterator[Interleaving]:
     """`interleave` for each step of `held`, each with a new case number.
 
     `held` and `between` take the case number, so that no case meets the files of another; `Interleaving.step` is it.
-    `prepare` is called with it before both. A call of more steps than `max_cases`, or than fit into `seconds`, is held
-    at that many, evenly spread.
+    `prepare` is called with it before both. A call of more steps than `max_cases`, or than fit into `seconds` as long
+    as the cases turn out to take, is held at fewer, spread from its first step to its last. A slow call has time for
+    about `fewest` of them, but never more than `longest` seconds.
     """
     uncounted = 10**9
     prepare(uncounted)
@@ -202,14 +213,21 @@ def all_interleavings(
     prepare(uncounted + 2)
     started = time.monotonic()
     outcome(partial(between, uncounted + 2))  # not behind anything: so long it takes
-    patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_FACTOR * (time.monotonic() - started))
-    affordable = min(max_cases, int(seconds / (time.monotonic() - began)) + 1)
+    usual = time.monotonic() - started
+    patience = max(_LEAST_PATIENCE_SECONDS, min(_PATIENCE_FACTOR * usual, usual * 2 + _PATIENCE_SECONDS))
+    slow = (fewest + 1) * (time.monotonic() - began)
+    seconds = max(seconds, min(slow, seconds if longest is None else longest))
+    step, stride, ran = 0, 1 + steps // max_cases, 0
     # A call may have more steps later than when they were counted, even more each time (a listing of ever more files).
-    for step in range(0, 2 * steps + 1, 1 + steps // affordable):
-        if time.monotonic() > began + seconds:
-            return
+    while step <= 2 * steps:
         prepare(step)
         case = interleave(partial(held, step), partial(between, step), step, patience)
         if not case.where:  # it ended before that step
             return
         yield replace(case, steps=steps)
+        ran += 1
+        taken = time.monotonic() - began
+        affordable = int((seconds - taken) / (taken / (ran + 1)))
+        if affordable < 1:
+            return
+        step += max(stride, math.ceil((steps - step) / affordable))

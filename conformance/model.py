@@ -86,7 +86,8 @@ class Check:
     """One check: its number in the list of 18, its name, the guarantee that it tests (0: the rest of the contract).
 
     `run` returns (PASS; evidence in the context), raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`.
-    `level` is the lowest that has it. `summary` is one sentence for the report.
+    `level` is the lowest that has it. `summary` is one sentence for the report. One that `lasts` does more the more
+    time there is, and is run after those that don't.
     """
 
     number: int
@@ -95,6 +96,7 @@ class Check:
     summary: str
     run: Callable[[Context], None]
     level: Level = Level.QUICK
+    lasts: bool = False
 
 
 @dataclass(frozen=True)

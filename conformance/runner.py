@@ -22,6 +22,9 @@ SHARE_SECONDS = {Level.QUICK: 15.0, Level.STANDARD: 60.0, Level.THOROUGH: 240.0}
 BUDGET_SECONDS = {Level.QUICK: 300.0, Level.STANDARD: 1800.0, Level.THOROUGH: 7200.0}
 """How long all of them may take; what would come after that isn't asked, and the report says so."""
 
+_FAIR = 2
+"""So many times the average of what is left may a check take: most take far less."""
+
 _GRACE_SECONDS = 5.0
 _CLEANING_SECONDS = 60.0
 _FIRST_TOUCH_SECONDS = 90.0
@@ -78,19 +81,23 @@ def run(
     """Run `checks` on `target`, below a prefix of this run's own that is gone at the end.
 
     A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given); one
-    that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all.
+    that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those that last come last;
+    the findings are in the order of `checks`.
     """
     share = share_seconds if share_seconds is not None else SHARE_SECONDS[level]
     end = time.monotonic() + (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])
-    findings: list[Finding] = []
+    findings: dict[int, Finding] = {}
     leftovers: list[str] = []
     stuck: list[str] = []
+    order = sorted(range(len(checks)), key=lambda number: checks[number].lasts)
     with place_of_its_own(target.root) as root:
         useless = _first_touch(target, f"{root}/first-touch", leftovers)
-        for number, check in enumerate(checks, 1):
+        for before, number in enumerate(order):
+            check, left = checks[number], end - time.monotonic()
             if progress:
-                progress.starts(check.name, number, len(checks))
-            seconds = min(share, end - time.monotonic())
+                progress.starts(check.name, before + 1, len(checks))
+            # So there is something left for each, however many overrun.
+            seconds = min(share, left, _FAIR * left / (len(order) - before))
             if useless is not None:
                 finding = useless(check)
             elif seconds <= 0:
@@ -99,10 +106,10 @@ def run(
                 finding, left, hangs = run_check(check, target, f"{root}/{check.name}", level, seed, seconds)
                 leftovers += left
                 stuck += [check.name] * hangs
-            findings.append(finding)
+            findings[number] = finding
             if progress:
                 progress.ended(check.name, finding.verdict, finding.seconds)
-    return Run(tuple(findings), tuple(leftovers), tuple(stuck))
+    return Run(tuple(findings[number] for number in sorted(findings)), tuple(leftovers), tuple(stuck))
 
 
 def run_check(

@@ -176,7 +176,17 @@ def _stood_before(
     authority = urlsplit(url).netloc
     if scheme_of(url) == "hdfs" and ":" in authority:
         return authority, partial(_through_the_url, url, conf, options)
+    mounted = _mounted(authority, settings) if scheme_of(url) == "viewfs" else None
+    if mounted is not None:
+        return mounted, partial(_through, url, conf, options, mounted)
     return None, None
+
+
+def _mounted(table: str, settings: Mapping[str, Any]) -> str | None:
+    """`host:port` of the one NameNode that a mount table of viewfs leads to; None: there are several, or none."""
+    prefix = f"fs.viewfs.mounttable.{table}.link"
+    leads_to = {urlsplit(value).netloc for name, value in _flat(settings) if name.startswith(prefix)}
+    return leads_to.pop() if len(leads_to) == 1 and ":" in min(leads_to) else None
 
 
 def _address_in(settings: Mapping[str, Any]) -> str | None:
@@ -205,7 +215,7 @@ def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], old: str, endpoint: str) -> Factory:
     """The factory of clients that talk to `endpoint` where the settings say `old`."""
-    new = endpoint if "://" in old else urlsplit(endpoint).netloc
+    new = urlsplit(endpoint).netloc if "://" in endpoint and "://" not in old else endpoint
     return partial(_configured, url, _replaced(conf, old, new), _replaced(options, old, new))
 
 

@@ -28,7 +28,7 @@ _DAY = 25 * 3600.0
 # ---- check 14 ----
 
 
-@check(14, guarantee=2)
+@check(14, guarantee=2, lasts=True)
 def a_clock_that_is_off_changes_nothing(context: Context) -> None:
     """Writers whose clock is a day ahead or behind win and lose as others do, or are refused, and disturb nobody."""
     needs_processes(context)
@@ -94,7 +94,7 @@ def overwrite_as_new(here: Station, path: str) -> str:
 # ---- check 15 ----
 
 
-@check(15, guarantee=2)
+@check(15, guarantee=2, lasts=True)
 def a_lock_that_ran_out_is_lost_safely(context: Context) -> None:
     """A writer is held so long that any lease has run out, by the clock of one who writes meanwhile: one wins."""
     needs_processes(context)

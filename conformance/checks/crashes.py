@@ -37,7 +37,7 @@ def a_failed_write_leaves_nothing(context: Context) -> None:
 # ---- killed, and paused ----
 
 
-@check(7, guarantee=1)
+@check(7, guarantee=1, lasts=True)
 def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
     """A writer is killed at many of its steps: the file is absent or whole, and the next writer isn't hindered."""
     needs_processes(context)
@@ -62,7 +62,7 @@ def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
     context.timeline.clear()
 
 
-@check(7, guarantee=2)
+@check(7, guarantee=2, lasts=True)
 def a_paused_writer_goes_on_safely(context: Context) -> None:
     """A writer is stopped at many of its steps while another writes the file, and then goes on: one of them wins."""
     needs_processes(context)

@@ -16,7 +16,7 @@ from .suite import at, below, check, commit, expect, interleavings, mark
 from .trial import Try, judge, tried
 
 
-@check(3, guarantee=2)
+@check(3, guarantee=2, lasts=True)
 def one_winner_in_every_interleaving(context: Context) -> None:
     """One writer is stopped at each of its steps in turn while another writes the same file from start to end."""
     make, root = context.make, context.root
@@ -36,7 +36,7 @@ def one_winner_in_every_interleaving(context: Context) -> None:
         second.delete(commit(root, case.step))  # where a write looks at all that is there, its steps would be ever more
 
 
-@check(3, guarantee=4)
+@check(3, guarantee=4, lasts=True)
 def no_error_after_a_write(context: Context) -> None:
     """Whatever step another writer was stopped at, each gets won, lost or unknown, and never any other error."""
     make, root = context.make, context.root
@@ -64,7 +64,7 @@ _PATIENCE_SECONDS = 0.25
 """So long is a writer held for the others to come; one that waits for a lock of another's never does."""
 
 
-@check(3, guarantee=2)
+@check(3, guarantee=2, lasts=True)
 def one_winner_when_all_stand_before_the_act(context: Context) -> None:
     """Writers are held together before each file operation or request of their write, and then let go at once."""
     if context.target.endpoint is not None and context.target.through is not None:

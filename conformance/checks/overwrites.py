@@ -16,7 +16,7 @@ def overwrite_replaces(context: Context) -> None:
         require(make().read(path) == data, "an overwritten file doesn't have the last writer's bytes")
 
 
-@check(12, guarantee=0)
+@check(12, guarantee=0, lasts=True)
 def overwrite_is_atomic_where_declared(context: Context) -> None:
     """A reader sees the old bytes or the new ones, at whatever step the overwriting is, if the store says so."""
     make, root = context.make, context.root
@@ -34,7 +34,7 @@ def overwrite_is_atomic_where_declared(context: Context) -> None:
         writer.write(path, old, overwrite=True)
 
 
-@check(12, guarantee=2)
+@check(12, guarantee=2, lasts=True)
 def overwrite_and_create_exclude_each_other(context: Context) -> None:
     """A create that comes after an overwrite has landed loses, at whatever step it was."""
     make, root = context.make, context.root

@@ -3,6 +3,7 @@
 import unicodedata
 import urllib.parse
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from tablelog.errors import InvalidArgumentError
@@ -11,6 +12,8 @@ from ..failures import require
 from ..interleave import outcome
 from ..model import Context
 from .suite import below, check, commit, expect, names
+
+_WRITERS_AT_ONCE = 8
 
 
 @check(13, guarantee=3)
@@ -66,13 +69,18 @@ def hostile_names_are_files_of_their_own(context: Context) -> None:
 
 def _not_refused(context: Context, write: Callable[[str], None]) -> list[str]:
     """The names that `write` took. A store may refuse one in so many words; it mustn't make another of it."""
-    kept, refused = [], []
-    for name in _HOSTILE:
+
+    def taken(name: str) -> bool:
         try:
             write(name)
-            kept.append(name)
         except InvalidArgumentError:
-            refused.append(name)
+            return False
+        return True
+
+    with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+        answers = dict(zip(_HOSTILE, pool.map(taken, _HOSTILE), strict=True))
+    kept = [name for name, answer in answers.items() if answer]
+    refused = [name for name, answer in answers.items() if not answer]
     if refused:
         context.evidence["names that are refused"] = ", ".join(refused)
     require(len(refused) < len(kept), f"the store refuses {len(refused)} of {len(_HOSTILE)} names")

@@ -34,7 +34,7 @@ def second_writer_loses(context: Context) -> None:
         require(make().read(path) == data, "a losing writer changed the file")
 
 
-@check(1, guarantee=2)
+@check(1, guarantee=2, lasts=True)
 def one_winner_among_threads(context: Context) -> None:
     """Of threads that write one file at once exactly one wins, and the late ones lose."""
     writers = context.choose(8, 8, 16)
@@ -93,7 +93,7 @@ def _spin(seconds: float) -> None:
         pass
 
 
-@check(2, guarantee=2)
+@check(2, guarantee=2, lasts=True)
 def one_winner_among_processes(context: Context) -> None:
     """Of processes with clients of their own that write one file at once exactly one wins, and the late ones lose."""
     needs_processes(context)
@@ -125,7 +125,7 @@ def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[T
     return tries
 
 
-@check(4, guarantee=2)
+@check(4, guarantee=2, lasts=True)
 def processes_make_one_contiguous_log(context: Context) -> None:
     """Processes that each take the next free version leave no hole, lose no commit and make none twice."""
     needs_processes(context)
@@ -179,7 +179,7 @@ def _is_made(store: LogStore, path: str, token: str) -> bool:
             return store.read(path) == token.encode()
 
 
-@check(18, guarantee=0)
+@check(18, guarantee=0, lasts=True)
 def the_races_overlap(context: Context) -> None:
     """Writers of this store really are within their calls at one time here, so that the races say something."""
     writers = 4

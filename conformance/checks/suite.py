@@ -14,19 +14,22 @@ from ..model import Check, Context, Level
 
 is_commit_name = re.compile(r"[0-9]{20}\.json").fullmatch
 
+_MOST_OF_IT = 0.6
+"""So much of the time that is left may a loop of a check take."""
+
 registered: list[Check] = []
 _Run = Callable[[Context], None]
 
 
-def check(number: int, guarantee: int, level: Level = Level.QUICK) -> Callable[[_Run], _Run]:
+def check(number: int, guarantee: int, level: Level = Level.QUICK, *, lasts: bool = False) -> Callable[[_Run], _Run]:
     """Register a function as check `number` of the 18; its name and the first line of its docstring describe it.
 
-    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract.
+    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract. `lasts`: see `Check`.
     """
 
     def register(run: _Run) -> _Run:
         summary = (run.__doc__ or "").partition("\n")[0]
-        registered.append(Check(number, run.__name__, guarantee, summary, run, level))
+        registered.append(Check(number, run.__name__, guarantee, summary, run, level, lasts))
         return run
 
     return register
@@ -60,7 +63,7 @@ def mark(number: int) -> bytes:
 def enough(context: Context) -> float:
     """When a loop of a check that begins now has done enough: a `time.monotonic()`, well before the deadline."""
     seconds: float = context.choose(4.0, 20.0, 120.0)
-    return time.monotonic() + max(1.0, min(context.time_left * 0.6, seconds))
+    return time.monotonic() + max(1.0, min(context.time_left * _MOST_OF_IT, seconds))
 
 
 def interleavings(
@@ -73,9 +76,16 @@ def interleavings(
 ) -> Iterator[Interleaving]:
     """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many."""
     tally = context.evidence
-    until = enough(context)
     most = cases or context.choose(300, 600, 5000)
-    for case in all_interleavings(held, between, prepare, max_cases=most, seconds=until - time.monotonic()):
+    for case in all_interleavings(
+        held,
+        between,
+        prepare,
+        max_cases=most,
+        seconds=enough(context) - time.monotonic(),
+        fewest=min(most, context.choose(8, 40, 200)),
+        longest=context.time_left * _MOST_OF_IT,
+    ):
         tally["steps held at"] = tally.get("steps held at", 0) + 1
         tally["steps in the call"] = max(tally.get("steps in the call", 0), case.steps)
         tally["calls that waited for the held one"] = tally.get("calls that waited for the held one", 0) + (

@@ -1,6 +1,8 @@
 """Interleavings are forced, not waited for."""
 
 import itertools
+import threading
+import time
 from functools import partial
 
 from tablelog.conformance.interleave import all_interleavings, count_steps, interleave, run_with
@@ -48,6 +50,31 @@ def test_a_lock_ends_the_hold() -> None:
     ]
     assert any(case.between_waited for case in waited)
     assert all((case.held.error is None) != (case.between.error is None) for case in waited)
+
+
+def test_a_store_that_starts_threads_is_never_held_with_the_lock_of_all_threads() -> None:
+    """`between` starts a thread too, and each start takes one lock of the interpreter's: it never waits for it."""
+
+    def works_in_a_thread(_case: int) -> None:
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+
+    cases = list(all_interleavings(works_in_a_thread, works_in_a_thread))
+    assert len(cases) >= 3
+    assert not any(case.between_waited for case in cases)
+
+
+def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last() -> None:
+    def held(_case: int) -> None:
+        for _ in range(100):
+            pass
+        time.sleep(0.02)
+
+    cases = list(all_interleavings(held, lambda _case: None, seconds=0.4))
+    assert 3 < len(cases) < 50
+    assert cases[0].step == 0
+    assert cases[-1].step > cases[-1].steps / 2
 
 
 def test_what_happened_is_told_step_by_step() -> None:

@@ -4,6 +4,7 @@ import _thread
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,22 @@ def test_the_deadline_is_the_share_of_the_check() -> None:
         share_seconds=7.0,
     )
     assert 6.0 < left[0] <= 7.0
+
+
+def test_what_lasts_comes_last_and_each_has_its_share_of_what_is_left() -> None:
+    asked: list[str] = []
+    left: list[float] = []
+
+    def notes(context: Context) -> None:
+        asked.append(context.root.rpartition("/")[2])
+        left.append(context.time_left)
+
+    lasting = replace(check(notes, "lasting"), lasts=True)
+    checks = [lasting, check(notes, "short"), check(notes, "shorter"), replace(lasting, name="last")]
+    found = run(target(MemoryLogStore()), checks, level=Level.QUICK, seed=1, share_seconds=1000, budget_seconds=400)
+    assert asked == ["short", "shorter", "lasting", "last"]
+    assert [finding.check.name for finding in found.findings] == ["lasting", "short", "shorter", "last"]
+    assert [round(seconds, -1) for seconds in left] == [200, 270, 400, 400]
 
 
 # ---- storage that can't be used ----

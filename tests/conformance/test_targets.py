@@ -114,6 +114,17 @@ def test_an_address_in_the_url_is_replaced_there() -> None:
     assert [status.path for status in store.list_from("hdfs://node:9000/x/")] == ["hdfs://node:9000/x/a"]
 
 
+def test_an_address_in_a_mount_of_viewfs_is_replaced_there() -> None:
+    conf = {"fs.viewfs.mounttable.c.link./logs": "hdfs://node:9000/x", "fs.defaultFS": "hdfs://node:9000"}
+    target = from_url("viewfs://c/logs", {}, conf).target
+    assert target.endpoint == "node:9000"
+    assert target.through is not None
+    made = target.through("127.0.0.1:5555")()
+    assert made._conf == {key: value.replace("node:9000", "127.0.0.1:5555") for key, value in conf.items()}  # type: ignore[attr-defined]
+    two = {**conf, "fs.viewfs.mounttable.c.linkFallback": "hdfs://other:9000/"}
+    assert from_url("viewfs://c/logs", {}, two).target.endpoint is None
+
+
 def test_a_name_of_ones_choice(tmp_path: Path) -> None:
     asked = from_url(str(tmp_path), {}, {})
     assert named(asked, "ext4").target.what == "ext4"
