@@ -21,6 +21,7 @@ from ..errors import (
 )
 from . import object_uri
 from .answers import Answer, Verdict, persist
+from .s3_reading import Reader
 from .s3_settings import S3Access, S3Settings, sdk
 from .uri import shown
 
@@ -196,24 +197,34 @@ def _refusal(status: int, code: str, said: str) -> TablelogError:
     return StorageError(f"{said}: the request was refused")
 
 
+class _Client(NamedTuple):
+    """How one bucket is asked."""
+
+    client: Any
+    access: S3Access
+    reader: Reader
+
+
 class S3Requests:
     """One S3 service. Shared by threads; a copy in another process, and a forked child, has connections of its own."""
 
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
-        self._clients: dict[tuple[int, str], tuple[Any, S3Access]] = {}
+        self._clients: dict[tuple[int, str], _Client] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings, "_clients": {}}
 
     def endpoint(self, bucket: str) -> str:
         """The URL that serves `bucket`."""
-        return str(self._client(bucket)[0].meta.endpoint_url)
+        return str(self._client(bucket).client.meta.endpoint_url)
 
     def put_if_absent(self, place: Place, data: bytes) -> Answer:
         """Send `data` once, on condition that there is no such object."""
         try:
-            self.send("put_object", place, Body=data, IfNoneMatch="*", **self._client(place.bucket)[1].write_arguments)
+            self.send(
+                "put_object", place, Body=data, IfNoneMatch="*", **self._client(place.bucket).access.write_arguments
+            )
         except Exception as error:
             return _answer_to_condition(error, place.uri)
         return Answer(Verdict.APPLIED)
@@ -221,36 +232,46 @@ class S3Requests:
     def put_once(self, place: Place, data: bytes) -> Answer:
         """Send `data` once, with no condition."""
         try:
-            self.send("put_object", place, Body=data, **self._client(place.bucket)[1].write_arguments)
+            self.send("put_object", place, Body=data, **self._client(place.bucket).access.write_arguments)
         except Exception as error:
             return answer_of(error, place.uri)
         return Answer(Verdict.APPLIED)
 
     def put(self, place: Place, data: bytes) -> None:
         """Put `data` in place of whatever is there."""
-        arguments = self._client(place.bucket)[1].write_arguments
+        arguments = self._client(place.bucket).access.write_arguments
         self.repeated("writing", place, lambda: self.send("put_object", place, Body=data, **arguments))
 
     def get(self, place: Place) -> bytes:
         """The whole object. Raises FileNotFoundError."""
-        return self.get_with_age(place)[0]
+        reader = self._client(place.bucket).reader
+
+        def request() -> bytes:
+            found = reader.read(place.key)
+            return self._whole(place, reader)[0] if found is None else found
+
+        return self.repeated("reading", place, request)
 
     def get_with_age(self, place: Place) -> tuple[bytes, float]:
         """The whole object, and the seconds since it was written, both times by the service's clock."""
 
         def request() -> tuple[bytes, float]:
-            reply = self.send("get_object", place)
-            body = reply["Body"]
-            try:
-                data: bytes = body.read()
-            finally:
-                body.close()
+            data, reply = self._whole(place, self._client(place.bucket).reader)
             now = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
             if not now:
                 return data, 0.0
             return data, (parsedate_to_datetime(now).replace(tzinfo=UTC) - reply["LastModified"]).total_seconds()
 
         return self.repeated("reading", place, request)
+
+    def _whole(self, place: Place, reader: Reader) -> tuple[bytes, Any]:
+        """(the whole object, the reply), asked for once by the SDK."""
+        reply = reader.watched(place.key, lambda: self.send("get_object", place))
+        body = reply["Body"]
+        try:
+            return bytes(body.read()), reply
+        finally:
+            body.close()
 
     def exists(self, place: Place) -> bool:
         """Whether there is such an object."""
@@ -294,7 +315,7 @@ class S3Requests:
 
     def send(self, operation: str, place: Place, **arguments: Any) -> Any:
         """Send one request, and after a redirection the same, with its condition, to where it points."""
-        client, access = self._client(place.bucket)
+        client, access, _ = self._client(place.bucket)
         if place.key:
             arguments["Key"] = place.key
         if access.requester_pays:
@@ -313,7 +334,7 @@ class S3Requests:
         finally:
             _location.reset(token)
 
-    def _client(self, bucket: str) -> tuple[Any, S3Access]:
+    def _client(self, bucket: str) -> _Client:
         key = os.getpid(), bucket
         found = self._clients.get(key)
         if found is None:
@@ -321,7 +342,7 @@ class S3Requests:
             client = access.client()
             client.meta.events.register_last("before-call.s3", _send_at_once)
             client.meta.events.register_first("before-sign.s3", _follow)
-            found = self._clients.setdefault(key, (client, access))
+            found = self._clients.setdefault(key, _Client(client, access, Reader(client)))
         return found
 
 

@@ -210,6 +210,7 @@ def sdk() -> Any:
     """The package botocore, with the modules that are used of it. Raises UnsupportedEnvironmentError."""
     try:
         import botocore
+        import botocore.awsrequest
         import botocore.config
         import botocore.exceptions
         import botocore.loaders

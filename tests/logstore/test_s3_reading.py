@@ -1,0 +1,118 @@
+"""Reads after the first one are copies of the SDK's request: the same to the service, and the same to the caller."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
+from tablelog.errors import StorageAccessError
+from tablelog.logstore import answers
+from tablelog.logstore.s3 import S3LogStore
+from tablelog.logstore.s3_reading import Reader
+
+LOG = "s3a://bucket/t/_delta_log"
+NAMES = ("0.json", "a b%20+é~c#d?e&f=g.json", "1.json")
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
+    monkeypatch.setattr(answers.persist, "__kwdefaults__", {"attempts": 4, "sleep": lambda _seconds: None})
+    with FakeS3() as service:
+        service.objects |= {f"/bucket/t/_delta_log/{name}": name.encode() for name in NAMES}
+        service.scripted = lambda asked: asked.method == "GET"
+        yield service
+
+
+def store_of(fake: FakeS3, options: dict[str, Any] | None = None, **more: str) -> S3LogStore:
+    return S3LogStore.configured("s3a", {**fake.conf, **more}, options or {})
+
+
+def path(name: str) -> str:
+    return f"{LOG}/{quote(name)}"
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys that were read by a copy."""
+    keys: list[str] = []
+    original = Reader.read
+
+    def read(reader: Reader, key: str) -> bytes | None:
+        found = original(reader, key)
+        if found is not None:
+            keys.append(key)
+        return found
+
+    monkeypatch.setattr(Reader, "read", read)
+    return keys
+
+
+@pytest.mark.parametrize("more", [{}, {"fs.s3a.requester.pays.enabled": "true", "fs.s3a.session.token": "t"}])
+def test_a_copy_asks_as_the_sdk_does(fake: FakeS3, copies: list[str], more: dict[str, str]) -> None:
+    store = store_of(fake, **more)
+    assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
+    assert len(copies) == 2
+    first, second, third = ({**asked.headers} for asked in fake.asked)
+    assert set(first) - set(second) <= {"amz-sdk-invocation-id", "amz-sdk-request"}
+    assert set(second) == set(third)
+    for headers in (second, third):
+        assert ACCESS_KEY in headers["authorization"]
+        changing = {"authorization", "x-amz-date"}
+        assert {**headers, **dict.fromkeys(changing)}.items() <= {**first, **dict.fromkeys(changing)}.items()
+    assert len({headers["authorization"] for headers in (first, second, third)}) == 3
+
+
+def test_nobody_signs_for_the_anonymous(fake: FakeS3, copies: list[str]) -> None:
+    store = store_of(fake, **{"fs.s3a.aws.credentials.provider": "org.x.AnonymousAWSCredentialsProvider"})
+    assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
+    assert len(copies) == 2
+    assert not [asked for asked in fake.asked if "authorization" in asked.headers]
+
+
+def test_a_checksum_that_was_asked_for_is_left_to_the_sdk(fake: FakeS3, copies: list[str]) -> None:
+    store = store_of(fake, {"config_kwargs": {"response_checksum_validation": "when_supported"}})
+    assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
+    assert not copies
+    assert all("x-amz-checksum-mode" in asked.headers for asked in fake.asked)
+
+
+def test_what_is_absent_is_asked_for_once(fake: FakeS3) -> None:
+    store = store_of(fake)
+    store.read(path("0.json"))
+    with pytest.raises(FileNotFoundError, match=r"2\.json"):
+        store.read(path("2.json"))
+    assert fake.methods() == ["GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(503, "SlowDown"), Reply(500, "InternalError"), Reply(0), Reply(200, body=b"half of it", cut=True)],
+    ids=["503", "500", "no reply", "cut"],
+)
+def test_what_passes_is_asked_for_again(fake: FakeS3, reply: Reply) -> None:
+    store = store_of(fake)
+    store.read(path("0.json"))
+    fake.replies = [reply] * 2
+    assert store.read(path("1.json")) == b"1.json"
+    assert len(fake.asked) == 4
+
+
+def test_a_redirection_is_followed_by_the_sdk(fake: FakeS3) -> None:
+    store = store_of(fake)
+    store.read(path("0.json"))
+    there = f"{fake.endpoint}/bucket/t/_delta_log/1.json?there"
+    fake.replies = [Reply(307, "TemporaryRedirect", {"Location": there})] * 2
+    assert store.read(path("1.json")) == b"1.json"
+    assert "there" in fake.asked[-1].query
+    assert store.read(path("0.json")) == b"0.json"
+    assert not fake.asked[-1].query
+
+
+def test_a_refusal_is_told_as_the_sdk_tells_it(fake: FakeS3) -> None:
+    store = store_of(fake)
+    store.read(path("0.json"))
+    fake.replies = [Reply(403, "ExpiredToken")] * 2
+    with pytest.raises(StorageAccessError, match="expired"):
+        store.read(path("1.json"))
