@@ -213,19 +213,6 @@ def test_a_killed_minio_has_its_data_when_it_is_restarted() -> None:
         assert server.client().get_object(Bucket=server.bucket, Key="kept")["Body"].read() == b"bytes"
 
 
-def test_a_killed_hdfs_has_its_data_when_it_is_restarted() -> None:
-    from hdfs_native import Client
-
-    with _own(HDFS) as server:
-        with Client(server.endpoint).create("/kept") as file:
-            file.write(b"bytes")
-        server.kill()
-        with pytest.raises(ConnectionRefusedError):
-            _connect(server)
-        server.restart()
-        assert Client(server.endpoint).read("/kept").read() == b"bytes"
-
-
 def test_a_server_without_files_refuses_to_be_restarted() -> None:
     with _own(FakeGCS) as server:
         server.kill()
