@@ -36,7 +36,7 @@ def tagged(spark: "SparkSession", purpose: str) -> Iterator[str]:
     if before == "false":
         context.setLocalProperty(_INTERRUPTS, "true")
     try:
-        with _raised():
+        with _raised(context, tag):
             yield tag
     finally:
         context.removeJobTag(tag)
@@ -45,8 +45,8 @@ def tagged(spark: "SparkSession", purpose: str) -> Iterator[str]:
 
 
 @contextmanager
-def _raised() -> Iterator[None]:
-    """Inside, Ctrl-C is a `KeyboardInterrupt` at once, and `stop` ends the jobs.
+def _raised(context: Any, tag: str) -> Iterator[None]:
+    """Inside, Ctrl-C cancels the jobs with a tag and is a `KeyboardInterrupt` at once, and `stop` ends them.
 
     PySpark's own handler first cancels all jobs, over the connection that it has interrupted. On Spark 4.1 that fails,
     and what comes out is a Py4JError, with the jobs running on. Somebody else's handler stays.
@@ -58,7 +58,13 @@ def _raised() -> Iterator[None]:
     ):
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt(*_: object) -> None:
+        # By a thread, and so by a connection, of its own: what PySpark does on its way out may wait for the jobs.
+        threading.Thread(target=_cancel, args=(context, tag, SystemClock()), daemon=True).start()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:

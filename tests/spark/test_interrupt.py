@@ -15,17 +15,23 @@ SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"
 
 @pytest.fixture
 def interrupted(spark):
-    """Sends Ctrl-C to this process once a Spark job runs."""
+    """Sends Ctrl-C to this process once a Spark job runs: started by a call, it has in the end the job in a list."""
     stop = threading.Event()
+    jobs = []
 
     def watch():
         while not stop.wait(0.02):
-            if running_jobs(spark):
+            jobs.extend(running_jobs(spark))
+            if jobs:
                 os.kill(os.getpid(), signal.SIGINT)
                 return
 
+    def start():
+        thread.start()
+        return jobs
+
     thread = threading.Thread(target=watch)
-    yield thread.start
+    yield start
     stop.set()
     thread.join()
 
@@ -45,10 +51,13 @@ def wait_until(condition, seconds=30):
 
 def test_a_write_is_cancelled_and_leaves_nothing(spark, table, interrupted):
     table.write(spark.range(1))
-    interrupted()
+    jobs = interrupted()
     with pytest.raises(KeyboardInterrupt, match=r"WRITE on .* nothing was committed"):
         table.write(spark.range(0, 1000, 1, 1000).where(f"{SLOW} is not null or id >= 0"))
     assert wait_until(lambda: not running_jobs(spark)), "the job is cancelled, not waited for"
+    tracker = spark.sparkContext.statusTracker()
+    (stage,) = tracker.getJobInfo(jobs[0]).stageIds
+    assert tracker.getStageInfo(stage).numCompletedTasks < 50, "nor does PySpark wait for its first rows"
     assert table.version == 0
     assert table.data_files() == table.logged_files()
     table.write(spark.range(1, 2))

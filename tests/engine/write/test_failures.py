@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ def test_an_interrupt_ends_the_job_and_leaves_nothing(table: Table, grouped: boo
     watcher.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            table.write(spark.range(0, 1 << 50, 1, 2), options=NATIVE)
+            # Short files: a task notices that it is to end when it writes to one.
+            table.write(spark.range(0, 1 << 50, 1, 2), options=replace(NATIVE, max_records_per_file=1 << 18))
         assert list(tracker.getActiveJobsIds()) == []
     finally:
         done.set()
