@@ -76,8 +76,18 @@ class Report:
             )
             for finding in self.findings
         )
+        calibration = self.calibration and replace(
+            self.calibration,
+            mutants=tuple(
+                replace(mutant, what="", caught_by=(), missed_by=(), reason="", seconds=0.0)
+                for mutant in self.calibration.mutants
+            ),
+            control=(),
+        )
         versions = {name: value for name, value in self.versions.items() if name != "system"}
-        return replace(self, root="", versions=versions, findings=findings, leftovers=(), replay="")
+        return replace(
+            self, root="", versions=versions, findings=findings, leftovers=(), calibration=calibration, replay=""
+        )
 
 
 def worst_of(verdicts: Any) -> Verdict:
