@@ -37,7 +37,13 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self._process.stdin.flush()
-        return self._answer(do)
+        try:
+            return self._answer(do)
+        except RuntimeError:
+            raise
+        except BaseException:
+            self._process.kill()  # not waited for any more: its answer would be taken for that of the next question
+            raise
 
     def close(self) -> None:
         assert self._process.stdin is not None
