@@ -6,8 +6,10 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -121,6 +123,77 @@ def snapshot_deltalake(table: str) -> int:
     from deltalake import DeltaTable
 
     return len(DeltaTable(table).file_uris())
+
+
+def refresh_tablelog(table: str, commits: int) -> dict[str, float]:
+    """The refreshes of a handle after commits of others, one file each, all of them: seconds and seconds of CPU.
+
+    With the number of files, so that what a refresh leaves undone until it is asked for isn't missed.
+    """
+    from tablelog.core import DeltaLog
+
+    log = DeltaLog.for_path(table)
+    assert log.snapshot().files.num_rows == log.snapshot().num_files
+    seconds = cpu = 0.0
+    for version in range(1, commits + 1):
+        add = {"path": f"{uuid.uuid4()}.parquet", "partitionValues": {}, "size": 1, "modificationTime": version}
+        text = json.dumps({"commitInfo": {}}) + "\n" + json.dumps({"add": {**add, "dataChange": True}})
+        Path(table, "_delta_log", f"{version:020}.json").write_text(text)
+        start, start_cpu = time.perf_counter(), time.process_time()
+        snapshot = log.snapshot()
+        assert snapshot.version == version
+        assert snapshot.num_files
+        seconds, cpu = seconds + time.perf_counter() - start, cpu + time.process_time() - start_cpu
+    return {"seconds": seconds, "cpu": cpu}
+
+
+def _timed_once(work: Callable[[], Any]) -> dict[str, float]:
+    start, start_cpu = time.perf_counter(), time.process_time()
+    work()
+    return {"seconds": time.perf_counter() - start, "cpu": time.process_time() - start_cpu}
+
+
+def checkpoint_tablelog(table: str) -> dict[str, float]:
+    """A classic checkpoint of a handle that has the files, but of the statistics nothing yet."""
+    from tablelog.core import DeltaLog
+
+    log = DeltaLog.for_path(table)
+    snapshot = log.snapshot()
+    assert snapshot.files.num_rows
+    return _timed_once(lambda: log.checkpoint(snapshot))
+
+
+def checkpoint_pyarrow(table: str) -> dict[str, float]:
+    """The newest checkpoint written again by pyarrow, from memory."""
+    newest = max(Path(table, "_delta_log").glob("*.checkpoint.parquet"))
+    content = pq.read_table(newest)
+    return _timed_once(lambda: pq.write_table(content, f"{table}.parquet"))
+
+
+def planning_tablelog(table: str, tries: int) -> dict[str, float]:
+    """Opening a table with its files, and then, with statistics at hand, the median of some selective plans."""
+    from tablelog.core import DeltaLog
+    from tablelog.core.table.predicates import And, Compare
+
+    log = DeltaLog.for_path(table)
+    opened = _timed_once(lambda: log.snapshot().files)
+    snapshot = log.snapshot()
+
+    def plan(first: int) -> None:
+        low, high = pa.scalar(first * 1000, pa.int64()), pa.scalar(first * 1000 + 4999, pa.int64())
+        found = snapshot.prune(And((Compare(">=", ("id",), low), Compare("<=", ("id",), high))))
+        assert found.num_rows == 5
+
+    first = _timed_once(lambda: plan(7))
+    plans = sorted((_timed_once(partial(plan, 100 * each)) for each in range(tries)), key=lambda one: one["seconds"])
+    middle = plans[tries // 2]
+    return {
+        "open": opened["seconds"],
+        "open_cpu": opened["cpu"],
+        "first": first["seconds"],
+        "seconds": middle["seconds"],
+        "cpu": middle["cpu"],
+    }
 
 
 WARM_UP = 10

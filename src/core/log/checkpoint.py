@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 _CACHE_BYTES = 256 << 20
 """How much of the columns beyond those of `Snapshot.files` (stats) is kept decoded."""
 _THREADS = 8
+_AT_ONCE = 256 << 20
+"""A checkpoint of more bytes is large: its files are in memory some at a time, and only while they are read."""
 
 
 class CheckpointState:
@@ -65,6 +67,7 @@ class CheckpointState:
         self._removes: pa.Table | None = None
         self._inline: list[AddFile | RemoveFile] = []
         self._files: list[ParquetFile] = []
+        located: list[tuple[str, int]] = []
         actions: list[Action] = []
         for status in checkpoint.files:
             if checkpoint.format == "json":
@@ -73,20 +76,38 @@ class CheckpointState:
                     actions.extend(parse_commit(data))
                 continue
             self._files.append(ParquetFile(name_of(status), self._loader(status), self.names))
-        self._fetch()
-        for file in self._files:
+            located.append((status.path, status.size))
+        self.size_in_bytes = sum(size for _, size in located)
+        for file in self._each():
             actions.extend(file.actions(HEADER_KINDS))
         self.header = Header().after(actions)
         self.sidecars = tuple(action for action in actions if isinstance(action, Sidecar))
         if self.sidecars:
             # The protocol: file actions are all in the sidecars, or all in the checkpoint itself.
-            self._files = [self._sidecar(sidecar) for sidecar in self.sidecars]
+            located = [(self._sidecar_path(sidecar), sidecar.size_in_bytes) for sidecar in self.sidecars]
+            self.size_in_bytes = sum(size for _, size in located)
+            self._files = [self._sidecar(path) for path, _ in located]
         else:
             self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+        self.files: tuple[tuple[str, int], ...] | None = None if self._inline else tuple(located)
+        """Path and size of the Parquet files that hold all of its file actions, where these do."""
 
-    def _fetch(self) -> None:
+    def _each(self) -> Iterator[ParquetFile]:
+        """Its Parquet files, with their bytes: of a small checkpoint all are kept, of a large one few at a time."""
+        large = self.size_in_bytes > _AT_ONCE
+        step = _THREADS if large else max(len(self._files), 1)
+        for start in range(0, len(self._files), step):
+            some = self._files[start : start + step]
+            self._fetch(some)
+            yield from some
+            if large:
+                for file in some:
+                    file.release(0)
+
+    @staticmethod
+    def _fetch(files: Sequence[ParquetFile]) -> None:
         """The bytes of several files at once: one after another they would cost as many round trips."""
-        missing = [file for file in self._files if not file.at_hand]
+        missing = [file for file in files if not file.at_hand]
         if len(missing) > 1:
             with ThreadPoolExecutor(_THREADS) as pool:
                 list(pool.map(ParquetFile.fetch, missing))
@@ -107,14 +128,18 @@ class CheckpointState:
 
         return load
 
-    def _sidecar(self, sidecar: Sidecar) -> ParquetFile:
+    def _sidecar_path(self, sidecar: Sidecar) -> str:
         path = decode(sidecar.path)
+        if "://" in path or path.startswith("/"):
+            return path
+        return f"{self._log_path}/{SIDECAR_DIRECTORY}/{path.rpartition('/')[2]}"
+
+    def _sidecar(self, path: str) -> ParquetFile:
         name = path.rpartition("/")[2]
-        full = path if "://" in path or path.startswith("/") else f"{self._log_path}/{SIDECAR_DIRECTORY}/{name}"
 
         def load() -> bytes:
             try:
-                return self._store.read(full)
+                return self._store.read(path)
             except FileNotFoundError:
                 message = f"the sidecar {name} of the checkpoint {self.names[0]} is missing"
                 raise DamagedCheckpointError(message, self.names) from None
@@ -174,6 +199,9 @@ class CheckpointState:
 
         from .columns import ADD_TYPES, FILE_SCHEMA, column_of
 
+        if self.is_large and not self.loaded:
+            yield from self._streamed(with_stats)
+            return
         core = dict(zip(FILE_SCHEMA.names, self.adds(FILE_SCHEMA.names), strict=True))
         if self._recovered is not None:
             yield from self._recovered.pieces(with_stats=with_stats)
@@ -202,6 +230,34 @@ class CheckpointState:
             piece = pa.table({name: column.slice(at) for name, column in core.items()})
             yield piece.append_column("stats", column_of(inline, "stats", ADD_TYPES["stats"]))
 
+    @property
+    def is_large(self) -> bool:
+        """Whether its files are better not all held in memory."""
+        return self.size_in_bytes > _AT_ONCE and self.files is not None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the columns of its files are in memory."""
+        return bool(self._columns) or self._recovered is not None
+
+    def _streamed(self, with_stats: bool) -> "Iterator[pa.Table]":
+        """`pieces` with no column in memory. Of damage the next call knows, and takes the files from elsewhere."""
+        from .parts import pieces
+
+        files = self._each()
+        while True:
+            try:
+                with self._lock:
+                    file = next(files, None)
+                if file is None:
+                    return
+                yield from pieces(file, ("stats", "stats_parsed") if with_stats else ())
+            except DamagedCheckpointError as error:
+                with self._lock:
+                    if not self.loaded:
+                        self._recovered = self._recovery(error)
+                raise
+
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
         """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""
         return self._more(("stats_parsed", *sorted(leaves)), [f"stats_parsed.{leaf}" for leaf in sorted(leaves)])
@@ -228,10 +284,9 @@ class CheckpointState:
                 if self._recovered is not None or ("stats",) in self._extra:
                     pieces: Iterable[pa.Array] = self.adds(["stats"])[0].chunks
                 else:
-                    self._fetch()
                     inline = [file for file in self._inline if isinstance(file, AddFile)]
                     pieces = chain(
-                        chain.from_iterable(file.pieces("add", "stats") for file in self._files),
+                        chain.from_iterable(file.pieces("add", "stats") for file in self._each()),
                         [column_of(inline, "stats", pa.string())] if inline else [],
                     )
                 chunks = [chunk for piece in pieces for chunk in stats.parse_json(piece, tree).chunks]
@@ -260,9 +315,8 @@ class CheckpointState:
 
         from .columns import column_of
 
-        self._fetch()
         inline = [file for file in self._inline if isinstance(file, AddFile if kind == "add" else RemoveFile)]
-        tables = [file.columns(kind, names, leaves) for file in self._files]
+        tables = [file.columns(kind, names, leaves) for file in self._each()]
         result: dict[str, pa.ChunkedArray] = {}
         with Damage(self.names[0], self.names):
             for name in names:

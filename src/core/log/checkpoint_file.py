@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ...errors import CorruptLogError
 from ...logstore.base import FileStatus, LogStore
@@ -61,11 +61,25 @@ def read_listed(store: LogStore, status: FileStatus) -> bytes:
 class ParquetFile:
     """One Parquet file of a checkpoint. Not thread-safe: the state that owns it holds a lock."""
 
-    def __init__(self, name: str, load: Callable[[], bytes], blame: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], bytes | IO[bytes]],
+        blame: tuple[str, ...],
+        *,
+        share: int = 0,
+        of: int = 1,
+    ) -> None:
+        """`load` gives its bytes, or an opened file of which only what is needed is read.
+
+        Only the row groups are read whose number leaves `share` when it is divided by `of`.
+        """
         self.name = name
+        self.blame = blame
         self._load = load
-        self._blame = blame
-        self._data: bytes | None = None
+        self._share = share
+        self._of = of
+        self._data: bytes | IO[bytes] | None = None
         self.add_fields: frozenset[str] = frozenset()
 
     def open(self) -> "pq.ParquetFile":
@@ -73,9 +87,10 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         self.fetch()
-        with Damage(self.name, self._blame):
+        with Damage(self.name, self.blame):
             # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
-            file = pq.ParquetFile(pa.BufferReader(self._data), coerce_int96_timestamp_unit="us")
+            source = pa.BufferReader(self._data) if isinstance(self._data, bytes) else self._data
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)
@@ -89,19 +104,20 @@ class ParquetFile:
     def at_hand(self) -> bool:
         return self._data is not None
 
-    def release(self) -> None:
-        if self._data is not None and len(self._data) > _KEEP_BYTES:
+    def release(self, keep: int | None = None) -> None:
+        """Let its bytes go where they are more than `keep`, or than what is always kept."""
+        if isinstance(self._data, bytes) and len(self._data) > (_KEEP_BYTES if keep is None else keep):
             self._data = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
         """The rows of these kinds (none that has millions of rows) as actions."""
         file = self.open()
         found: list[Action] = []
-        with Damage(self.name, self._blame):
+        with Damage(self.name, self.blame):
             for kind in kinds:
                 if kind not in file.schema_arrow.names:
                     continue
-                for rows in _batches(file, kind, [kind]):
+                for rows in self._batches(file, kind, [kind]):
                     found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
         return found
 
@@ -110,26 +126,24 @@ class ParquetFile:
         import pyarrow as pa
 
         file = self.open()
-        with Damage(self.name, self._blame):
+        with Damage(self.name, self.blame):
             if kind not in file.schema_arrow.names:
                 return
             present = file.schema_arrow.field(kind).type.get_field_index(name) >= 0
-            for rows in _batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
+            for rows in self._batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
                 yield rows.flatten()[0].cast(pa.string()) if present else pa.nulls(len(rows), pa.string())
 
     def structs(self, kind: str, names: Sequence[str]) -> "Iterator[pa.StructArray]":
-        """The rows of a kind with those of these columns that there are, a batch at a time; the bytes are at hand
-        from the call on.
+        """The rows of a kind with those of these columns (or dotted paths below them) that there are, a batch at a
+        time; the bytes are at hand from the call on.
         """
         file = self.open()
 
         def batches() -> "Iterator[pa.StructArray]":
-            with Damage(self.name, self._blame):
+            with Damage(self.name, self.blame):
                 if kind not in file.schema_arrow.names:
                     return
-                type_ = file.schema_arrow.field(kind).type
-                present = [name for name in names if type_.get_field_index(name) >= 0]
-                yield from _batches(file, kind, [f"{kind}.{name}" for name in present or [_PRESENCE[kind]]])
+                yield from self._batches(file, kind, _there(file, kind, names) or [f"{kind}.{_PRESENCE[kind]}"])
 
         return batches()
 
@@ -138,18 +152,15 @@ class ParquetFile:
         import pyarrow as pa
 
         file = self.open()
-        with Damage(self.name, self._blame):
+        with Damage(self.name, self.blame):
             schema = file.schema_arrow
             if kind not in schema.names:
                 return pa.table({name: pa.nulls(0) for name in names})
             fields = {field.name: field.type for field in schema.field(kind).type}
             present = [name for name in names if name in fields]
-            paths = [f"{kind}.{path}" for path in (present if leaves is None else leaves)]
-            if leaves is not None:
-                known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
-                paths = [path for path in paths if any(leaf.startswith(path + ".") for leaf in known)]
+            paths = _there(file, kind, present if leaves is None else leaves)
             # The path is read too where nothing else is there, for the number of rows.
-            batches = list(_batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
+            batches = list(self._batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
             rows = sum(len(batch) for batch in batches)
             columns: dict[str, Any] = {}
             for name in names:
@@ -160,18 +171,24 @@ class ParquetFile:
                     columns[name] = pa.chunked_array([batch.flatten()[index] for batch in batches])
             return pa.table(columns)
 
+    def _batches(self, file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
+        """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
+        presence = f"{kind}.{_PRESENCE[kind]}"
+        leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
+        own = range(self._share, file.num_row_groups, self._of)
+        groups = [index for index in own if _may_hold(file.metadata.row_group(index), leaf)]
+        for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
+            rows = batch.column(0)
+            if rows.null_count:
+                rows = rows.drop_null()
+            if len(rows):
+                yield rows
 
-def _batches(file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
-    """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
-    presence = f"{kind}.{_PRESENCE[kind]}"
-    leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
-    groups = [index for index in range(file.num_row_groups) if _may_hold(file.metadata.row_group(index), leaf)]
-    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
-        rows = batch.column(0)
-        if rows.null_count:
-            rows = rows.drop_null()
-        if len(rows):
-            yield rows
+
+def _there(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[str]:
+    """Those of these columns of a kind, or dotted paths below them, that the file has."""
+    known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
+    return [path for path in (f"{kind}.{name}" for name in names) if any(leaf.startswith(path + ".") for leaf in known)]
 
 
 def _may_hold(group: Any, leaf: int | None) -> bool:

@@ -252,8 +252,7 @@ def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
         return texts
     from .stats_text import stats_texts
 
-    made = stats_texts(pa.chunked_array([texts]), pa.chunked_array([batch.column("stats_parsed")]))
-    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+    return stats_texts(pa.chunked_array([texts]), pa.chunked_array([batch.column("stats_parsed")])).chunk(0)
 
 
 def _partition_structs(

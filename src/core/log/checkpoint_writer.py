@@ -9,6 +9,7 @@ import logging
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO, Literal
@@ -26,6 +27,7 @@ from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, checkpoint_name
 from ..table.snapshot import Snapshot
 from . import checkpoint_rows as rows
 from . import last_checkpoint, spark_hash
+from .checkpoint_file import DamagedCheckpointError
 from .last_checkpoint import LastCheckpoint
 
 _log = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
 TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
 """The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
+_NO_BOUND = 1 << 62
 _MOST_AS_JSON = 10_000
 """A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
 
@@ -85,8 +88,17 @@ def write(
     is replaced. `now_ms` decides which tombstones have expired. Raises what the store raises; nothing of the table
     depends on it.
     """
-    contents = _Contents(snapshot, now_ms)
-    kind = kind_of(snapshot, contents.kept.num_rows, len(contents.header), conf or {})
+    try:
+        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {})
+    except DamagedCheckpointError as error:
+        # Of a large checkpoint below that is found in the midst of it; from here on what else there is takes its place.
+        _log.warning("%s: %s; beginning again without it", snapshot.table, error)
+        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {})
+
+
+def _write(store: LogStore, log_path: str, contents: "_Contents", conf: Mapping[str, str]) -> LastCheckpoint:
+    snapshot = contents.snapshot
+    kind = kind_of(snapshot, contents.kept.num_rows, len(contents.header), conf)
     if kind.name == "v2":
         return _write_v2(store, log_path, contents, kind)
     if kind.name == "parts":
@@ -159,12 +171,21 @@ class _Contents:
 
     def files(self) -> Iterator[tuple[str, pa.Array]]:
         yield from (("remove", piece) for piece in rows.removes(self.kept))
-        for piece in rows.adds(self.snapshot, self.add_type):
+        for piece in _ahead(rows.adds(self.snapshot, self.add_type)):
             self.num_adds += len(piece)
             yield "add", piece
 
     def hint(self, size: int, size_in_bytes: int | None, parts: int | None = None) -> LastCheckpoint:
         return LastCheckpoint(self.snapshot.version, size, parts, size_in_bytes, self.num_adds)
+
+
+def _ahead(pieces: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
+    """The pieces, of which the next is made while one is written: Arrow does both outside of the interpreter's lock."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tablelog-checkpoint") as pool:
+        coming = pool.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = pool.submit(next, pieces, None)
+            yield piece
 
 
 def _put(store: LogStore, log_path: str, name: str, data: bytes) -> bool:
@@ -224,7 +245,10 @@ def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -
     """Sidecars first, each whole before the next, then what names them, under a name of its own."""
     version = contents.snapshot.version
     sidecars: list[Sidecar] = []
-    most = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
+    if kind.files == 1:
+        most = _NO_BOUND  # how many there are need not be known
+    else:
+        most = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
     size = actions = 0
     for data, count in _filled(rows.sidecar_schema(contents.add_type), contents.files(), most):
         name = f"{uuid.uuid4()}.parquet"

@@ -6,7 +6,7 @@ commits, keyed by path and deletion vector). A new version extends the overlay: 
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -245,7 +245,7 @@ def in_commit_timestamp(actions: Iterable[Action]) -> int | None:
     return None
 
 
-def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Mapping[FileKey, LogicalFile]) -> list[int]:
+def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Collection[FileKey]) -> list[int]:
     """The rows of a base that an overlay supersedes: their indices, ascending.
 
     `paths` are canonical, `vectors` deletion vector structs of the same rows.

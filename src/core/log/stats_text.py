@@ -9,19 +9,25 @@ from math import isfinite
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedArray:
     """`texts`, with those that are null made from the struct of the same row where that has one."""
     if not texts.null_count or not pa.types.is_struct(parsed.type):
         return texts
-    values = texts.to_pylist()
-    for row, value in enumerate(values):
-        if value is None:
-            struct = parsed[row].as_py()
-            if struct is not None and struct.get("numRecords") is not None:
-                values[row] = stats_text(struct)
-    return pa.chunked_array([pa.array(values, pa.string())])
+    mask = pa.concat_arrays([pa.array([], pa.bool_()), *pc.and_(pc.is_null(texts), pc.is_valid(parsed)).chunks])
+    structs = parsed.filter(mask).to_pylist()
+    if not structs:
+        return texts
+    made = [stats_text(struct) if struct.get("numRecords") is not None else None for struct in structs]
+    chunks, row, at = [], 0, 0
+    for chunk in texts.chunks:
+        own = mask.slice(row, len(chunk))
+        count = pc.sum(own).as_py() or 0
+        chunks.append(pc.replace_with_mask(chunk, own, pa.array(made[at : at + count], pa.string())))
+        row, at = row + len(chunk), at + count
+    return pa.chunked_array(chunks, texts.type)
 
 
 def stats_text(struct: Mapping[str, Any]) -> str:

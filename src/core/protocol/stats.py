@@ -151,6 +151,9 @@ def _parse(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
     import pyarrow.compute as pc
 
     found = _parse_block(texts, raw_type)
+    if found is None and pc.any(pc.match_substring(texts, "\n")).as_py():
+        texts = pc.replace_substring(texts, "\n", " ")  # no string of JSON holds one
+        found = _parse_block(texts, raw_type)
     if found is None:
         # Spark writes a NaN as text: unknown. Elsewhere than in numbers this loses a bound, which does no harm.
         found = _parse_block(pc.replace_substring_regex(texts, _NON_FINITE, r":null\2"), raw_type)
@@ -177,8 +180,6 @@ def _parse_block(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray 
 
     if len(texts) == 0:
         return pa.array([], raw_type)
-    if pc.any(pc.match_substring(texts, "\n")).as_py():
-        texts = pc.replace_substring(texts, "\n", " ")  # no string of JSON holds one
     longest = pc.max(pc.binary_length(texts)).as_py()
     # Each text, then a line feed: the data buffer of the array is the file.
     lines = pc.binary_join_element_wise(texts, pa.scalar("", texts.type), pa.scalar("\n", texts.type))

@@ -2,13 +2,12 @@
 
 import logging
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
-from ..log.replay import NO_FILES, Header, Tail, Totals, covered, vector_id
+from ..log.replay import NO_FILES, Header, LogicalFile, Tail, Totals, covered, vector_id
 from ..protocol.actions import (
     Action,
     AddFile,
@@ -233,26 +232,17 @@ class Snapshot:
         """
         import pyarrow as pa
 
-        from ..log.columns import ADD_TYPES, FILE_SCHEMA, mask_of, table_of
+        from ..log.columns import ADD_TYPES, FILE_SCHEMA, table_of
+        from ..log.parts import left
 
-        with self._lock:
-            self._load()
+        merged = self._tail.merged()
         if self._base is not None:
-            at = 0
             for piece in self._base.pieces(with_stats=with_stats):
-                first, last = bisect_left(self._dropped, at), bisect_left(self._dropped, at + piece.num_rows)
-                if first < last:
-                    keep = bytearray(b"\x01") * piece.num_rows
-                    for row in self._dropped[first:last]:
-                        keep[row - at] = 0
-                    at += piece.num_rows
-                    yield piece.filter(mask_of(keep))
-                else:
-                    at += piece.num_rows
-                    yield piece
+                yield left(piece, self.table, merged)
+        adds = [file for file in merged.values() if isinstance(file, AddFile)]
         schema = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"])) if with_stats else FILE_SCHEMA
-        for first in range(0, len(self._adds), _PIECE):
-            yield table_of(self._adds[first : first + _PIECE], schema)
+        for first in range(0, len(adds), _PIECE):
+            yield table_of(adds[first : first + _PIECE], schema)
 
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
         """The actions of the live files, with their stats: all, or those of a mask or of indices into `files`."""
@@ -330,6 +320,8 @@ class Snapshot:
 
     def _exact(self) -> Totals:
         with self._lock:
+            if not self._loaded and self._known_totals is None and self._base is not None and self._base.is_large:
+                self.seed_totals_from_checksum()
             return self._counted() if self._loaded or self._known_totals is None else self._known_totals
 
     def totals(self) -> Totals | None:
@@ -412,9 +404,9 @@ class Snapshot:
         with self._lock:
             self._load()
             if self._base.has_stats_parsed():
-                names = [".".join(column) for column in columns]
-                leaves = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
-                parsed = self._base.stats_parsed(["numRecords", "tightBounds", *leaves])
+                from ..log.parts import parsed_leaves
+
+                parsed = self._base.stats_parsed(parsed_leaves(columns))
             else:
                 from ..protocol.stats import leaf_types
 
@@ -438,6 +430,16 @@ class Snapshot:
     def base_lost(self) -> bool:
         """Whether the checkpoint below was removed since it was opened, and something asked for more of it."""
         return self._base is not None and self._base.lost
+
+    @property
+    def base(self) -> "CheckpointState | None":
+        """The checkpoint below, for who reads its files elsewhere than here."""
+        return self._base
+
+    @property
+    def overlay(self) -> "Mapping[FileKey, LogicalFile]":
+        """What the commits after that checkpoint say of files: the newest action of each."""
+        return self._tail.merged()
 
     @property
     def tail_actions(self) -> int:

@@ -1,0 +1,91 @@
+"""The live files of a large checkpoint, part by part and piece by piece, for who must not hold them all at once.
+
+What a later commit supersedes is decided for each piece by itself, as replay decides it for all.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...errors import CorruptLogError
+from ..protocol.actions import FileKey
+from ..protocol.paths import canonical_column
+from .checkpoint_file import Damage, ParquetFile
+from .columns import ADD_TYPES, FILE_SCHEMA, mask_of
+from .replay import covered
+
+if TYPE_CHECKING:
+    from ..protocol.schema import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Row groups of the Parquet file at `path`: those whose number leaves `share` when it is divided by `of`."""
+
+    path: str
+    share: int = 0
+    of: int = 1
+
+
+def parted(files: Sequence[tuple[str, int]], count: int) -> list[Part]:
+    """About `count` parts of much the same size, of files told by (path, bytes); at least one for each file."""
+    total = max(sum(size for _, size in files), 1)
+    shares = [(path, max(1, round(size * count / total))) for path, size in files]
+    return [Part(path, share, of) for path, of in shares for share in range(of)]
+
+
+def parsed_leaves(columns: "Collection[Column]") -> list[str]:
+    """What of `stats_parsed` tells about these columns, as dotted paths below it."""
+    names = [".".join(column) for column in columns]
+    bounds = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
+    return ["numRecords", "tightBounds", *bounds]
+
+
+def pieces(file: ParquetFile, stats: Sequence[str]) -> Iterator[pa.Table]:
+    """The files that a Parquet file of a checkpoint adds: the columns of `FILE_SCHEMA`, and those of `stats`.
+
+    `stats` is "stats", which is null where it isn't there, and "stats_parsed" or dotted paths below it, which is left
+    out where it isn't there.
+    """
+    for rows in file.structs("add", [*FILE_SCHEMA.names, *stats]):
+        with Damage(file.name, file.blame):
+            found = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
+            names = [*FILE_SCHEMA.names, *(["stats"] if "stats" in stats else [])]
+            columns = {name: _typed(found.get(name), len(rows), ADD_TYPES[name]) for name in names}
+            if columns["path"].null_count:
+                raise CorruptLogError("a file has no path")
+            if "stats_parsed" in found:
+                columns["stats_parsed"] = found["stats_parsed"]
+        yield pa.table(columns)
+
+
+def _typed(column: pa.Array | None, rows: int, type_: pa.DataType) -> pa.Array:
+    if column is None:
+        return pa.nulls(rows, type_)
+    return column if column.type.equals(type_) else column.cast(type_)
+
+
+def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> Iterator[pa.Table]:
+    """`pieces` with what tells about these columns, by their physical names: of structs only them, else the texts.
+
+    `None`: with no statistics.
+    """
+    file.open()
+    if columns is None:
+        return pieces(file, ())
+    if "stats_parsed" in file.add_fields:
+        return pieces(file, [f"stats_parsed.{leaf}" for leaf in parsed_leaves(columns)])
+    return pieces(file, ["stats"])
+
+
+def left(piece: pa.Table, table: str, superseded: Collection[FileKey]) -> pa.Table:
+    """What of a piece no later action has taken the place of; `table` is the table's root."""
+    gone = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded)
+    if not gone:
+        return piece
+    keep = bytearray(b"\x01") * piece.num_rows
+    for row in gone:
+        keep[row] = 0
+    return piece.filter(mask_of(keep))

@@ -1,0 +1,99 @@
+"""A checkpoint too large to be held: its files are read some at a time, and what comes out is the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
+from tablelog.core import Operation, Protocol
+from tablelog.core.log import checkpoint as checkpoints
+from tablelog.core.log import checkpoint_rows
+from tablelog.core.log.checkpoint_writer import PART_SIZE
+from tablelog.core.log.parts import Part, parted
+from tablelog.core.protocol.paths import part_name
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "_AT_ONCE", 0)
+    monkeypatch.setattr(checkpoints, "_THREADS", 2)
+    monkeypatch.setattr(checkpoint_rows, "PIECE_ROWS", 4)
+
+
+def table(kind: str) -> LogBuilder:
+    """A table of 30 files with a checkpoint at version 1, and a commit after it."""
+    features = frozenset({"v2Checkpoint"}) if kind == "sidecars" else None
+    configuration = {"delta.checkpointPolicy": "v2"} if kind == "sidecars" else {}
+    builder = LogBuilder()
+    protocol = Protocol(3, 7, features, features) if features else Protocol(1, 2)
+    builder.commit(protocol, metadata(configuration, schema=PARTITIONED, partition_columns=("day",), table_id="t"))
+    days = [{"day": f"2024-01-0{number % 3 + 1}"} for number in range(30)]
+    builder.commit(
+        *(add(f"{n}.parquet", size=n, partition_values=days[n], stats='{"numRecords":3}') for n in range(30)),
+        remove("gone.parquet", at=builder.clock.now),
+    )
+    builder.log(conf={} if kind == "classic" else {PART_SIZE: "8"}).checkpoint()
+    builder.commit(remove("7.parquet", at=builder.clock.now), add("new.parquet", partition_values=days[0]))
+    return builder
+
+
+def content(builder: LogBuilder) -> list[str]:
+    snapshot = builder.log().snapshot()
+    removed = snapshot.tombstones.column("path").to_pylist()
+    # A checkpoint says of no file that its data is new.
+    return sorted(str(replace(file, data_change=False)) for file in snapshot.add_files()) + sorted(removed)
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts", "sidecars"])
+def test_a_checkpoint_over_it_holds_none_of_its_columns(kind: str) -> None:
+    builder = table(kind)
+    before = content(builder)
+    log = builder.log()
+    snapshot = log.snapshot()
+    assert log.checkpoint(snapshot).num_of_add_files == 30
+    assert snapshot.base is not None
+    assert snapshot.base_version == 1
+    assert not snapshot.base.loaded
+    assert not snapshot.at_hand
+    assert builder.log().snapshot().base_version == 2
+    assert content(builder) == before
+    assert snapshot.files.num_rows == 30
+    assert snapshot.base.loaded
+    assert sum(piece.num_rows for piece in snapshot.pieces(with_stats=True)) == 30
+
+
+def test_damage_in_the_midst_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    """What was written so far is thrown away: another order of rows could lose some and double others."""
+    builder = table("parts")
+    before = content(builder)
+    name = part_name(1, 3, 4)
+    data = builder.read(name)
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    log = builder.log()
+    snapshot = log.snapshot()
+    builder.write(name, data[:4] + bytes(footer - 4) + data[footer:])
+    assert log.checkpoint(snapshot).num_of_add_files == 30
+    assert "beginning again without it" in caplog.text
+    assert content(builder) == before
+
+
+def test_a_checksum_tells_the_totals_where_there_is_one() -> None:
+    builder = table("classic")
+    log = builder.log()
+    log.transaction().commit([add("more.parquet", partition_values={"day": "2024-01-01"})], Operation("WRITE", {}))
+    first = log.snapshot()
+    assert first.num_files == 31  # with no checksum below it, the files are counted
+    log.transaction().commit([add("last.parquet", partition_values={"day": "2024-01-01"})], Operation("WRITE", {}))
+    fresh = builder.log().snapshot()
+    assert fresh.num_files == 32
+    assert fresh.base is not None
+    assert not fresh.base.loaded
+
+
+def test_parts_are_of_much_the_same_size() -> None:
+    assert parted([("a", 100), ("b", 300), ("c", 1)], 8) == [
+        *(Part("a", share, 2) for share in range(2)),
+        *(Part("b", share, 6) for share in range(6)),
+        Part("c"),
+    ]
+    assert parted([], 4) == []
