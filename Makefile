@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test servers test-servers conformance check lint types layers wheel bench bench-stores interop test-sparks simulate clean
+.PHONY: help install demo test test-failures servers test-servers conformance check lint types layers wheel bench bench-stores interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,10 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
-	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers
+	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures
+
+test-failures: $(BIN)/.ready  ## Two commands of every kind raced with Spark; drivers and workers killed by SIGKILL
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
 
 servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
 	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install
@@ -83,7 +86,7 @@ $(PEER)/.ready:
 	@touch $@
 
 interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0 on Spark 4.2 reads and continues our tables, and we theirs
-	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop/delta_spark
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
 SPARKS := 4.1 4.2
@@ -97,7 +100,8 @@ SPARKS := 4.1 4.2
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
 	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
-		tests/engine/write tests/spark/test_interrupt.py tests/spark/test_table.py tests/dml
+		tests/engine/write tests/spark/test_interrupt.py tests/spark/test_table.py \
+		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors filled_columns materialised merge optimize update))
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
 
