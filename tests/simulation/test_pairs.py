@@ -5,64 +5,13 @@ from itertools import combinations_with_replacement
 
 import pytest
 
+from support.conflict_matrix import NO_DATA, S, expected, matrix
 from tablelog.core.txn.conflict import IsolationLevel
 
 from .invariants import Attempt
 from .pairs import KINDS, WRITERS, base, races
 from .quick import quick_core
 from .scheduler import Workers
-
-S, W = IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIALIZABLE
-
-ERRORS = {
-    ".": "",
-    "A": "ConcurrentAppendException",
-    "R": "ConcurrentDeleteReadException",
-    "M": "MetadataChangedException",
-    "P": "ProtocolChangedException",
-    "T": "ConcurrentTransactionException",
-}
-
-MATRIX = """
-                 append stream overwrite dynamic delete wipe update elsewhere merge optimize restore vacuum describe enable replace upgrade drop domain backfill
-append           .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    .      .
-stream           .      T      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    .      .
-overwrite        A      A      A         A       A      R    A      A         A     A        R       .      M        .      M       .       P    .      .
-dynamic          A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
-delete           A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
-wipe             A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
-update           A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
-elsewhere        .      .      A         .       .      .    .      A         .     .        .       .      M        .      M       .       P    .      .
-merge            A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
-optimize         .      .      R         R       R      R    R      .         .     R        R       .      M        .      M       .       P    .      .
-restore          A      A      A         A       A      R    A      A         A     A        R       .      M        .      M       .       P    .      .
-vacuum           .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    .      .
-describe         .      .      .         .       .      .    .      .         .     .        .       .      M        M      M       .       P    .      .
-enable           .      .      .         .       .      .    .      .         .     .        .       .      M        M      M       .       P    .      .
-replace          A      A      A         A       A      R    A      A         A     A        R       .      M        M      M       .       P    .      .
-upgrade          .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       P       P    .      .
-drop             P      P      P         P       P      P    P      P         P     P        P       P      P        P      P       P       P    P      P
-domain           .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    T      .
-backfill         .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    .      .
-"""  # noqa: E501
-"""A row is the command that commits second, a column the one that came first; at Serializable."""
-
-BLIND = ("append", "stream")
-WRITES_METADATA = ("describe", "enable", "replace")
-NO_DATA = ("vacuum", "describe", "enable", "upgrade", "drop", "domain", "backfill")
-
-
-def matrix() -> dict[tuple[str, str], str]:
-    head, *rows = [line.split() for line in MATRIX.strip().splitlines()]
-    return {(row[0], first): letter for row in rows for first, letter in zip(head, row[1:], strict=True)}
-
-
-def expected(second: str, first: str, level: IsolationLevel) -> str:
-    """The error that the second one gets."""
-    letter = matrix()[second, first]
-    if level is W and letter == "A" and first in BLIND and second not in WRITES_METADATA:
-        return ERRORS["."]  # as if what was appended had come later
-    return ERRORS[letter]
 
 
 @pytest.fixture
@@ -77,7 +26,7 @@ def test_the_matrix_knows_every_kind() -> None:
     assert {second for second, _ in matrix()} == {first for _, first in matrix()} == KINDS.keys()
 
 
-@pytest.mark.parametrize("level", [S, W])
+@pytest.mark.parametrize("level", [S, IsolationLevel.WRITE_SERIALIZABLE])
 def test_every_order_of_every_pair(level: IsolationLevel, workers: Workers) -> None:
     before = base(workers, level)
     # Where no data is read or written, the levels don't differ.
