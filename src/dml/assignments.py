@@ -1,6 +1,7 @@
 """Which columns an UPDATE, or a clause of a MERGE, sets, and what a row is once they are set."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from pyspark.sql import Column
@@ -38,6 +39,13 @@ def path_of(
             "an array or a map is set with the whole column"
         )
     return found[0]
+
+
+def field_of(path: Path, columns: StructType) -> StructField:
+    """What `path_of` found in these columns, by its full name."""
+    known = find(columns, path, case_sensitive=True)
+    assert known is not None
+    return replace(known[1], name=dotted(path))
 
 
 def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..core.txn.operation import Operation
+from ..engine.violations import translated
 from . import merge_clauses, merge_find, merge_source, vectors
 from .job import PLAIN, CommitOptions, Work, jobs
 from .merge_clauses import Clause
@@ -72,7 +73,8 @@ def merge(
             scan_ms = _ms(scanned)
             written = time.monotonic()
             try:
-                outcome = write(work, resolved, ready, found)
+                with translated(log.table, resolved.columns):
+                    outcome = write(work, resolved, ready, found)
             finally:
                 found.release()
             times = {

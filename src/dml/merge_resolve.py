@@ -8,14 +8,14 @@ from pyspark.sql import functions as F
 
 from ..core.protocol import schema
 from ..core.protocol.schema import StructField, StructType, dotted
-from ..engine import scan
+from ..engine import scan, settings
 from ..engine.assigned import name_parts
 from ..engine.resolution import Expression, Scope, literal_null, printed, reshaped
 from ..engine.types import read_schema, table_schema
 from ..errors import SchemaMismatchError
 from . import merge_clauses, rows
 from . import metadata as decide
-from .assignments import Path, check_distinct, path_of, whole
+from .assignments import Path, check_distinct, field_of, path_of, whole
 from .job import Work
 from .merge_clauses import Clause
 
@@ -100,7 +100,7 @@ class _Names:
     def __init__(self, work: Work, scope: Scope, alias: str | None) -> None:
         self._scope = scope
         self._alias = alias
-        self.case_sensitive = str(work.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        self.case_sensitive = settings.case_sensitive(work.spark)
         self.source = table_schema(scope.source.schema)
 
     def parts(self, name: str) -> Path:
@@ -202,12 +202,8 @@ class _Clauses:
 
     def _star(self, clause: Clause) -> list[tuple[Path, Column]]:
         if self._evolve:
-            named = {f.name.lower(): f.name for f in self._columns}
-            return [
-                ((named[f.name.lower()],), self._scope.source_columns[i])
-                for i, f in enumerate(self._names.source)
-                if f.name.lower() in named
-            ]
+            known = [self._columns.get(f.name, case_sensitive=self._names.case_sensitive) for f in self._names.source]
+            return [((f.name,), self._scope.source_columns[i]) for i, f in enumerate(known) if f is not None]
         found: list[tuple[Path, Column]] = []
         for f in self._columns:
             place = self._names.place(f.name)
@@ -222,11 +218,7 @@ class _Clauses:
 
     def _values(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[str, Column]:
         """The new value of each column that is set, whole."""
-        fields = []
-        for path, _ in assigned:
-            known = schema.find(self._columns, path, case_sensitive=True)
-            assert known is not None
-            fields.append(replace(known[1], name=dotted(path)))
+        fields = [field_of(path, self._columns) for path, _ in assigned]
         values = [value for _, value in assigned]
         if self._evolve:  # structs of the source may lack fields of the table's
             keeps = clause.is_star and clause.action == "update"

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,11 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import schema
-from ..core.protocol.schema import StructField, StructType, dotted
+from ..core.protocol.schema import StructType, dotted
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import assigned, scan
+from ..engine import assigned, scan, settings
 from ..engine.types import read_schema
 from ..engine.violations import translated
 from ..errors import InvalidArgumentError
@@ -78,7 +77,7 @@ def _assignments(
     if not values:
         raise InvalidArgumentError("UPDATE sets no column: give a dictionary of columns and their new values")
     columns = work.snapshot.schema
-    case_sensitive = str(work.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    case_sensitive = settings.case_sensitive(work.spark)
     paths = [
         assignments.path_of(name, assigned.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive)
         for name in values
@@ -151,7 +150,7 @@ class _Updated:
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
         frame = frame.select("*", matches.alias(_MATCHES))
-        fields = {path: self._field(path) for path in self.values}
+        fields = {path: assignments.field_of(path, self.columns) for path in self.values}
         with translated(self.work.log.table):
             new = [
                 F.when(frame[_MATCHES], value.column(frame, fields[path])).alias(_new(path))
@@ -159,12 +158,6 @@ class _Updated:
             ]
             types = {_new(path): f.data_type for path, f in fields.items()}
             return assigned.stored(frame.select("*", *new), types, self.work.log.table)
-
-    def _field(self, path: Path) -> StructField:
-        """What is set, by its full name."""
-        known = schema.find(self.columns, path, case_sensitive=True)
-        assert known is not None
-        return replace(known[1], name=dotted(path))
 
     def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
         """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.

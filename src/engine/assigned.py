@@ -1,4 +1,7 @@
-"""The values that an UPDATE assigns: resolved by Spark over the table, and brought into its columns' types."""
+"""The values that an UPDATE assigns: resolved by Spark over the table, and brought into its columns' types.
+
+MERGE resolves its values over two frames (`resolution`), and casts them as here.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +15,7 @@ from .gateway import Gateway, JavaObject
 from .types import table_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _OTHER = (schemas.VOID, schemas.VARIANT)
 
@@ -25,28 +28,27 @@ class Value:
     _expression: JavaObject
 
     def column(self, frame: "DataFrame", field: schemas.StructField) -> "Column":
-        """The value over a frame that has the table's columns, meant for the column `field`.
-
-        As Delta assigns values: under the session's policy for storing, ANSI, a value takes any cast that Spark has,
-        and the job fails for one that can't be cast (a text that is no number, an overflow). Nested values keep their
-        type: see `stored`.
-        """
-        spark = frame.sparkSession
+        """The value over a frame that has the table's columns, `cast` for the column `field`; then see `stored`."""
         value = self._gateway.rebound(self._expression, frame)
-        policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy", "ANSI")).upper()
-        given = self._data_type
-        if policy == "ANSI" and given != field.data_type and _is_atomic(given) and _is_atomic(field.data_type):
-            value = plans.ansi_cast(spark, value, field)
-        return self._gateway.column(value)
+        return self._gateway.column(cast(frame.sparkSession, value, field))
 
-    @property
-    def _data_type(self) -> schemas.DataType:
-        field = {"name": "value", "type": json.loads(self._expression.dataType().json()), "nullable": True}
-        return (
-            schemas.parse_schema(json.dumps({"type": "struct", "fields": [{**field, "metadata": {}}]}))
-            .fields[0]
-            .data_type
-        )
+
+def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -> JavaObject:
+    """A resolved value in the type of the column `field`, as UPDATE and MERGE of Delta cast it.
+
+    Under the session's policy for storing, ANSI, a value takes any cast that Spark has, and the job fails for one that
+    can't be cast (a text that is no number, an overflow). What has structs keeps its type, as all does under another.
+    """
+    policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy", "ANSI")).upper()
+    given = _type_of(value)
+    if policy == "ANSI" and given != field.data_type and _castable(given, field.data_type):
+        return plans.ansi_cast(spark, value, field)
+    return value
+
+
+def _type_of(expression: JavaObject) -> schemas.DataType:
+    f = {"name": "value", "type": json.loads(expression.dataType().json()), "nullable": True, "metadata": {}}
+    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [f]})).fields[0].data_type
 
 
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
@@ -102,5 +104,13 @@ def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str)
     return plans.assigned(df, schemas.to_json(schemas.StructType(tuple(wanted))), table)
 
 
-def _is_atomic(data_type: schemas.DataType) -> bool:
-    return isinstance(data_type, schemas.PrimitiveType) and data_type not in _OTHER
+def _castable(given: schemas.DataType, wanted: schemas.DataType) -> bool:
+    if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+        return given.contains_null <= wanted.contains_null and _castable(given.element_type, wanted.element_type)
+    if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
+        return (
+            given.value_contains_null <= wanted.value_contains_null
+            and _castable(given.key_type, wanted.key_type)
+            and _castable(given.value_type, wanted.value_type)
+        )
+    return all(isinstance(one, schemas.PrimitiveType) and one not in _OTHER for one in (given, wanted))

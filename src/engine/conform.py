@@ -30,7 +30,7 @@ from ..core.protocol.schema import (
 )
 from ..core.protocol.schema_merging import as_nullable
 from ..errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
-from . import fill, plans
+from . import fill, plans, settings
 from .checks import enforced
 from .fill import ALONE, Turn
 from .types import spark_type, table_schema
@@ -62,7 +62,7 @@ def conform(
     more = tuple(StructField(name, LONG) for name in carried)
     data = table_schema(df.schema)
     check_no_duplicates(data)
-    case_sensitive = (df.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
+    case_sensitive = settings.case_sensitive(df.sparkSession)
     absent = [f for f in schema if f.data_type != VOID and data.get(f.name, case_sensitive=case_sensitive) is None]
     df = fill.with_defaults(df, absent, rules)
     data = table_schema(df.schema)

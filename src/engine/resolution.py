@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
-from . import plans
+from . import assigned, plans
 from .gateway import Gateway, JavaObject
 from .types import spark_type, table_schema
 from .violations import translated
@@ -126,24 +126,29 @@ class Scope:
         return list(conditions), found, sorted(place for place in places if place is not None)
 
     def stored(self, columns: "Sequence[tuple[schemas.StructField, Column]]", table: str) -> "list[Column]":
-        """The values as Spark itself stores them in these columns (`plans.assigned`), over the same attributes.
+        """The values, over the same attributes, in the types of these columns, whose names differ.
 
-        The columns bear names that differ. Raises SchemaMismatchError for a type that can't be stored.
+        By `assigned.cast`, then as Spark itself stores them (`plans.assigned`). Raises SchemaMismatchError for a type
+        that can't be stored.
         """
         if not columns:
             return []
-        named = [one.alias(f.name) for f, one in columns]
-        frame = self.both.select(*named)
         plain = [schemas.StructField(f.name, f.data_type, True, _length(f)) for f, _ in columns]
-        given = table_schema(frame.schema)
-        if all(
-            f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
-            for f, g in zip(plain, given, strict=True)
-        ):
-            return [one for _, one in columns]
-        inner = _analyzed(frame)
+        values = [one for _, one in columns]
+        frame = self._named(plain, values)
+        if _fit(frame, plain):
+            return values
+        resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
         with translated(table):
+            values = [
+                self._gateway.column(assigned.cast(frame.sparkSession, one, f))
+                for one, f in zip(resolved, plain, strict=True)
+            ]
+            frame = self._named(plain, values)
+            if _fit(frame, plain):
+                return values
             outer = _analyzed(plans.assigned(frame, schemas.to_json(schemas.StructType(tuple(plain))), table))
+        inner = _analyzed(frame)
         mapping = {one.toAttribute(): one.child() for one in self._gateway.elements(inner.projectList())}
         function = self._gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping)
         found = []
@@ -151,6 +156,9 @@ class Scope:
             value = one.child() if one.getClass().getSimpleName() == "Alias" else one
             found.append(self._gateway.column(value.transform(function)))
         return found
+
+    def _named(self, fields: Sequence[schemas.StructField], values: "Sequence[Column]") -> "DataFrame":
+        return self.both.select(*(one.alias(f.name) for f, one in zip(fields, values, strict=True)))
 
     def types(self, columns: "Sequence[Column]") -> list[schemas.DataType]:
         """The types of values."""
@@ -204,6 +212,15 @@ class Scope:
 
 def _length(f: schemas.StructField) -> Mapping[str, Any]:
     return {key: value for key, value in f.metadata.items() if key == schemas.CHAR_VARCHAR_KEY}
+
+
+def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
+    """Whether the frame's columns need nothing to be stored in these."""
+    given = table_schema(frame.schema)
+    return all(
+        f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
+        for f, g in zip(columns, given, strict=True)
+    )
 
 
 def _analyzed(frame: "DataFrame") -> JavaObject:

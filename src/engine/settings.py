@@ -27,6 +27,11 @@ def flag(spark: "SparkSession", key: str) -> bool | None:
     return found.lower() == "true"
 
 
+def case_sensitive(spark: "SparkSession") -> bool:
+    """Whether names of columns that differ by case alone are different ones."""
+    return bool(flag(spark, "spark.sql.caseSensitive"))
+
+
 def number(spark: "SparkSession", key: str, default: int) -> int:
     """A whole number from 0 on."""
     found = text(spark, key)

@@ -1,6 +1,5 @@
 """`DeltaTableBuilder`, which mirrors `delta.tables.DeltaTableBuilder` call for call."""
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ..core.deltalog import DeltaLog
 from ..core.protocol import rules, schema
 from ..dml.create import Definition, Mode, create
+from ..engine.types import declared
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
 from .writer import commit_of
@@ -95,7 +95,7 @@ class DeltaTableBuilder:
             _check_type("Column comment must be str.", comment, str)
             metadata["comment"] = comment
         parsed = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
-        self._columns.append(_field(StructField(colName, parsed, nullable, metadata)))
+        self._columns += declared(StructType([StructField(colName, parsed, nullable, metadata)]))
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> "DeltaTableBuilder":
@@ -105,7 +105,7 @@ class DeltaTableBuilder:
                 _check_type("Column in existing schema must be StructField.", one, StructField)
         else:
             _check_type("Schema must be StructType or a list of StructField.", cols, StructType)
-        self._columns += map(_field, cols)
+        self._columns += declared(StructType(list(cols)))
         return self
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> "DeltaTableBuilder":
@@ -162,11 +162,3 @@ def _identity(message: str, generator: object, *, explicit: bool) -> dict[str, A
     if generator.step == 0:
         raise ValueError("Column identity generation requires step to be non-zero.")
     return {rules.START: generator.start, rules.STEP: generator.step, rules.EXPLICIT: explicit}
-
-
-def _field(f: StructField) -> schema.StructField:
-    """The column as the log has it: a char or varchar is a string that is marked so."""
-    value = json.loads(f.json())
-    if isinstance(value["type"], str) and value["type"].startswith(("char(", "varchar(")):
-        value = {**value, "type": "string", "metadata": {**value["metadata"], schema.CHAR_VARCHAR_KEY: value["type"]}}
-    return schema.parse_schema(json.dumps({"type": "struct", "fields": [value]})).fields[0]

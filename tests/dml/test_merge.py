@@ -1,6 +1,7 @@
 """MERGE: which rows change and how, which files are touched, what the commit says, what is refused."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_the_rules_of_clauses(table, spark):
     with pytest.raises(AnalysisException):
         builder.whenMatchedUpdate(set={"v": "id"}).execute()  # both have one
     with pytest.raises(SchemaMismatchError):
-        builder.whenMatchedUpdate(set={"v": "s.s"}).execute()  # text into a bigint
+        builder.whenMatchedUpdate(set={"v": "array(s.v)"}).execute()  # an array into a bigint
     with pytest.raises(SchemaMismatchError, match="needs a column s"):
         merged(table, spark.range(3).selectExpr("id", "id v").alias("s")).whenMatchedUpdateAll().execute()
     with pytest.raises(ValueError, match="must be given"):
@@ -292,6 +293,38 @@ def test_rules_of_the_table(spark, tmp_path):
     with pytest.raises(InvalidArgumentError, match="identity"):
         merged(table, second).whenMatchedUpdate(set={"n": "1"}).execute()
     assert {Path(name).name for name in table.data_files()} == {Path(name).name for name in table.logged_files()}
+
+
+def test_values_that_do_not_fit(spark, tmp_path, conf):
+    table = Table(spark, tmp_path / "table")
+    row = spark.sql("select 1L id, cast(1 as tinyint) t, 5 v, cast(1 as decimal(3,1)) x, array(1) a")
+    table.write(row)
+    conf("spark.sql.ansi.enabled", "false")
+    for values, error, message in (
+        ({"t": "s.n"}, SchemaMismatchError, "column `t` is out of the range"),
+        ({"x": "'100.5'"}, SchemaMismatchError, "column `x` is out of the range"),
+        ({"v": "concat('a', s.n)"}, Exception, "CAST_INVALID_INPUT"),
+        ({"v": "array(1)"}, SchemaMismatchError, None),
+        ({"a": "array(s.n)"}, SchemaMismatchError, "column `a` is out of the range"),
+        ({"v": "date'2024-05-01'"}, SchemaMismatchError, None),
+    ):
+        few = spark.createDataFrame([(1, 5_000_000_000)], "id bigint, n bigint").alias("s")
+        with pytest.raises(error, match=message):
+            merged(table, few).whenMatchedUpdate(set=values).execute()
+        with pytest.raises(error, match=message):
+            merged(table, few, "false").whenNotMatchedInsert(values={"id": "s.id", **values}).execute()
+    wide = spark.createDataFrame(
+        [(1, 300, 5, 1, [1]), (2, 7, 6, 2, [2])], "id int, t int, v bigint, x int, a array<int>"
+    )
+    upsert = merged(table, large(wide).alias("s")).whenMatchedUpdateAll()
+    with pytest.raises(SchemaMismatchError, match="column `t` is out of the range"):
+        upsert.execute()
+    assert table.version == 0
+    assert table.data_files() == table.logged_files()
+    # What isn't taken needs not fit, and a text that is a number does.
+    fitting = merged(table, wide.alias("s")).whenMatchedUpdate(set={"v": "'12'", "x": "9.94", "a": "array('7')"})
+    fitting.whenNotMatchedInsertAll().execute()
+    assert table.rows() == [(1, 1, 12, Decimal("9.9"), [7]), (2, 7, 6, Decimal("2.0"), [2])]
 
 
 def test_an_append_only_table_takes_new_rows(table, spark):

@@ -15,10 +15,12 @@ from support.spark_tables import Table
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
+    ConstraintViolationError,
     InvalidArgumentError,
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
+from tablelog.spark import DeltaTable, IdentityGenerator
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -172,6 +174,50 @@ def test_what_is_refused(numbers: Table) -> None:
     with pytest.raises(TypeError, match="condition"):
         update(1, {"v": "1"})
     assert numbers.version == 1
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_rules_of_the_table(spark: SparkSession, tmp_path: Path, vectors: str) -> None:
+    table = Table(spark, tmp_path / "ruled")
+    built = DeltaTable.create(spark).location(table.path).addColumn("id", "bigint", nullable=False)
+    built = built.addColumn("at", "timestamp").addColumn("day", "date", generatedAlwaysAs="CAST(at AS DATE)")
+    built = built.addColumn("n", "bigint", generatedAlwaysAs=IdentityGenerator(100, 10)).partitionedBy("day")
+    built = built.property("delta.constraints.small", "id < 50").property("delta.enableDeletionVectors", vectors)
+    built.property("delta.enableChangeDataFeed", "true").execute()
+    table.write(spark.range(4).coalesce(1).selectExpr("id", "timestamp'2024-05-01 10:00:00' at"))
+    numbers = dict(table.rows("id", "n"))
+
+    # A generated partition column follows, the row moves; the one that is set has to agree with its expression.
+    table.delta.update("id = 1", {"at": "'2024-06-01 00:00:00'"})
+    table.delta.update("id = 2", {"at": "timestamp'2024-07-01 00:00:00'", "day": "'2024-07-01'"})
+    days = [(i, f"2024-0{month}-01") for i, month in enumerate((5, 6, 7, 5))]
+    assert [(i, str(day)) for i, day in table.rows("id", "day")] == days
+    assert {a["add"]["partitionValues"]["day"] for a in table.actions() if "add" in a} >= {"2024-07-01"}
+    assert dict(table.rows("id", "n")) == numbers
+    changes = table.read(readChangeFeed="true", startingVersion=3)
+    changes = changes.selectExpr("_change_type", "cast(day as string)", "n")
+    assert sorted(map(tuple, changes.collect())) == [
+        ("update_postimage", "2024-07-01", numbers[2]),
+        ("update_preimage", "2024-05-01", numbers[2]),
+    ]
+    before = table.version
+    for columns, message in (
+        ({"day": "'2020-01-01'"}, "day"),
+        ({"id": "60"}, "small"),
+        ({"id": "null"}, "id is NOT NULL"),
+    ):
+        with pytest.raises(ConstraintViolationError, match=message):
+            table.delta.update("id >= 2", columns)
+    with pytest.raises(InvalidArgumentError, match="identity column n can't be updated"):
+        table.delta.update("id >= 2", {"n": "1"})
+    assert table.version == before
+    table.delta.update(set={"id": "id + 10"})
+    assert table.rows("id", "n") == [(i + 10, n) for i, n in sorted(numbers.items())]
+    table.write(spark.range(1).selectExpr("id", "timestamp'2024-05-01 10:00:00' at"))
+    assert dict(table.rows("id", "n"))[0] not in numbers.values()
+    assert {Path(name).name for name in table.logged_files()} >= {
+        Path(name).name for name in table.data_files() if "_change_data" not in name and name.endswith(".parquet")
+    }
 
 
 def test_append_only(spark: SparkSession, tmp_path: Path) -> None:
