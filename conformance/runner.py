@@ -93,11 +93,11 @@ def run(
     with place_of_its_own(target.root) as root:
         useless = _first_touch(target, f"{root}/first-touch", leftovers)
         for before, number in enumerate(order):
-            check, left = checks[number], end - time.monotonic()
+            check, remaining = checks[number], end - time.monotonic()
             if progress:
                 progress.starts(check.name, before + 1, len(checks))
             # So there is something left for each, however many overrun.
-            seconds = min(share, left, _FAIR * left / (len(order) - before))
+            seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
             if useless is not None:
                 finding = useless(check)
             elif seconds <= 0:
