@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,11 +73,26 @@ class Work:
     def log(self) -> DeltaLog:
         return DeltaLog.for_path(self.url, conf=self.conf)
 
+    def files(self) -> set[str]:
+        """All that lies at the URL but the log."""
+        return {name for name in self._files.list("") if not name.startswith("_delta_log/")}
+
+    def text(self, name: str) -> str:
+        """What a file there holds."""
+        with self._files.open(name) as stream:
+            return stream.read().decode()
+
+    def current(self) -> set[str]:
+        """The names of the newest version's data files."""
+        return {decode(add.path) for add in self.log.snapshot().add_files()}
+
+    @property
+    def _files(self) -> DataFiles:
+        return DataFiles.of(self.log.table, self.conf, {})
+
     def nothing_is_left_behind(self) -> None:
         """Every data file at the URL was named by some commit."""
-        log = self.log
-        files = DataFiles.of(log.table, self.conf, {})
-        there = {name for name in files.list("") if not name.startswith("_delta_log/")}
+        log, there = self.log, self.files()
         named: set[str] = set()
         for version in range(log.snapshot().version + 1):
             named |= {decode(add.path) for add in log.snapshot(version).add_files()}
@@ -146,9 +162,73 @@ def concurrent_work(spark: SparkSession, url: str, conf: Mapping[str, str], *, w
     work.nothing_is_left_behind()
 
 
+MOVED = {"id": "id + 100", "x": "(id + 100) * 1.5"}
+MOVED_IN_MERGE = {"id": "t.id + 100", "x": "(t.id + 100) * 1.5"}
+
+
+def command_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None:
+    """Every other command, by rewriting files and by deletion vectors; what each leaves is read back."""
+    work = Work(spark, url, conf, by_job=False)
+    work.write(work.frame(0, 6), **{"delta.enableChangeDataFeed": "true"})
+    work.write(work.frame(6, 12))
+    table = work.delta
+    table.update("id = 3", MOVED)
+    assert merged(work) == (5, 1, 2, 2)  # 11 moves, 0 and 10 go, 12 and 13 come
+    changes = work.read(readChangeFeed="true", startingVersion="2").groupBy("_change_type").count()
+    told = {"update_preimage": 2, "update_postimage": 2, "delete": 2, "insert": 2}
+    assert {row[0]: row[1] for row in changes.collect()} == told
+    ids = [1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 103, 111]
+    assert work.ids() == ids
+
+    table.optimize().executeCompaction()
+    table.optimize().executeZOrderBy("x")
+    assert table.detail().first()["numFiles"] == 2
+    table.generate("symlink_format_manifest")
+    manifests = [name for name in work.files() if name.startswith("_symlink_format_manifest/")]
+    lines = {line for name in manifests for line in work.text(name).splitlines()}
+    assert {line.rpartition("/")[2] for line in lines} == {Path(name).name for name in work.current()}
+    assert len(manifests) == 2
+
+    clone = Work(spark, f"{url} cloned", conf, by_job=False)
+    table.clone(clone.url, isShallow=True).delete("id = 1")
+    assert clone.ids() == ids[1:]
+    assert work.ids() == ids
+    whole = work.log.snapshot().version
+
+    table.setProperties({"delta.enableDeletionVectors": "true"})
+    table.delete("id = 1")
+    table.update("id = 2", MOVED)
+    assert merged(work) == (4, 1, 1, 2)  # 12 moves, 13 goes, 10 and 11 come
+    after = [*range(4, 12), 102, 103, 111, 112]
+    assert work.ids() == after
+    assert any(add.deletion_vector for add in work.log.snapshot().add_files())
+    table.reorg()
+    assert not any(add.deletion_vector for add in work.log.snapshot().add_files())
+    assert work.ids() == after
+    table.restoreToVersion(whole)
+    with settings(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        table.vacuum(0)
+    assert {name for name in work.files() if not name.startswith("_symlink_format_manifest/")} == work.current()
+    assert work.ids() == ids
+    assert table.history(1).first()["operation"] == "VACUUM END"
+
+
+def merged(work: Work) -> tuple[int, ...]:
+    """Merge the ids 10 to 13: of those that match 10 and 13 go and the others move; 0 goes, which none matches.
+
+    How many rows were affected, updated, deleted and inserted.
+    """
+    clauses = work.delta.alias("t").merge(work.frame(10, 14).alias("s"), "t.id = s.id")
+    clauses = clauses.whenMatchedDelete("s.id in (10, 13)").whenMatchedUpdate(set=MOVED_IN_MERGE)
+    row = clauses.whenNotMatchedInsertAll().whenNotMatchedBySourceDelete("t.id = 0").execute().first()
+    assert row is not None
+    return tuple(row)
+
+
 STEPS: dict[str, Any] = {
     "by tasks": lambda *at: whole_work(*at, by_job=True),
     "by the driver": lambda *at: whole_work(*at, by_job=False),
     "failing": failing_work,
     "concurrent": concurrent_work,
+    "commands": command_work,
 }
