@@ -184,3 +184,34 @@ def vectors_allowed(spark: SparkSession, path: str) -> None:
     """The property that lets a writer make deletion vectors; our DELETE copies."""
     append(numbers(spark, 0, 100), path, **{"delta.enableDeletionVectors": "true"})
     DeltaTable.forPath(spark, path).delete("id % 10 = 3")
+
+
+def run_commands(spark: SparkSession, path: str) -> None:
+    """UPDATE, MERGE, OPTIMIZE, Z-ORDER and RESTORE of a table of `numbers`."""
+    table = DeltaTable.forPath(spark, path)
+    table.update("id % 10 = 3", {"x": "x + 1"})
+    merge = table.alias("t").merge(numbers(spark, 50, 70).selectExpr("id", "k", "-x x", "s").alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().whenNotMatchedBySourceDelete("t.id < 5").execute()
+    table.optimize().executeCompaction()
+    table.optimize().executeZOrderBy("k", "s")
+    table.restoreToVersion(2)
+
+
+@kind
+def commands(spark: SparkSession, path: str) -> None:
+    append(numbers(spark, 0, 60), path)
+    run_commands(spark, path)
+
+
+@kind
+def vectors_of_commands(spark: SparkSession, path: str) -> None:
+    append(numbers(spark, 0, 60), path, **{"delta.enableDeletionVectors": "true"})
+    run_commands(spark, path)
+
+
+@kind
+def converted(spark: SparkSession, path: str) -> None:
+    """A Parquet directory that became a table, and went on."""
+    numbers(spark, 0, 40).write.partitionBy("k").parquet(path)
+    DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "k int")
+    append(numbers(spark, 40, 50), path)
