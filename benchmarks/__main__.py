@@ -435,16 +435,18 @@ def ten_million(bench: Bench) -> Result:
 def checkpoint(bench: Bench) -> Result:
     table = bench.path("checkpointed")
     make_large_log(Path(table), 1_000_000)
-    made = Path(table, "_delta_log", f"{1:020}.checkpoint.parquet")
-    info = {"path": "one.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
-    Path(table, "_delta_log", f"{1:020}.json").write_text(json.dumps({"add": info}))
-    pointer = Path(table, "_delta_log", "_last_checkpoint")
+    log, info = Path(table, "_delta_log"), {"partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    # The first one makes structs of all the texts: after it, as usual, there are both.
+    (log / f"{1:020}.json").write_text(json.dumps({"add": {"path": "one.parquet", **info}}))
+    first = told("checkpoint_tablelog", table)
+    (log / f"{2:020}.json").write_text(json.dumps({"add": {"path": "two.parquet", **info}}))
+    made, pointer = log / f"{2:020}.checkpoint.parquet", log / "_last_checkpoint"
     before = pointer.read_text()
     works = {"ours": "checkpoint_tablelog", "pyarrow": "checkpoint_pyarrow"}
     cpu: dict[str, list[float]] = {name: [] for name in works}
 
     def run(name: str) -> float:
-        if name == "ours":  # from the checkpoint of version 0 each time
+        if name == "ours":  # from the checkpoint before it each time
             made.unlink(missing_ok=True)
             pointer.write_text(before)
         taken = told(works[name], table)
@@ -452,8 +454,8 @@ def checkpoint(bench: Bench) -> Result:
         return taken["seconds"]
 
     seconds = bench.alternate({name: partial(run, name) for name in works})
-    note = _cpu_note(cpu, bench.rounds)
-    return Result("classic checkpoint of 1 M adds, statistics as JSON", seconds, {"pyarrow": 1.5}, note)
+    note = f"{_cpu_note(cpu, bench.rounds)}; the first, from statistics as JSON alone, {first['seconds']:.3g} s"
+    return Result("classic checkpoint of 1 M adds, statistics in both forms", seconds, {"pyarrow": 1.5}, note)
 
 
 @log_work

@@ -6,7 +6,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -207,6 +209,34 @@ def by_spark(table: str, times: int) -> dict[str, Any]:
     status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text()
     found["JVM, MiB"] = int(status.partition("VmHWM:")[2].split()[0]) / 1024
     return found
+
+
+def writers(table: str, count: int) -> dict[str, Any]:
+    """So many writers, each with a handle of its own, that commit one file each, all at once; requests of all."""
+    from tablelog.core import AddFile, DeltaLog, Metadata, Operation, Protocol
+    from tablelog.logstore import CountingLogStore, LocalLogStore
+
+    store = CountingLogStore(LocalLogStore())
+    schema = '{"type":"struct","fields":[]}'
+    create = DeltaLog.for_path(table, store=store).transaction()
+    create.commit([Protocol(1, 2), Metadata("writers", schema, ())], Operation("CREATE TABLE", {}))
+    store.reset()
+    together = Barrier(count)
+
+    def one(number: int) -> None:
+        log = DeltaLog.for_path(table, store=store)
+        log.snapshot()
+        together.wait()
+        add = AddFile(f"{number}.parquet", {}, 1, 1, True)
+        log.transaction().commit([add], Operation("WRITE", {"mode": "Append"}))
+
+    def all_of_them() -> None:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(one, range(count)))
+
+    taken = _measured(all_of_them)
+    assert DeltaLog.for_path(table).snapshot().num_files == count
+    return {**taken, **{name: calls / count for name, calls in store.calls.items()}}
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from ..core.protocol.column_mapping import ColumnMapping
 from ..core.table import predicates as core
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .column_names import columns_read
-from .file_index import FileIndex, Pinned
+from .file_index import FileIndex
 from .gateway import Gateway, JavaObject
 from .predicates import translate
+from .sources import Pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -203,11 +203,16 @@ class Hidden:
 
 def too_large(snapshot: "Snapshot") -> pa.Table:
     """The files of a version whose bitmaps are too large to ride with a split."""
-    chosen = pc.and_(has_vector(snapshot.files), pc.greater(snapshot.files.column("size"), _LARGE_FILE))
+    chosen = of_large_files(snapshot.files)
     if not pc.any(chosen).as_py():
         return snapshot.files.slice(0, 0)
     # How many rows a file with a vector has is told: the protocol wants it.
     return snapshot.files.filter(pc.fill_null(pc.and_(chosen, pc.greater(snapshot.num_records(), MOST_ROWS)), False))
+
+
+def of_large_files(files: pa.Table) -> pa.ChunkedArray:
+    """For each of the files whether it has a deletion vector, and so many bytes that this may be too large to ride."""
+    return pc.and_(has_vector(files), pc.greater(files.column("size"), _LARGE_FILE))
 
 
 def has_vector(files: pa.Table) -> pa.ChunkedArray:

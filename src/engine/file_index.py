@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,15 +20,14 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.table import predicates, pruning
 from ..core.table.generation import derived
-from ..errors import SchemaChangedError
-from . import generation, read_errors
+from . import generation, large_log, read_errors
 from .beside import NOTHING, Beside
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
 from .column_names import columns_read, with_extra
 from .gateway import Gateway, JavaObject
 from .predicates import translate
-from .types import read_schema
+from .sources import Newest, Pinned, Source, check_readable_as
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,101 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_UNKNOWN_SIZE = (1 << 63) - 1  # what Spark takes where it doesn't know: too large to broadcast
 SKIPPING_KEY = "spark.databricks.delta.stats.skipping"
-
-
-class Source(Protocol):
-    """Which snapshot a frame reads."""
-
-    analysed: "Snapshot"
-
-    def at(self, execution: str | None) -> "Snapshot":
-        """The snapshot for one scan; `execution` is the query that it belongs to, where there is one."""
-        ...
-
-
-class Pinned:
-    """One snapshot for ever."""
-
-    def __init__(self, snapshot: "Snapshot") -> None:
-        self.analysed = snapshot
-
-    def at(self, execution: str | None) -> "Snapshot":
-        return self.analysed
-
-
-class Newest:
-    """The newest version at each execution, the same for all scans of the table within it.
-
-    `SchemaChangedError` where the table can no longer be read by the schema that the frame was analysed with.
-    """
-
-    _REMEMBERED: ClassVar[int] = 64  # executions at a time
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-    _seen: ClassVar[OrderedDict[tuple[str, str], "Snapshot"]] = OrderedDict()
-
-    def __init__(self, log: "DeltaLog", analysed: "Snapshot", application: str) -> None:
-        self._log = log
-        self._application = application
-        self.analysed = analysed
-
-    def at(self, execution: str | None) -> "Snapshot":
-        if execution is None:
-            newest = self._log.snapshot()
-        else:
-            key = (f"{self._application}/{execution}", self._log.table)
-            with self._lock:
-                seen = self._seen.get(key)
-            newest = seen or self._log.snapshot()
-            with self._lock:
-                newest = self._seen.setdefault(key, newest)
-                self._seen.move_to_end(key)
-                while len(self._seen) > self._REMEMBERED:
-                    self._seen.popitem(last=False)
-        check_readable_as(self.analysed, newest)
-        return newest
-
-
-def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
-    """`SchemaChangedError` unless rows of `newest` can be read by the schema of `analysed`; more columns may be."""
-    old, new = analysed.metadata, newest.metadata
-    if old is new or (old.schema_string == new.schema_string and old.partition_columns == new.partition_columns):
-        return
-    changed = _difference(read_schema(analysed.schema), read_schema(newest.schema), ())
-    if changed is None and _difference(columns_read(analysed.mapping), columns_read(newest.mapping), ()) is not None:
-        changed = "a column of the same name is another one now"
-    if changed is None and tuple(old.partition_columns) != tuple(new.partition_columns):
-        changed = f"it is partitioned by ({', '.join(new.partition_columns)})"
-    if changed is not None:
-        raise SchemaChangedError(
-            f"the schema of {newest.table} changed between version {analysed.version}, with which this DataFrame was "
-            f"made, and version {newest.version}: {changed}. Make the DataFrame again from the table."
-        )
-
-
-def _difference(old: schemas.DataType, new: schemas.DataType, at: schemas.Column) -> str | None:
-    """What keeps values of the type `new` from being read as `old`, in words; `None`: nothing."""
-    if isinstance(old, schemas.StructType) and isinstance(new, schemas.StructType):
-        for f in old.fields:
-            name = (*at, f.name)
-            now = new.get(f.name)
-            if now is None:
-                return f"the column {schemas.dotted(name)} is gone"
-            if now.nullable and not f.nullable:
-                return f"the column {schemas.dotted(name)} may be null now"
-            inner = _difference(f.data_type, now.data_type, name)
-            if inner is not None:
-                return inner
-        return None
-    if isinstance(old, schemas.ArrayType) and isinstance(new, schemas.ArrayType):
-        return _difference(old.element_type, new.element_type, (*at, "element"))
-    if isinstance(old, schemas.MapType) and isinstance(new, schemas.MapType):
-        return _difference(old.key_type, new.key_type, (*at, "key")) or _difference(
-            old.value_type, new.value_type, (*at, "value")
-        )
-    if old == new:
-        return None
-    return f"the column {schemas.dotted(at)} is {schemas.type_text(new)} now, not {schemas.type_text(old)}"
 
 
 @dataclass(frozen=True)
@@ -161,8 +67,12 @@ class FileIndex:
         file_number: str | None = None,
         beside: Beside = NOTHING,
         hidden: "Hidden | None" = None,
+        log: "DeltaLog | None" = None,
     ) -> None:
-        """`schema` and the values have the names that data files have; see `scan.frame` for the arguments."""
+        """`schema` and the values have the names that data files have; see `scan.frame` for the arguments.
+
+        With `log` a scan of a table whose log is large is planned by Spark (`large_log`).
+        """
         self._gateway = gateway
         self._spark = spark
         self._source = source
@@ -170,6 +80,7 @@ class FileIndex:
         self._file_number = file_number
         self._beside = beside
         self._hidden = hidden
+        self._log = log
         analysed = source.analysed
         self.table = analysed.table
         self.schema = columns_read(with_extra(analysed.mapping, beside.stored))
@@ -190,13 +101,14 @@ class FileIndex:
             file_number=self._file_number,
             beside=self._beside,
             hidden=self._hidden,
+            log=self._log,
         )
 
     # --- which files ----------------------------------------------------------------------------------------------
 
     def listing(self, snapshot: "Snapshot") -> Listing:
         """The listing of this frame's files in a snapshot, shared between frames where they read all of it."""
-        zone = str(self._spark.conf.get("spark.sql.session.timeZone", "UTC"))
+        zone = self._zone()
         if self._files is not None:
             if self._own is None:
                 self._own = self._new_listing(self._files, zone)
@@ -222,6 +134,12 @@ class FileIndex:
         """Which files a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
+        large = self._log is not None and self._files is None and self._file_number is None
+        large = large and large_log.is_large(self._spark, snapshot)
+        if large and large_log.wanted(self._spark, snapshot):
+            found = self._plan_by_spark(snapshot, partition_filters, data_filters)
+            if found is not None:
+                return found
         listing = self.listing(snapshot)
         read_errors.remember(snapshot.table, snapshot.version, listing)
         total = len(listing)
@@ -236,6 +154,9 @@ class FileIndex:
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
         chosen = listing.files if indices is None else listing.files.take(indices)
         size = int(pc.sum(chosen.column("size")).as_py() or 0)
+        if large:  # the JVM gets objects of these files alone
+            listing, indices = self._new_listing(chosen, self._zone()), None
+            read_errors.remember(snapshot.table, snapshot.version, listing)
         plan = Plan(snapshot.version, total, after_partitions, chosen.num_rows, size, indices)
         logger.debug(
             "%s version %d: %d of %d files to read (%d after partition filters)",
@@ -247,22 +168,65 @@ class FileIndex:
         )
         return plan, listing
 
-    def _may_match(self, snapshot: "Snapshot", data_filters: JavaObject) -> pa.Array | None:
-        """Which files may hold a row of the filters, by statistics and generated partition columns; None: all."""
+    def _plan_by_spark(
+        self, snapshot: "Snapshot", partition_filters: JavaObject, data_filters: JavaObject
+    ) -> tuple[Plan, Listing] | None:
+        """`plan` with a listing of nothing but the files to read; None where the driver has to find them."""
+        assert self._log is not None
+        mapping, zone = snapshot.mapping, self._zone()
+        of_values = translate(self._gateway, partition_filters, self.schema)
+        of_rows = predicates.with_columns(self._wanted(snapshot, data_filters), mapping.to_physical)
+        names = mapping.physical_partition_columns
+        tuples = None
+        if not predicates.translated(of_values):
+            # What only Spark can evaluate it does over one file of each tuple of partition values.
+            ones = large_log.chosen(self._spark, self._log, snapshot, large_log.OneOfEachTuple(names), None)
+            if ones is None:
+                return None
+            matching = self._new_listing(ones.files, zone).matching(partition_filters)
+            tuples = large_log.tuples_of(ones.files.filter(matching), names)
+        filters = large_log.Filters(of_values, of_rows, mapping.physical, names, zone, tuples)
+        columns = predicates.columns(of_rows)
+        found = large_log.chosen(self._spark, self._log, snapshot, filters, columns or None)
+        if found is None:
+            return None
+        files, after_partitions = found.files, found.after_partitions
+        listing = self._new_listing(files, zone)
+        if files.num_rows and not partition_filters.isEmpty():
+            # Exactly, for Spark doesn't apply them again.
+            files = files.filter(listing.matching(partition_filters))
+            after_partitions -= len(listing) - files.num_rows
+            if files.num_rows < len(listing):
+                listing = self._new_listing(files, zone)
+        read_errors.remember(snapshot.table, snapshot.version, listing)
+        size = int(pc.sum(files.column("size")).as_py() or 0)
+        return Plan(snapshot.version, found.total, after_partitions, files.num_rows, size, None), listing
+
+    def _wanted(self, snapshot: "Snapshot", data_filters: JavaObject) -> predicates.Predicate:
+        """What the filters say that statistics and generated partition columns can answer, by logical names."""
         parts = generation.partition_columns(self._spark, snapshot)
         skipping = self._skipping()
         if not (skipping or parts):
-            return None
-        mapping = snapshot.mapping
+            return predicates.TRUE
         # Of what isn't the table's there are no statistics.
         known = self.schema.without([f.name for f in self._beside.stored])
-        told = predicates.with_columns(translate(self._gateway, data_filters, known), mapping.to_logical)
-        wanted = predicates.all_of([told if skipping else predicates.TRUE, derived(told, parts)])
+        told = predicates.with_columns(translate(self._gateway, data_filters, known), snapshot.mapping.to_logical)
+        return predicates.all_of([told if skipping else predicates.TRUE, derived(told, parts)])
+
+    def _may_match(self, snapshot: "Snapshot", data_filters: JavaObject) -> pa.Array | None:
+        """Which files may hold a row of the filters; None: all."""
+        wanted = self._wanted(snapshot, data_filters)
+        if wanted == predicates.TRUE:
+            return None
         if self._files is None:
             return snapshot.prune_mask(wanted)
         # Statistics help where the subset came with them.
+        mapping = snapshot.mapping
         wanted = predicates.with_columns(wanted, mapping.to_physical)
         return pruning.may_match(self._files, wanted, mapping.physical, mapping.physical_partition_columns)
+
+    def _zone(self) -> str:
+        return str(self._spark.conf.get("spark.sql.session.timeZone", "UTC"))
 
     def _skipping(self) -> bool:
         return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"
@@ -304,6 +268,10 @@ class FileIndex:
         with Connections.of(self._gateway).entered():
             if self._files is not None:
                 return int(pc.sum(self._files.column("size")).as_py() or 0)
+            if large_log.wanted(self._spark, self._newest_seen):
+                self._newest_seen.seed_totals_from_checksum()
+                totals = self._newest_seen.totals()
+                return _UNKNOWN_SIZE if totals is None else totals.size_in_bytes
             return int(self._newest_seen.size_in_bytes)
 
     @carried

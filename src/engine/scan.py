@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
-from . import column_names, deletion_vectors, hadoop_settings, read_errors, routes
+from . import column_names, deletion_vectors, hadoop_settings, large_log, read_errors, routes
 from .beside import NOTHING, Beside
 from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .deletion_vectors import Hidden, Vectors
-from .file_index import FileIndex, Newest, Pinned
+from .file_index import FileIndex
 from .gateway import Gateway
 from .routes import arrow, manifest
+from .sources import Newest, Pinned
 from .types import read_schema
 
 if TYPE_CHECKING:
@@ -104,13 +105,16 @@ def frame(
     given = {**settings, **(options or {})}
     numbered = _Numbered(files, beside, file_number, row_index)
     if not deletion_vectors.may_have(analysed) and (files is None or not deletion_vectors.any_has_vector(files)):
-        return _native(spark, source, numbered, options=given)
+        return _native(spark, source, numbered, options=given, log=log)
     vectors = Vectors(spark, log)
-    large = deletion_vectors.too_large(analysed)
+    if large_log.wanted(spark, analysed):
+        large = large_log.too_large(spark, log, analysed)
+    else:
+        large = deletion_vectors.too_large(analysed)
     joined = {one: number for number, one in enumerate(dict.fromkeys(deletion_vectors.ids(large))) if one is not None}
     hidden = Hidden(vectors, schema, joined)
     gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
-    return _native(spark, source, numbered, options=given, hidden=hidden, gone=gone)
+    return _native(spark, source, numbered, options=given, hidden=hidden, gone=gone, log=log)
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
@@ -146,12 +150,13 @@ def _native(
     options: "Mapping[str, str]",
     hidden: Hidden | None = None,
     gone: "DataFrame | None" = None,
+    log: "DeltaLog | None" = None,
 ) -> "DataFrame":
     gateway = Gateway.of(spark)
     beside, file_number, row_index = numbered.beside, numbered.file_number, numbered.row_index
     mapping = column_names.with_extra(source.analysed.mapping, beside.stored)
     index = FileIndex(
-        gateway, spark, source, files=numbered.files, beside=beside, file_number=file_number, hidden=hidden
+        gateway, spark, source, files=numbered.files, beside=beside, file_number=file_number, hidden=hidden, log=log
     )
     full = gateway.schema(schemas.to_json(index.schema))
     by_id = column_names.BY_ID if mapping.mode == "id" else {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 from ..errors import StorageAccessError, StorageError, StorageMissingError, UnsupportedEnvironmentError
@@ -158,6 +158,15 @@ class DataFiles:
         try:
             with self._translated("reading", name):
                 return bytes(self._opened.cat_file(self._path_of(name), start=start, end=end))
+        except StorageMissingError as error:
+            raise FileNotFoundError(name) from error
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file of which parts are read as they are needed; FileNotFoundError where it is absent."""
+        try:
+            with self._translated("opening", name):
+                found: IO[bytes] = self._opened.open(self._path_of(name), "rb")
+                return found
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
 

@@ -1,0 +1,241 @@
+"""Planning over a large log: Spark's executors read its checkpoint, and the driver gets the files that a scan needs.
+
+Up to `DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is the faster way to plan.
+Beyond it each task reads a share of the row groups (`core.log.parts`), takes out what later commits supersede and
+judges what is left as the driver would, by `core.table.pruning`: there is one replay and one pruning, run elsewhere.
+The executors need tablelog, and for object stores the package of fsspec's implementation. What goes wrong there is the
+driver's to judge: it then reads the log by itself, for it knows how to recover a version or what to say of it.
+"""
+
+import logging
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core.log.checkpoint_file import ParquetFile
+from ..core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
+from ..core.log.parts import Part, left, parted, pieces_to_prune
+from ..core.protocol import schema as schemas
+from ..core.protocol import stats
+from ..core.protocol.actions import AddFile, FileKey
+from ..core.protocol.partition_values import column_of
+from ..core.table import predicates, pruning
+from ..errors import TablelogError, UnsupportedEnvironmentError
+from ..logstore.data_files import DataFiles, FileSystem, file_system
+from . import deletion_vectors, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..core.deltalog import DeltaLog
+    from ..core.table.snapshot import Snapshot
+
+logger = logging.getLogger(__name__)
+
+DRIVER_BYTES_KEY = "spark.tablelog.log.driverBytes"
+"""Of how many bytes a checkpoint may be for the driver to hold what it says of files."""
+DRIVER_BYTES = 1 << 30
+PARTITIONS_KEY = "spark.databricks.delta.snapshotPartitions"
+"""Into how many tasks the reading of a large log is divided."""
+PARTITIONS = 50
+
+Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
+"""From a piece of the live files to those that are wanted, and how many partition values had left. It is pickled."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The chosen `files`, with the columns of `Snapshot.files`; of how many, and how many partition values had left."""
+
+    files: pa.Table
+    total: int
+    after_partitions: int
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which files may hold a row of `partition` and `data`, predicates by physical names; `zone` is for `partition`.
+
+    `tuples`, where there are any, are the partition values (`tuples_of`) that are wanted.
+    """
+
+    partition: predicates.Predicate
+    data: predicates.Predicate
+    schema: schemas.StructType
+    partition_columns: tuple[str, ...]
+    zone: str
+    tuples: pa.Array | None = None
+
+    def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
+        kept = piece.filter(
+            pruning.may_match(
+                piece, self.partition, self.schema, self.partition_columns, use_stats=False, time_zone=self.zone
+            )
+        )
+        if self.tuples is not None:
+            kept = kept.filter(pc.is_in(tuples_of(kept, self.partition_columns), value_set=self.tuples))
+        return kept.filter(pruning.may_match(kept, self.data, self.schema, self.partition_columns)), kept.num_rows
+
+
+@dataclass(frozen=True)
+class OneOfEachTuple:
+    """One file of each tuple of partition values in a piece."""
+
+    partition_columns: tuple[str, ...]
+
+    def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
+        tuples = tuples_of(piece, self.partition_columns)
+        firsts = pc.index_in(tuples.unique(), value_set=tuples)
+        return piece.take(firsts), piece.num_rows
+
+
+def tuples_of(files: pa.Table, partition_columns: Collection[str]) -> pa.Array:
+    """The partition values of each file as one text, another for every other tuple."""
+    parts: list[Any] = [pa.repeat(pa.scalar(""), files.num_rows)]
+    for name in partition_columns:
+        values = column_of(files.column("partitionValues"), name)
+        # With its length before it no value can be taken for the end of one and the beginning of another.
+        parts += [pc.fill_null(pc.binary_length(values).cast(pa.string()), "null"), pc.fill_null(values, "")]
+    return pc.binary_join_element_wise(*parts, ":")
+
+
+def is_large(spark: "SparkSession", snapshot: "Snapshot") -> bool:
+    """Whether a version's log is so large that no scan may cost what all of its files do."""
+    base = snapshot.base
+    if base is None or not base.files:
+        return False
+    return base.size_in_bytes > settings.byte_count(spark, DRIVER_BYTES_KEY, DRIVER_BYTES)
+
+
+def wanted(spark: "SparkSession", snapshot: "Snapshot") -> bool:
+    """Whether Spark reads the log: it is large, and the driver doesn't have its columns in memory by now."""
+    return is_large(spark, snapshot) and snapshot.base is not None and not snapshot.base.loaded
+
+
+def chosen(
+    spark: "SparkSession",
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    choice: Choice,
+    columns: Collection[schemas.Column] | None,
+) -> Found | None:
+    """The files of a version that `choice` picks by the statistics of `columns` (physical names; none of `None`).
+
+    `None` where the executors can't read the log, for whatever reason.
+    """
+    try:
+        job = job_of(log, snapshot, choice, columns, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
+    except UnsupportedEnvironmentError as error:
+        logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
+        return None
+    tasks = len(job.tasks)
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(job.run, Job.SCHEMA).toArrow()
+    return put_together(snapshot, choice, rows)
+
+
+def job_of(
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    choice: Choice,
+    columns: Collection[schemas.Column] | None,
+    count: int,
+) -> "Job":
+    """The job of `chosen` in at most `count` tasks; UnsupportedEnvironmentError where only the driver has the log."""
+    files = snapshot.base.files if snapshot.base is not None else None
+    assert files is not None
+    places = {path.rpartition("/")[0] for path, _ in files}
+    systems = {place: file_system(place, log.conf, log.storage_options) for place in places}
+    parts = parted(files, count)
+    tasks = [parts[number::count] for number in range(min(count, len(parts)))]
+    return Job(snapshot.table, systems, tasks, frozenset(snapshot.overlay), choice, columns)
+
+
+def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found | None:
+    """What the tasks found, and what the commits after the checkpoint added; `None` where a task had trouble."""
+    trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
+    if trouble:
+        logger.warning("%s: the driver reads its large log by itself, for %s", snapshot.table, trouble[0])
+        return None
+    files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
+    total, after = (sum(rows.column(name).to_pylist()) for name in ("live", "after_partitions"))
+    adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
+    if adds:
+        own, of_these = choice(table_of(adds, FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))))
+        files.append(own.select(FILE_SCHEMA.names))
+        total, after = total + len(adds), after + of_these
+    return Found(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), total, after)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the tasks do: `tasks` are the parts of each. It goes to the executors, and may hold secrets."""
+
+    SCHEMA = "live long, after_partitions long, files binary, trouble string"
+
+    table: str
+    systems: Mapping[str, FileSystem]
+    tasks: list[list[Part]]
+    superseded: frozenset[FileKey]
+    choice: Choice
+    columns: Collection[schemas.Column] | None
+
+    def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for part in self.tasks[number]:
+                    yield self._of_part(part)
+
+    def _of_part(self, part: Part) -> pa.RecordBatch:
+        live = after = 0
+        sink = pa.BufferOutputStream()
+        trouble: str | None = None
+        try:
+            with pa.ipc.new_stream(sink, FILE_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                for piece in pieces_to_prune(self._opened(part), self.columns):
+                    own = left(piece, self.table, self.superseded)
+                    files, kept = self.choice(own)
+                    live, after = live + own.num_rows, after + kept
+                    writer.write_table(files.select(FILE_SCHEMA.names))
+        except (TablelogError, OSError) as error:
+            trouble = f"{type(error).__name__}: {error}"
+        columns: list[Any] = [[live], [after], [sink.getvalue().to_pybytes()], [trouble]]
+        types = [pa.int64(), pa.int64(), pa.binary(), pa.string()]
+        arrays = [pa.array(values, type_) for values, type_ in zip(columns, types, strict=True)]
+        return pa.record_batch(arrays, names=["live", "after_partitions", "files", "trouble"])
+
+    def _opened(self, part: Part) -> ParquetFile:
+        place, _, name = part.path.rpartition("/")
+        files = DataFiles(place, self.systems[place])
+        plain = unquote(name) if ":" in place else name  # a URI is encoded, a bare path isn't
+        return ParquetFile(name, lambda: files.open(plain), (), share=part.share, of=part.of)
+
+
+# --- deletion vectors that do not ride --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _LargeVectors:
+    schema: schemas.StructType
+
+    def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
+        files = piece.filter(deletion_vectors.of_large_files(piece))
+        records = stats.read(files, (), self.schema).num_records
+        return files.filter(pc.fill_null(pc.greater(records, deletion_vectors.MOST_ROWS), False)), piece.num_rows
+
+
+_large_vectors: "weakref.WeakKeyDictionary[Snapshot, pa.Table]" = weakref.WeakKeyDictionary()
+
+
+def too_large(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> pa.Table:
+    """`deletion_vectors.too_large` of a version with a large log; asked once of a snapshot."""
+    known = _large_vectors.get(snapshot)
+    if known is None:
+        found = chosen(spark, log, snapshot, _LargeVectors(snapshot.mapping.physical), ())
+        known = deletion_vectors.too_large(snapshot) if found is None else found.files
+        _large_vectors[snapshot] = known
+    return known

@@ -1,0 +1,224 @@
+"""A log too large for the driver: Spark finds the same files, the driver holds only these, and commands work."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from support.log_builder import LogBuilder, metadata, remove
+from support.log_builder import add as add_file
+from support.spark_tables import Table
+from tablelog.core import DeltaLog, Protocol, Snapshot
+from tablelog.core.log import checkpoint, checkpoint_rows
+from tablelog.core.log.checkpoint_writer import PART_SIZE
+from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
+from tablelog.core.table import predicates as core
+from tablelog.engine import explain, large_log, scan
+from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
+from tablelog.logstore import LocalLogStore
+from tablelog.spark import DeltaTable, conf
+
+from .tables import HandMade
+
+SCHEMA = (
+    '{"type":"struct","fields":['
+    '{"name":"p","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"a","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"x","type":"double","nullable":true,"metadata":{}}]}'
+)
+
+
+@pytest.fixture
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Any log with a checkpoint is large."""
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    spark.conf.set(DRIVER_BYTES_KEY, "0")
+    spark.conf.set(PARTITIONS_KEY, "2")
+    yield
+    spark.conf.unset(DRIVER_BYTES_KEY)
+    spark.conf.unset(PARTITIONS_KEY)
+
+
+# --- the same answer --------------------------------------------------------------------------------------------------
+
+bounds = st.none() | st.tuples(st.integers(0, 9), st.integers(0, 5), st.sampled_from([0, 1, 3]))
+numbers = st.integers(0, 30)
+changes = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "add", "remove", "mark"]), numbers, st.sampled_from("abc"), bounds),
+    max_size=12,
+)
+literals = st.integers(0, 14)
+leaves = st.one_of(
+    st.builds(
+        lambda op, value: core.Compare(op, ("a",), pa.scalar(value, pa.int64())),
+        st.sampled_from(["=", "!=", "<", ">=", "<=>"]),
+        literals,
+    ),
+    st.builds(lambda op, v: core.Compare(op, ("x",), pa.scalar(float(v))), st.sampled_from(["<=", ">"]), literals),
+    st.builds(lambda value: core.Compare("=", ("p",), pa.scalar(value)), st.sampled_from(["a", "c"])),
+    st.builds(core.IsNull, st.sampled_from([("a",), ("p",)])),
+    st.just(core.Opaque("?")),
+)
+conditions = st.recursive(
+    leaves,
+    lambda inner: (
+        st.builds(core.Not, inner)
+        | st.builds(core.And, st.tuples(inner, inner))
+        | st.builds(core.Or, st.tuples(inner, inner))
+    ),
+    max_leaves=4,
+)
+
+
+def actions_of(drawn: list[tuple[str, int, str, Any]], live: dict[int, Action]) -> list[Action]:
+    """Commits' worth of changes; a path with a character to escape, statistics that may be missing, and vectors."""
+    found: dict[int, list[Action]] = {}
+    for kind, number, value, told in drawn:
+        if number in found or (kind != "add" and number not in live) or (kind == "add" and number in live):
+            continue
+        path = f"p={value}/é%20{number}.parquet"
+        if kind == "add":
+            stats = None
+            if told is not None:
+                low, more, nulls = told
+                ends = f'{{"a":{low},"x":{low}.5}}', f'{{"a":{low + more},"x":{low + more}.5}}'
+                counts = f'{{"a":{nulls},"x":0}}'
+                stats = f'{{"numRecords":3,"minValues":{ends[0]},"maxValues":{ends[1]},"nullCount":{counts}}}'
+            live[number] = add_file(path, size=number, partition_values={"p": value}, stats=stats)
+            found[number] = [live[number]]
+            continue
+        before: Any = live.pop(number)
+        gone = remove(before.path, deletion_vector=before.deletion_vector)
+        found[number] = [gone]
+        if kind == "mark":
+            vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, number + 1, number)
+            if before.deletion_vector is None:
+                live[number] = add_file(
+                    before.path,
+                    size=number,
+                    partition_values=before.partition_values,
+                    stats=before.stats,
+                    deletion_vector=vector,
+                )
+                found[number].append(live[number])
+    return [action for actions in found.values() for action in actions]
+
+
+def keys(files: pa.Table) -> list[tuple[str, Any]]:
+    vectors = files.column("deletionVector").to_pylist()
+    found = zip(files.column("path").to_pylist(), vectors, strict=True)
+    return sorted((path, None if vector is None else vector["offset"]) for path, vector in found)
+
+
+def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int) -> large_log.Found:
+    """What the job finds, its tasks one after another in this process."""
+    of_values, _ = core.split(condition, ["p"])
+    filters = large_log.Filters(of_values, condition, snapshot.schema, ("p",), "UTC")
+    job = large_log.job_of(log, snapshot, filters, core.columns(condition) or None, tasks)
+    ids = pa.record_batch([pa.array(range(len(job.tasks)), pa.int64())], names=["id"])
+    found = large_log.put_together(snapshot, filters, pa.Table.from_batches(job.run(iter([ids]))))
+    assert found is not None
+    return found
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    changes,
+    changes,
+    conditions,
+    st.sampled_from(["classic", "structs", "parts", "sidecars"]),
+    st.integers(1, 5),
+)
+def test_spark_and_the_driver_find_the_same(
+    tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any, condition: Any, kind: str, tasks: int
+) -> None:
+    features = frozenset({"deletionVectors", *(["v2Checkpoint"] if kind == "sidecars" else [])})
+    configuration = {"delta.checkpointPolicy": "v2"} if kind == "sidecars" else {}
+    if kind in ("structs", "sidecars"):
+        configuration["delta.checkpoint.writeStatsAsStruct"] = "true"
+        configuration["delta.checkpoint.writeStatsAsJson"] = "false"
+    live: dict[int, Action] = {}
+    builder = LogBuilder(LocalLogStore(), str(tmp_path_factory.mktemp("log") / "a table"))
+    described = metadata(configuration, schema=SCHEMA, partition_columns=("p",), table_id="t")
+    builder.commit(Protocol(3, 7, features, features), described, *actions_of(before, live))
+    sizes = {PART_SIZE: "3"} if kind in ("parts", "sidecars") else {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(checkpoint_rows, "PIECE_ROWS", 2)  # several row groups
+        builder.log(conf=sizes).checkpoint()
+    for some in (after[:6], after[6:]):
+        builder.commit(*actions_of(some, live))
+    log = builder.log()
+    fresh, known = log.snapshot(), builder.log().snapshot()
+    assert fresh.base is not None
+    if not fresh.base.files:
+        return  # a checkpoint of no file is never large
+    found = planned(log, fresh, condition, tasks)
+    assert keys(found.files) == keys(known.prune(condition))
+    assert found.total == known.num_files == len(live)
+    assert not fresh.base.loaded
+    everything = planned(log, fresh, core.TRUE, tasks).files
+    rows = known.files.schema.names
+    assert sorted(map(str, everything.select(rows).to_pylist())) == sorted(map(str, known.files.to_pylist()))
+
+
+# --- through Spark ----------------------------------------------------------------------------------------------------
+
+
+def test_a_query_plans_by_spark(spark: SparkSession, clustered: HandMade, by_spark: None) -> None:
+    clustered.log.checkpoint()
+    clustered.append(pa.table({"id": pa.array([500], pa.int64()), "s": ["v3"]}), {"p": "1"})
+    log = clustered.log
+    frame = scan.frame(spark, log)
+    # Translated, evaluated by Spark over the partition values, both, and none.
+    for condition, files, rows in (
+        ("id between 30 and 41", 2, 12),
+        ("p % 2 = 1 and id > 150", 4, 30),
+        ("true", 21, 201),
+    ):
+        chosen = frame.where(condition)
+        assert f"{files} of 21 files" in explain.describe(chosen), condition
+        assert chosen.count() == rows
+    base = log.snapshot().base
+    assert base is not None
+    assert not base.loaded
+    assert explain.describe(frame.where("p = 1 and id > 150")).count("15 files pruned by partition values, 4 by stat")
+
+
+def test_what_tasks_cannot_read_the_driver_reads(
+    spark: SparkSession, clustered: HandMade, by_spark: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    clustered.log.checkpoint()
+    log = clustered.log
+    frame = scan.frame(spark, log).where("id < 5")
+    file = clustered.root / "_delta_log" / f"{1:020}.checkpoint.parquet"
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    file.write_bytes(data[:4] + bytes(footer - 4) + data[footer:])
+    assert frame.count() == 5
+    assert "the driver reads its large log by itself" in caplog.text
+
+
+def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: None) -> None:
+    rows = spark.range(40).select("id", (F.col("id") % 4).alias("p"))
+    table.write(rows.repartition(2), by=("p",), **{"delta.enableDeletionVectors": "true"})
+    DeltaLog.for_path(table.path).checkpoint()
+    conf.forget()
+    table.write(spark.range(1000, 1001).select("id", F.lit(1).cast("long").alias("p")))
+    assert table.read().where("id >= 1000").count() == 1
+    base = conf.delta_log(table.path, conf.session_conf(spark, table.path)).snapshot().base
+    assert base is not None
+    assert not base.loaded  # neither an append nor a query needs all files
+    delta = DeltaTable.forPath(spark, table.path)
+    delta.delete("id = 3")
+    delta.update("id = 4", {"id": "104"})
+    source = spark.range(5, 7).select("id", (F.col("id") % 4).alias("p"))
+    delta.alias("t").merge(source.alias("s"), "t.id = s.id and t.p = s.p").whenMatchedDelete().execute()
+    expected = sorted([*({*range(40)} - {3, 4, 5, 6}), 104, 1000])
+    assert table.rows("id") == expected
+    delta.optimize().executeCompaction()
+    assert table.rows("id") == expected
