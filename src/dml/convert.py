@@ -257,7 +257,7 @@ class _Sources:
         """Merge the schema of a file that is the first to have it."""
         own = foreign_files.schema_of(footer)
         if own is None:
-            own = foreign_files.schema_by_spark(self._spark, paths.absolute(self._table, paths.encode(file.name)))
+            own = foreign_files.schema_by_spark(self._spark, footer)
         partitions = {name.lower() for name in self._partition_by}
         data = StructType(tuple(f for f in own.fields if f.name.lower() not in partitions))
         merged = merged_schema(self.merged, data) if self._schemas else data

@@ -5,10 +5,11 @@ What may not mean here what it says there is left out.
 """
 
 import json
-import re
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.protocol.schema import (
@@ -26,7 +27,7 @@ from ..core.protocol.schema import (
 from ..core.protocol.schema_merging import as_nullable
 from ..core.protocol.stats_writer import ColumnStats, stats_json
 from . import footers
-from .types import table_schema
+from .gateway import Gateway
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -61,10 +62,13 @@ def schema_of(footer: "pq.FileMetaData") -> StructType | None:
     return _plain(as_nullable(found))
 
 
-def schema_by_spark(spark: "SparkSession", place: str) -> StructType:
-    """The schema that Spark infers of one file, by a job; `place` is its path or URI, with nothing encoded."""
-    pattern = re.sub(r"([\[\]{}*?\\])", r"\\\1", place)
-    return _plain(as_nullable(table_schema(spark.read.parquet(pattern).schema)))
+def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData") -> StructType:
+    """The schema that Spark infers of a file with this footer, which needs not lie where Spark's JVM reaches it."""
+    with tempfile.TemporaryDirectory(prefix="tablelog-footer-") as directory:
+        alone = Path(directory) / "footer.parquet"
+        footer.write_metadata_file(str(alone))
+        found = Gateway.of(spark).parquet_schema(spark, alone.as_uri())
+    return _plain(as_nullable(parse_schema(found)))
 
 
 def _plain(schema: StructType) -> StructType:

@@ -177,6 +177,18 @@ class Gateway:
         """A `StructType` from its JSON."""
         return self.jvm.org.apache.spark.sql.types.DataType.fromJson(json)
 
+    def parquet_schema(self, spark: "SparkSession", uri: str) -> str:
+        """The schema, as JSON, that Spark makes of the footer of a Parquet file; by the driver, with no job."""
+        state, path, hadoop = spark._jsparkSession.sessionState(), self.path(uri), self.jvm.org.apache.parquet.hadoop
+        reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, state.newHadoopConf()))
+        try:
+            footer = hadoop.Footer(path, reader.getFooter())
+        finally:
+            reader.close()
+        own = self.jvm.org.apache.spark.sql.execution.datasources.parquet
+        converter = own.ParquetToSparkSchemaConverter(state.conf())
+        return str(own.ParquetFileFormat.readSchemaFromFooter(footer, converter).json())
+
     def path(self, uri: str) -> JavaObject:
         """A Hadoop `Path` from a percent-encoded URI."""
         return self.jvm.org.apache.hadoop.fs.Path(self.jvm.java.net.URI.create(uri))

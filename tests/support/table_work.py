@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -211,6 +213,15 @@ def command_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None
     assert {name for name in work.files() if not name.startswith("_symlink_format_manifest/")} == work.current()
     assert work.ids() == ids
     assert table.history(1).first()["operation"] == "VACUUM END"
+
+    plain = DataFiles.of(f"{url} plain", conf, {})
+    for day in (1, 2):
+        stream = pa.BufferOutputStream()
+        pq.write_table(pa.table({"id": [day, day + 10]}), stream)
+        plain.write(f"day={day}/some rows.parquet", stream.getvalue().to_pybytes())
+    converted = DeltaTable.convertToDelta(spark, f"parquet.`{url} plain`", "day int")
+    converted.delete("day = 1 and id = 11")
+    assert sorted(tuple(row) for row in converted.toDF().collect()) == [(1, 1), (2, 2), (12, 2)]
 
 
 def merged(work: Work) -> tuple[int, ...]:
