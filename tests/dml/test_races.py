@@ -1,4 +1,4 @@
-"""Two commands at once with Spark, one held at a named point: the dangerous pairs. `make test-failures` has all."""
+"""Two commands at once with Spark, one held before its commit: the dangerous pairs, and all that make a table."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
