@@ -1,6 +1,7 @@
 """A log of ten million files: made, opened, planned, checkpointed. One piece of work a process, as in `log_work`."""
 
 import json
+import os
 import resource
 import sys
 import time
@@ -184,6 +185,7 @@ def by_spark(table: str, times: int) -> dict[str, Any]:
     from tablelog.spark import enable
     from tablelog.spark.conf import delta_log, session_conf
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     enable(spark)
     spark.range(10).count()

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PythonException
 
 from ..core.log.checkpoint_file import ParquetFile
 from ..core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
@@ -134,7 +135,12 @@ def chosen(
         logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
         return None
     tasks = len(job.tasks)
-    rows = spark.range(0, tasks, 1, tasks).mapInArrow(job.run, Job.SCHEMA).toArrow()
+    try:
+        rows = spark.range(0, tasks, 1, tasks).mapInArrow(job.run, Job.SCHEMA).toArrow()
+    except PythonException as error:  # before a task's own code began: the executors' Python has no tablelog, say
+        told = str(error).strip().rpartition("\n")[2]
+        logger.warning("%s: the driver reads its large log by itself, for the executors' Python: %s", log.table, told)
+        return None
     return put_together(snapshot, choice, rows)
 
 

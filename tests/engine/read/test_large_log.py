@@ -1,6 +1,7 @@
 """A log too large for the driver: Spark finds the same files, the driver holds only these, and commands work."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -201,6 +202,25 @@ def test_what_tasks_cannot_read_the_driver_reads(
     file.write_bytes(data[:4] + bytes(footer - 4) + data[footer:])
     assert frame.count() == 5
     assert "the driver reads its large log by itself" in caplog.text
+
+
+class OfAMissingModule:
+    """Cannot be unpickled by an executor, as nothing of tablelog's can where it isn't installed."""
+
+    def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
+        return piece, piece.num_rows
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return import_module, ("no_such_module",)
+
+
+def test_the_driver_reads_where_executors_have_no_tablelog(
+    spark: SparkSession, clustered: HandMade, caplog: pytest.LogCaptureFixture
+) -> None:
+    clustered.log.checkpoint()
+    log = clustered.log
+    assert large_log.chosen(spark, log, log.snapshot(), OfAMissingModule(), None) is None
+    assert "no_such_module" in caplog.text
 
 
 def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: None) -> None:
