@@ -38,6 +38,8 @@ TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
 """The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
 _NO_BOUND = 1 << 62
+_WAITING_ROWS = 4 * rows.PIECE_ROWS
+_LEAST_ROWS = 1 << 14
 _MOST_AS_JSON = 10_000
 """A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
 
@@ -121,9 +123,10 @@ def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
 class _File:
     """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size."""
 
-    def __init__(self, schema: pa.Schema, sink: IO[bytes]) -> None:
+    def __init__(self, schema: pa.Schema, sink: IO[bytes], at_once: int = rows.PIECE_ROWS) -> None:
         self._schema = schema
         self._sink = sink
+        self._at_once = at_once
         self._writer = pq.ParquetWriter(
             sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
         )
@@ -136,7 +139,7 @@ class _File:
         arrays = [column if f.name == kind else pa.nulls(len(column), f.type) for f in self._schema]
         self._waiting.append(pa.record_batch(arrays, schema=self._schema))
         self.rows += len(column)
-        if sum(batch.num_rows for batch in self._waiting) >= rows.PIECE_ROWS:
+        if sum(batch.num_rows for batch in self._waiting) >= self._at_once:
             self._flush()
 
     def _flush(self) -> None:
@@ -216,15 +219,17 @@ def _classic(contents: _Contents) -> Encoded:
 def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int) -> LastCheckpoint:
     """In parts by Spark's hash, so that parts of two writers fit together whatever the order they come in.
 
-    The parts grow side by side, on the disk: a second pass over the statistics would cost more.
+    The parts grow side by side, on the disk: a second pass over the statistics would cost more. What waits for a row
+    group of each is bounded together, but for row groups that are worth reading.
     """
+    at_once = min(rows.PIECE_ROWS, max(_LEAST_ROWS, _WAITING_ROWS // count))
     schema = rows.classic_schema(contents.add_type)
     version = contents.snapshot.version
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
         files: list[_File] = []
         for _ in range(count):
-            files.append(_File(schema, stack.enter_context(tempfile.TemporaryFile())))
+            files.append(_File(schema, stack.enter_context(tempfile.TemporaryFile()), at_once))
             stack.callback(files[-1].close)  # whatever happens, before what it writes to is closed
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
