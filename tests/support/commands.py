@@ -37,7 +37,7 @@ _BY_REWRITING = {"spark.databricks.delta.update.deletionVectors.persistent": "fa
 class Kind:
     """A command. `like` is its name in the conflict matrix; `writes`: data files, or deletion vectors.
 
-    `patient`: it begins again by itself where it meets a conflict.
+    `patient`: it begins again by itself where it meets a conflict. `describes`: its commit has metadata too.
     """
 
     run: Callable[[Table], Any]
@@ -45,6 +45,7 @@ class Kind:
     like: str
     writes: bool = True
     patient: bool = False
+    describes: bool = False
 
 
 def values(spark: SparkSession, *rows: Row) -> DataFrame:
@@ -172,7 +173,7 @@ KINDS = {
     "replace": Kind(_replace, lambda rows: (), "replace", writes=False),
     "clone": Kind(_clone, lambda rows: CLONED, "replace", writes=False),
     "add a feature": Kind(
-        lambda t: t.delta.addFeatureSupport("generatedColumns"), _same, "upgrade", writes=False
+        lambda t: t.delta.addFeatureSupport("generatedColumns"), _same, "upgrade", writes=False, describes=True
     ),
     "drop a feature": Kind(
         lambda t: t.delta.dropFeatureSupport("checkConstraints"), _same, "drop", writes=False, patient=True
