@@ -2,9 +2,12 @@
 
 import itertools
 import threading
-import time
 from functools import partial
+from types import SimpleNamespace
 
+import pytest
+
+from tablelog.conformance import interleave as interleave_module
 from tablelog.conformance.interleave import all_interleavings, count_steps, interleave, run_with
 from tablelog.logstore import MemoryLogStore
 
@@ -65,11 +68,14 @@ def test_a_store_that_starts_threads_is_never_held_with_the_lock_of_all_threads(
     assert not any(case.between_waited for case in cases)
 
 
-def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last() -> None:
+def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(interleave_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
     def held(_case: int) -> None:
         for _ in range(100):
             pass
-        time.sleep(0.02)
+        now[0] += 0.02
 
     cases = list(all_interleavings(held, lambda _case: None, seconds=0.4))
     assert 3 < len(cases) < 50
