@@ -18,8 +18,10 @@ logger = logging.getLogger(__name__)
 
 _INTERRUPTS = "spark.job.interruptOnCancel"
 _PATIENCE_S = 20.0
+_AGAIN_S = 1.0
 _PAUSE_S = 0.05
 _TRIES = 5
+_TASKS = 10_000
 
 
 @contextmanager
@@ -90,11 +92,16 @@ def settle(spark: "SparkSession", tag: str) -> bool:
     context: Any = spark.sparkContext
     clock = SystemClock()
     _cancel(context, tag, clock)
-    tracker = context._jsc.sc().statusTracker()
+    again = clock.monotonic() + _AGAIN_S
     until = clock.monotonic() + _PATIENCE_S
     while clock.monotonic() < until:
-        if not _runs(tracker, tag):
+        stages = _running(context, tag)
+        if not stages:
             return True
+        if clock.monotonic() >= again:
+            for stage in stages:
+                _interrupt_tasks(context, stage)
+            again = clock.monotonic() + _AGAIN_S
         clock.sleep(_PAUSE_S)
     logger.warning("the cancelled Spark jobs %s still ran tasks after %d s", tag, _PATIENCE_S)
     return False
@@ -130,15 +137,33 @@ def _reconnect(spark: "SparkSession") -> None:
         current.close()
 
 
-def _runs(tracker: Any, tag: str) -> bool:
+def _running(context: Any, tag: str) -> list[Any]:
+    """Stages that still have tasks, as Spark's SparkStageInfo; all stages of a job that isn't marked as ended yet."""
+    tracker = context._jsc.sc().statusTracker()
+    stages = []
     for job in tracker.getJobIdsForTag(tag):
         info = tracker.getJobInfo(job)
         if not info.isDefined():
             continue
-        if info.get().status().toString() == "RUNNING":
-            return True
+        runs = info.get().status().toString() == "RUNNING"
         for stage in info.get().stageIds():
             found = tracker.getStageInfo(stage)
-            if found.isDefined() and found.get().numActiveTasks() > 0:
-                return True
-    return False
+            if found.isDefined() and (runs or found.get().numActiveTasks() > 0):
+                stages.append(found.get())
+    return stages
+
+
+def _interrupt_tasks(context: Any, stage: Any) -> None:
+    """Interrupt the running tasks of a stage once more, for the first interrupt may have been lost.
+
+    Hadoop starts a `chmod` for each local file without its native library, and forgets an interrupt that comes while it
+    waits for that; what then only computes and writes never notices that it was to end.
+    """
+    jvm, scala = context._jvm, context._jsc.sc()
+    api = jvm.org.apache.spark.status.api.v1
+    statuses = jvm.java.util.Collections.singletonList(api.TaskStatus.RUNNING)
+    tasks = scala.statusStore().taskList(
+        stage.stageId(), stage.currentAttemptId(), 0, _TASKS, api.TaskSorting.ID, statuses
+    )
+    for i in range(tasks.size()):
+        scala.killTaskAttempt(tasks.apply(i).taskId(), True, "cancelled")

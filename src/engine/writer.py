@@ -5,10 +5,11 @@ footers. A frame that surely is small is collected as Arrow, and the driver writ
 before the commit. After a failure nothing is left.
 """
 
+import logging
 import random
 import string
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from .violations import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 _OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
 _BIN = 512 << 20  # bytes of a shuffle, as Delta has it
@@ -116,14 +119,19 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            if interrupts.is_behind(error):
-                interrupts.stop(spark, tag)
+            interrupted = interrupts.is_behind(error)
+            try:  # what went wrong before is what the user needs to know
+                if interrupted:
+                    interrupts.stop(spark, tag)
+                else:
+                    interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
+                place.clear()
+            except Exception as left:
+                logger.warning("a write's own files are left for VACUUM to remove: %s", left)
+            if interrupted:
                 raise KeyboardInterrupt from error
-            with suppress(Exception):  # what went wrong before is what the user needs to know
-                interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
             raise
-        finally:
-            place.clear()
+        place.clear()
 
 
 def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] | None:

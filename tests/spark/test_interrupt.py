@@ -5,9 +5,11 @@ import signal
 import threading
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
+from tablelog.engine.placement.local import LocalPlacement
 from tablelog.errors import CommitInterrupted
 
 SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"
@@ -62,6 +64,31 @@ def test_a_write_is_cancelled_and_leaves_nothing(spark, table, interrupted):
     assert table.data_files() == table.logged_files()
     table.write(spark.range(1, 2))
     assert table.rows() == [0, 1]
+
+
+def test_a_task_that_loses_its_interrupt_is_interrupted_again(spark, table, interrupted):
+    table.write(spark.range(1))
+    jobs = interrupted()
+    # Each row waits for ten minutes, or for an interrupt that goes no further: as Hadoop's starting of a chmod has it.
+    deaf = "try_reflect('java.lang.Thread', 'sleep', 600000L)"
+    with pytest.raises(KeyboardInterrupt, match=r"WRITE on .* nothing was committed"):
+        table.write(spark.range(0, 4, 1, 2).where(f"{deaf} is not null or id >= 0"))
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+    assert [stage.numActiveTasks for stage in stages] == [0]
+    assert table.version == 0
+    assert table.data_files() == table.logged_files()
+
+
+def test_files_that_cannot_be_cleared_do_not_hide_what_went_wrong(spark, table, monkeypatch, caplog):
+    def full(self):
+        raise OSError(39, "Directory not empty", "staging")
+
+    monkeypatch.setattr(LocalPlacement, "clear", full)
+    failing = spark.range(3).selectExpr("if(id < 2, id, raise_error('a user''s own error')) as id")
+    with pytest.raises(PySparkException, match="a user's own error"):
+        table.write(failing)
+    assert "left for VACUUM to remove: [Errno 39] Directory not empty" in caplog.text
 
 
 def interrupt(*args, **kwargs):
