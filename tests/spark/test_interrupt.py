@@ -17,29 +17,38 @@ SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"
 
 @pytest.fixture
 def interrupted(spark):
-    """Sends Ctrl-C to this process once a Spark job runs: started by a call, it has in the end the job in a list."""
+    """Sends Ctrl-C to this process once a Spark job runs, and more holds: started by a call, which lists the job."""
     stop = threading.Event()
     jobs = []
+    threads = []
 
-    def watch():
+    def watch(more):
         while not stop.wait(0.02):
-            jobs.extend(running_jobs(spark))
-            if jobs:
+            found = running_jobs(spark)
+            if found and more(spark):
+                jobs.extend(found)
                 os.kill(os.getpid(), signal.SIGINT)
                 return
 
-    def start():
-        thread.start()
+    def start(more=running_jobs):
+        threads.append(threading.Thread(target=watch, args=(more,)))
+        threads[0].start()
         return jobs
 
-    thread = threading.Thread(target=watch)
     yield start
     stop.set()
-    thread.join()
+    for thread in threads:
+        thread.join()
 
 
 def running_jobs(spark):
     return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+
+
+def two_tasks_sleep(spark):
+    beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    tasks = [thread for thread in beans.dumpAllThreads(False, False) if "task launch worker" in thread.getThreadName()]
+    return sum("sleep" in task.getStackTrace()[0].getMethodName() for task in tasks) == 2
 
 
 def wait_until(condition, seconds=30):
@@ -68,11 +77,11 @@ def test_a_write_is_cancelled_and_leaves_nothing(spark, table, interrupted):
 
 def test_a_task_that_loses_its_interrupt_is_interrupted_again(spark, table, interrupted):
     table.write(spark.range(1))
-    jobs = interrupted()
+    jobs = interrupted(two_tasks_sleep)
     # Each row waits for ten minutes, or for an interrupt that goes no further: as Hadoop's starting of a chmod has it.
     deaf = "try_reflect('java.lang.Thread', 'sleep', 600000L)"
     with pytest.raises(KeyboardInterrupt, match=r"WRITE on .* nothing was committed"):
-        table.write(spark.range(0, 4, 1, 2).where(f"{deaf} is not null or id >= 0"))
+        table.write(spark.range(0, 4, 1, 2).selectExpr(f"explode(array(id, if({deaf} is null, id, 0))) as id"))
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds]
     assert [stage.numActiveTasks for stage in stages] == [0]
