@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.commands import CLONED, KINDS, copy_of, make, rows_of, source_of, values
+from support.commands import CLONED, KINDS, copy_of, made, rows_of, source_of, values
 from support.races import Done, held, race
 from support.spark_tables import Table
 from tablelog.errors import ProtocolChangedException, TableAlreadyExistsError
@@ -37,9 +37,7 @@ DANGEROUS = [
 
 @pytest.fixture(scope="module")
 def table(spark, tmp_path_factory) -> Table:
-    made = Table(spark, tmp_path_factory.mktemp("races") / "table")
-    make(made)
-    return made
+    return made(spark, tmp_path_factory.mktemp("races"))
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,14 @@
 
 import pytest
 
-from support.commands import KINDS, make
+from support.commands import KINDS, made
 from support.races import POINTS, Done, race
 from support.spark_tables import Table
 
 
 @pytest.fixture(scope="module")
 def table(spark, tmp_path_factory) -> Table:
-    made = Table(spark, tmp_path_factory.mktemp("races") / "table")
-    make(made)
-    return made
+    return made(spark, tmp_path_factory.mktemp("races"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from support.commands import KINDS, ROWS, copy_of, data_files_needed, make, nothing_is_left_behind, rows_of, values
+from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, nothing_is_left_behind, rows_of, values
 from support.crashes import State, killed_at_each_step, torn
 from support.spark_tables import Table
 from tablelog.engine.placement.local import LocalPlacement
@@ -18,10 +18,9 @@ STAGING = "_tablelog_staging-"
 
 @pytest.fixture(scope="module")
 def table(spark, tmp_path_factory) -> Table:
-    made = Table(spark, tmp_path_factory.mktemp("failures") / "table")
-    make(made)
-    made.delta.setProperties({"delta.checkpointInterval": "1"})
-    return made
+    table = made(spark, tmp_path_factory.mktemp("failures"))
+    table.delta.setProperties({"delta.checkpointInterval": "1"})
+    return table
 
 
 def is_whole(state: State, name: str, version: int) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import KINDS, ROWS, copy_of, data_files_needed, make, rows_of
+from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, rows_of
 from support.killed_driver import TASKS_WRITE
 from support.spark_tables import Table
 
@@ -27,9 +27,7 @@ KILLS = [
 
 @pytest.fixture(scope="module")
 def table(spark, tmp_path_factory) -> Table:
-    made = Table(spark, tmp_path_factory.mktemp("killed") / "table")
-    make(made)
-    return made
+    return made(spark, tmp_path_factory.mktemp("killed"))
 
 
 def gone(pid: int) -> bool:

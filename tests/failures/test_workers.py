@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from support.commands import KINDS, ROWS, copy_of, make, nothing_is_left_behind, rows_of
+from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
 from support.table_work import by_route
 from tablelog.engine.placement import arrow
@@ -21,9 +21,7 @@ ROUTES = ["native", "arrow"]
 
 @pytest.fixture(scope="module")
 def base(spark, tmp_path_factory) -> Table:
-    made = Table(spark, tmp_path_factory.mktemp("workers") / "table")
-    make(made)
-    return made
+    return made(spark, tmp_path_factory.mktemp("workers"))
 
 
 @pytest.fixture(params=ROUTES)

@@ -53,9 +53,9 @@ def values(spark: SparkSession, *rows: Row) -> DataFrame:
     return spark.sql(f"SELECT col1 id, col2 p FROM VALUES {', '.join(f'({i}L, {p})' for i, p in rows)}")
 
 
-def make(table: Table) -> None:
+def made(spark: SparkSession, directory: Path) -> Table:
     """Two files in the partition 0, of which one has a deleted row, and one in the partition 1; three versions."""
-    spark = table.spark
+    table = Table(spark, directory / "table")
     properties = {"delta.enableDeletionVectors": "true", "delta.feature.checkConstraints": "supported"}
     table.write(values(spark, *AT_FIRST), by=("p",), **properties)
     table.write(values(spark, (4, 0), (6, 0), (8, 0)))
@@ -65,6 +65,7 @@ def make(table: Table) -> None:
     os.utime(table.root / ORPHAN, (0, 0))
     source = Table(spark, source_of(table))
     source.write(values(spark, *CLONED), by=("p",))
+    return table
 
 
 def source_of(table: Table) -> Path:
