@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..core.table import predicates
-from ..engine import scan
+from ..engine import scan, settings
 from ..engine.resolution import Expression, Local, aligned, local
 from ..errors import InvalidArgumentError
 from . import merge_clauses
@@ -108,7 +108,7 @@ def _clause(clauses: list[Taken], first: int) -> Column:
 def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
     """Rows of `snapshot.files` that may hold rows to change: by partitions and statistics, without a job."""
     snapshot, scope = work.snapshot, resolved.scope
-    zone = str(work.spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    zone = settings.time_zone(work.spark)
     mask = snapshot.prune_mask(source.predicate, time_zone=zone)
     predicate = source.predicate
     of_table = _of_table(resolved, resolved.condition)

@@ -20,7 +20,7 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.table import predicates, pruning
 from ..core.table.generation import derived
-from . import generation, large_log, read_errors
+from . import generation, large_log, read_errors, settings
 from .beside import NOTHING, Beside
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
@@ -108,7 +108,7 @@ class FileIndex:
 
     def listing(self, snapshot: "Snapshot") -> Listing:
         """The listing of this frame's files in a snapshot, shared between frames where they read all of it."""
-        zone = self._zone()
+        zone = settings.time_zone(self._spark)
         if self._files is not None:
             if self._own is None:
                 self._own = self._new_listing(self._files, zone)
@@ -155,7 +155,7 @@ class FileIndex:
         chosen = listing.files if indices is None else listing.files.take(indices)
         size = int(pc.sum(chosen.column("size")).as_py() or 0)
         if large:  # the JVM gets objects of these files alone
-            listing, indices = self._new_listing(chosen, self._zone()), None
+            listing, indices = self._new_listing(chosen, settings.time_zone(self._spark)), None
             read_errors.remember(snapshot.table, snapshot.version, listing)
         plan = Plan(snapshot.version, total, after_partitions, chosen.num_rows, size, indices)
         logger.debug(
@@ -173,7 +173,7 @@ class FileIndex:
     ) -> tuple[Plan, Listing] | None:
         """`plan` with a listing of nothing but the files to read; None where the driver has to find them."""
         assert self._log is not None
-        mapping, zone = snapshot.mapping, self._zone()
+        mapping, zone = snapshot.mapping, settings.time_zone(self._spark)
         of_values = translate(self._gateway, partition_filters, self.schema)
         of_rows = predicates.with_columns(self._wanted(snapshot, data_filters), mapping.to_physical)
         names = mapping.physical_partition_columns
@@ -224,9 +224,6 @@ class FileIndex:
         mapping = snapshot.mapping
         wanted = predicates.with_columns(wanted, mapping.to_physical)
         return pruning.may_match(self._files, wanted, mapping.physical, mapping.physical_partition_columns)
-
-    def _zone(self) -> str:
-        return str(self._spark.conf.get("spark.sql.session.timeZone", "UTC"))
 
     def _skipping(self) -> bool:
         return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"

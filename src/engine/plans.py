@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.protocol.schema import StructField, StructType, to_json
+from . import settings
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> J
     """
     gateway = Gateway.of(spark)
     cast = getattr(getattr(gateway.expressions, "Cast$"), "MODULE$")
-    zone = gateway.jvm.scala.Option.apply(str(spark.conf.get("spark.sql.session.timeZone")))
+    zone = gateway.jvm.scala.Option.apply(settings.time_zone(spark))
     wanted = gateway.schema(to_json(StructType((field,)))).apply(0).dataType()
     return gateway.expressions.CheckOverflowInTableInsert(cast.apply(value, wanted, zone, True), field.name)
 

@@ -32,6 +32,11 @@ def case_sensitive(spark: "SparkSession") -> bool:
     return bool(flag(spark, "spark.sql.caseSensitive"))
 
 
+def time_zone(spark: "SparkSession") -> str:
+    """The session's time zone."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
 def number(spark: "SparkSession", key: str, default: int) -> int:
     """A whole number from 0 on."""
     found = text(spark, key)

@@ -23,6 +23,7 @@ from ...core.protocol.partition_values import typed_columns
 from ...core.protocol.paths import absolute, absolute_uri
 from ...core.table import predicates, pruning
 from ...logstore.data_files import file_system, path_in
+from .. import settings
 from ..beside import NOTHING, Beside
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
 from ..types import has_collation, spark_type
@@ -91,7 +92,7 @@ def frame(
         "told": [[f.name, name] for f, name in beside.told],
         "number": file_number,
         "row_index": row_index,
-        "zone": str(spark.conf.get("spark.sql.session.timeZone")),
+        "zone": settings.time_zone(spark),
     }
     options = {"spec": json.dumps(spec), "files": _packed(files, beside)}
     return spark.read.format(source.name()).schema(spark_type(shown)).options(**options).load()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import typed_columns
+from .. import settings
 from ..beside import NOTHING, Beside
 from ..bulk_listing import uris
 from ..column_names import columns_read, renamed, with_extra
@@ -90,8 +91,7 @@ def frame(
     if row_index is not None:
         found = found.withColumn(row_index, F.col("_metadata.row_index"))
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    typed = typed_columns(files, schema, partition_columns, time_zone=zone)
+    typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
     values = {f.name: typed.column(f.name) for f in fields}
     for f, column in zip(beside.told_fields, beside.values(files), strict=True):
         fields.append(f)
