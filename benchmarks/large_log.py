@@ -16,37 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.log_work import ADD_FIELDS, METADATA, PROTOCOL
+
 DAYS = 365
 ROWS = 1000
 """Rows of a file; its ids follow those of the file before it."""
 
-_STRING_MAP = pa.map_(pa.string(), pa.string())
 _BOUNDS = pa.struct([("id", pa.int64()), ("k", pa.int64()), ("x", pa.float64()), ("s", pa.string())])
 _NULLS = pa.struct([(name, pa.int64()) for name in ("id", "k", "x", "s")])
 _STATS = pa.struct([("numRecords", pa.int64()), ("minValues", _BOUNDS), ("maxValues", _BOUNDS), ("nullCount", _NULLS)])
-_ADD = pa.struct(
-    [
-        ("path", pa.string()),
-        ("partitionValues", _STRING_MAP),
-        ("size", pa.int64()),
-        ("modificationTime", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("stats", pa.string()),
-        ("stats_parsed", _STATS),
-    ]
-)
-_PROTOCOL = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
-_METADATA = pa.struct(
-    [
-        ("id", pa.string()),
-        ("format", pa.struct([("provider", pa.string()), ("options", _STRING_MAP)])),
-        ("schemaString", pa.string()),
-        ("partitionColumns", pa.list_(pa.string())),
-        ("configuration", _STRING_MAP),
-        ("createdTime", pa.int64()),
-    ]
-)
-_SCHEMA = pa.schema([("protocol", _PROTOCOL), ("metaData", _METADATA), ("add", _ADD)])
+_ADD = pa.struct([*ADD_FIELDS, ("stats_parsed", _STATS)])
+_SCHEMA = pa.schema([("protocol", PROTOCOL), ("metaData", METADATA), ("add", _ADD)])
 _COLUMNS = {"day": "string", "id": "long", "k": "long", "x": "double", "s": "string"}
 
 

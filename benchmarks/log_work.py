@@ -16,6 +16,28 @@ import pyarrow.parquet as pq
 
 SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]})
 
+# Of a checkpoint, as Spark's Delta writes it.
+STRING_MAP = pa.map_(pa.string(), pa.string())
+PROTOCOL = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+METADATA = pa.struct(
+    [
+        ("id", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("configuration", STRING_MAP),
+        ("createdTime", pa.int64()),
+    ]
+)
+ADD_FIELDS = [
+    ("path", pa.string()),
+    ("partitionValues", STRING_MAP),
+    ("size", pa.int64()),
+    ("modificationTime", pa.int64()),
+    ("dataChange", pa.bool_()),
+    ("stats", pa.string()),
+]
+
 
 def statistics_of(i: int, random: Random) -> str:
     """Statistics of five columns, as long and as hard to compress as those of a real table."""
@@ -37,33 +59,11 @@ def make_large_log(table: Path, adds: int) -> None:
     DeltaTable.create(str(table), Schema.from_json(SCHEMA), configuration={"delta.checkpointInterval": "10"})
     commit = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
     metadata = next(action["metaData"] for action in commit if "metaData" in action)
-    string_map = pa.map_(pa.string(), pa.string())
-    add = pa.struct(
-        [
-            ("path", pa.string()),
-            ("partitionValues", string_map),
-            ("size", pa.int64()),
-            ("modificationTime", pa.int64()),
-            ("dataChange", pa.bool_()),
-            ("stats", pa.string()),
-            ("tags", string_map),
-        ]
-    )
-    protocol = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
-    meta = pa.struct(
-        [
-            ("id", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", string_map)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", pa.list_(pa.string())),
-            ("configuration", string_map),
-            ("createdTime", pa.int64()),
-        ]
-    )
-    schema = pa.schema([("protocol", protocol), ("metaData", meta), ("add", add)])
+    add = pa.struct([*ADD_FIELDS, ("tags", STRING_MAP)])
+    schema = pa.schema([("protocol", PROTOCOL), ("metaData", METADATA), ("add", add)])
     head = pa.table(
         {
-            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None], protocol),
+            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None], PROTOCOL),
             "metaData": pa.array(
                 [
                     None,
@@ -76,7 +76,7 @@ def make_large_log(table: Path, adds: int) -> None:
                         "createdTime": 0,
                     },
                 ],
-                meta,
+                METADATA,
             ),
             "add": pa.nulls(2, add),
         },
@@ -102,8 +102,8 @@ def make_large_log(table: Path, adds: int) -> None:
             writer.write_table(
                 pa.table(
                     {
-                        "protocol": pa.nulls(len(part), protocol),
-                        "metaData": pa.nulls(len(part), meta),
+                        "protocol": pa.nulls(len(part), PROTOCOL),
+                        "metaData": pa.nulls(len(part), METADATA),
                         "add": pa.array(rows, add),
                     },
                     schema=schema,
