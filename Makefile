@@ -42,7 +42,7 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures
 
-test-failures: $(BIN)/.ready  ## Drivers and Python workers killed by SIGKILL in the midst of commands
+test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
 
 servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
