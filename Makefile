@@ -100,7 +100,7 @@ SPARKS := 4.1 4.2
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
 	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
-		tests/engine/write tests/spark/test_interrupt.py tests/spark/test_table.py \
+		tests/engine/write $(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) \
 		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge optimize update))
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported

@@ -1,7 +1,7 @@
 """CONVERT TO DELTA: a directory of Parquet files becomes a table where it lies; no data file is touched."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -47,11 +47,13 @@ def convert(
     partition_schema: StructType,
     *,
     statistics: bool = True,
+    partitions: Collection[str] | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
     """Make a table of the Parquet files in a directory; None: it is a Delta table already.
 
-    `partition_schema` says by which columns its directories (`name=value`) are partitioned. The statistics come from
+    `partition_schema` says by which columns its directories (`name=value`) are partitioned, `partitions` which of them
+    are the table's: InvalidArgumentError where others have files. The statistics come from
     the files' footers, unless `statistics` is False. Raises TableNotFoundError for no such directory or no file in it,
     InvalidArgumentError for directories that don't fit `partition_schema` and for files that aren't Parquet,
     SchemaMismatchError for files whose schemas can't be one, UnsupportedFeatureError, the `StorageError` group.
@@ -65,6 +67,8 @@ def convert(
         work = Work(spark, log, txn, options)
         files = table_files.choose(spark, log)
         found = _listed(files, log.table)
+        if partitions is not None:
+            _check_known(found, partitions, log.table)
         values = _partition_values(found, partition_schema, log.table, checked=not settings.flag(spark, _IGNORE_CAST))
         made = properties.TableProperties(properties.defaults_from(log.conf))
         sources = _Sources(spark, files, log.table, partition_schema.names, made if statistics else None)
@@ -119,6 +123,15 @@ def _listed(files: TableFiles, table: str) -> list[Found]:
     if not found:
         raise TableNotFoundError(f"there is no file to convert in {table}")
     return sorted(found)
+
+
+def _check_known(files: Sequence[Found], partitions: Collection[str], table: str) -> None:
+    others = sorted({_directory(file) for file in files} - set(partitions))
+    if others:
+        raise InvalidArgumentError(
+            f"{table}/{others[0]} and {len(others) - 1} more directories have files and are no partitions in the "
+            "catalog, which a Delta table would show. Add them (MSCK REPAIR TABLE) or remove them, then convert again"
+        )
 
 
 # --- partitions ---------------------------------------------------------------------------------------------------

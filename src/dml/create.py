@@ -47,6 +47,8 @@ class Definition:
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    managed: bool = False
+    """Whether its files go when it is dropped from the catalog."""
 
 
 def create(
@@ -108,6 +110,25 @@ def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
     return work.commit(actions, _operation(definition, txn.metadata, mode))
 
 
+def check_same(definition: Definition, found: Snapshot) -> None:
+    """SchemaMismatchError where a table that is there isn't what a definition says; one of no columns says nothing."""
+    asked, metadata = definition, found.metadata
+    wrong = []
+    if len(asked.columns):
+        if [(f.name, f.data_type) for f in asked.columns] != [(f.name, f.data_type) for f in found.schema]:
+            wrong.append(f"its columns are {schema.type_text(found.schema)}")
+        if asked.partition_by != metadata.partition_columns:
+            wrong.append(f"it is partitioned by {list(metadata.partition_columns)}")
+    for key, value in asked.properties.items():
+        if metadata.configuration.get(key) != value:
+            wrong.append(f"its property {key} is {metadata.configuration.get(key)}")
+    if wrong:
+        raise SchemaMismatchError(
+            f"{found.table} is there and isn't the table that was to be made: {', '.join(wrong)}. Leave out the "
+            "columns and properties to have it as it is, or replace it"
+        )
+
+
 def _check_replaceable(work: Work, definition: Definition, old: Snapshot) -> None:
     work.check_removable()
     if not len(definition.columns):
@@ -166,7 +187,7 @@ def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
 def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operation:
     names: dict[Mode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
     parameters = {
-        "isManaged": "false",
+        "isManaged": str(definition.managed).lower(),
         "description": metadata.description,
         "partitionBy": list(metadata.partition_columns),
         "clusterBy": list(definition.cluster_by),

@@ -1,6 +1,4 @@
-"""What names a table for CONVERT TO DELTA and CLONE: parquet.`path`, delta.`path`, or a path."""
-
-import re
+"""What CONVERT TO DELTA and CLONE take for their source: a directory, a table of the catalog, a version of a table."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -10,26 +8,22 @@ from ..core.protocol import paths, schema
 from ..core.table.snapshot import Snapshot
 from ..dml.clone import Source
 from ..dml.convert import convert
+from ..engine.catalog import Entry, SessionCatalog
 from ..engine.types import table_schema
-from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from . import names
 from .conf import delta_log, session_conf
 from .writer import commit_of
-
-_BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def converted(
     spark: SparkSession, identifier: str, partition_schema: str | StructType | None, *, statistics: bool
 ) -> DeltaLog:
     """The log of the table that was made of the Parquet files of `identifier`, or was there."""
-    match = _BY_PATH.fullmatch(identifier)
-    if match is None:
-        raise UnsupportedFeatureError(
-            f"convertToDelta({identifier!r}): tables of Spark's catalog come with a later version of tablelog. Name "
-            "the directory: parquet.`/path`"
-        )
-    provider, path = match[1].lower(), match[2].replace("``", "`")
+    named_by_path = names.by_path(identifier)
+    if named_by_path is None:
+        return _of_catalog(spark, identifier, partition_schema, statistics)
+    provider, path = named_by_path
     if provider == "iceberg":
         raise UnsupportedFeatureError(
             f"{path}: tables of Iceberg can't be converted. Read it with Spark and write it as a Delta table",
@@ -42,6 +36,50 @@ def converted(
     log = delta_log(path, session_conf(spark, path))
     convert(spark, log, _columns(partition_schema), statistics=statistics, options=commit_of(spark))
     return log
+
+
+def _of_catalog(
+    spark: SparkSession, name: str, partition_schema: str | StructType | None, statistics: bool
+) -> DeltaLog:
+    """A table of the catalog, whose entry becomes that of a Delta table once its files are one."""
+    catalog = SessionCatalog(spark)
+    entry = catalog.find(name)
+    if entry is None:
+        raise TableNotFoundError(f"There is no table {name} in Spark's catalog. A directory is named parquet.`/path`.")
+    if entry.is_delta and entry.location is not None:
+        return delta_log(entry.location, session_conf(spark, entry.location))
+    if not entry.is_parquet or entry.location is None:
+        what = "is a view" if entry.location is None else f"has the provider {entry.provider}"
+        raise InvalidArgumentError(f"{entry.name} {what}: CONVERT TO DELTA takes tables of Parquet files.")
+    if entry.bucketed:
+        raise UnsupportedFeatureError(f"{entry.name} is bucketed, which no Delta table is", ("bucketing",))
+    known = table_schema(entry.partition_schema)
+    given = known if partition_schema is None else _columns(partition_schema)
+    if given != known:
+        raise InvalidArgumentError(
+            f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, which its partition schema, "
+            f"{list(given.names)}, contradicts in names or types. Leave it out"
+        )
+    path = entry.location
+    log = delta_log(path, session_conf(spark, path))
+    partitions = _below(entry, catalog.partition_locations(entry))
+    convert(spark, log, known, statistics=statistics, partitions=partitions, options=commit_of(spark))
+    catalog.make_delta(entry)
+    return log
+
+
+def _below(entry: Entry, locations: list[str] | None) -> frozenset[str] | None:
+    """The partitions that the catalog knows, by the names of their directories in the table's."""
+    if locations is None:
+        return None
+    root = f"{entry.location}/"
+    elsewhere = [location for location in locations if not location.startswith(root)]
+    if elsewhere:
+        raise UnsupportedFeatureError(
+            f"{entry.name} has partitions outside of its directory ({elsewhere[0]}), which a Delta table can't have",
+            ("partitions with locations of their own",),
+        )
+    return frozenset(location.removeprefix(root) for location in locations)
 
 
 def _columns(given: str | StructType | None) -> schema.StructType:
@@ -66,15 +104,3 @@ def _hadoop(table: str) -> str:
     """A table's root as Hadoop prints it: nothing is encoded, and a local path has one slash."""
     place = paths.absolute(table, "")
     return f"file:{place}" if place.startswith("/") else place
-
-
-def target_path(target: str) -> str:
-    """The path that names the target of a clone."""
-    match = _BY_PATH.fullmatch(target)
-    if match is not None and match[1].lower() == "delta":
-        return match[2].replace("``", "`")
-    if _ABSOLUTE.match(target):
-        return target
-    raise UnsupportedFeatureError(
-        f"clone({target!r}): tables of Spark's catalog come with a later version of tablelog. Name an absolute path"
-    )

@@ -9,9 +9,10 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import rules, schema
-from ..dml.create import Definition, Mode, create
+from ..dml.create import Definition, Mode, check_same, create
 from ..engine.types import declared
-from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..errors import InvalidArgumentError, TableNotFoundError
+from . import names
 from .conf import delta_log, session_conf
 from .writer import commit_of
 
@@ -40,15 +41,9 @@ class DeltaTableBuilder:
         self._definition = Definition()
 
     def tableName(self, identifier: str) -> "DeltaTableBuilder":
-        """The table's name: a path, as delta.`/path`, until tablelog has tables in Spark's catalog."""
+        """The table's name: in Spark's catalog, or a path, as ``delta.`/path```."""
         _check_type("Identifier must be str.", identifier, str)
-        if not (identifier.lower().startswith("delta.`") and identifier.endswith("`")):
-            raise UnsupportedFeatureError(
-                f"DeltaTableBuilder.tableName({identifier!r}) comes with a later version of tablelog, with tables in "
-                "Spark's catalog. Use location(path), or the name delta.`path`.",
-                ("tableName",),
-            )
-        self._named = identifier[len("delta.`") : -1].replace("``", "`")
+        self._named = identifier
         return self
 
     def location(self, location: str) -> "DeltaTableBuilder":
@@ -126,15 +121,23 @@ class DeltaTableBuilder:
         return self
 
     def execute(self) -> "DeltaTable":
-        """Make the table; TableAlreadyExistsError or TableNotFoundError as the kind of the builder asks."""
-        if self._path is not None and self._named is not None and self._path != self._named:
-            raise InvalidArgumentError(f"The table's name is the path {self._named}, and its location is {self._path}.")
-        path = self._path if self._path is not None else self._named
-        if not path:
-            raise InvalidArgumentError("Say where the table is to lie: location(path), or tableName('delta.`path`').")
-        log = delta_log(path, session_conf(self._spark, path))
-        definition = replace(self._definition, columns=schema.StructType(tuple(self._columns)))
-        create(self._spark, log, definition, self._mode, options=commit_of(self._spark))
+        """Make the table; TableAlreadyExistsError or TableNotFoundError as the kind of the builder asks.
+
+        A Delta table that lies where one with a name of the catalog is to be made gets that name.
+        """
+        spark, mode = self._spark, self._mode
+        place = names.place(spark, self._named, self._path)
+        log = delta_log(place.path, session_conf(spark, place.path))
+        definition = replace(self._definition, columns=schema.StructType(tuple(self._columns)), managed=place.managed)
+        if place.name is not None and place.entry is None:
+            if mode == "replace":
+                raise TableNotFoundError(f"There is no table {place.name} to replace: createOrReplace would create it.")
+            if mode != "createOrReplace" and log.exists():
+                check_same(definition, log.snapshot())
+                place.enter(spark)
+                return self._made(log)
+        create(spark, log, definition, mode, options=commit_of(spark))
+        place.enter(spark)
         return self._made(log)
 
     def _checked(self) -> "DeltaTableBuilder":

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from ..engine import builders, explain, read_errors
+from ..engine.catalog import SessionCatalog
 from ..engine.gateway import check_version, is_classic
 from ..errors import UnsupportedEnvironmentError, UnsupportedFeatureError
 
@@ -176,6 +178,71 @@ def _explained(session_of: Callable[[Any], SparkSession]) -> Patch:
     return patch
 
 
+def _save_as_table(original: Method) -> Method:
+    def save_as_table(
+        self: Any,
+        name: str,
+        format: Any = None,  # noqa: A002
+        mode: Any = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> Any:
+        if not _is_delta(self, format):
+            return original(self, name, format, mode, partitionBy, **options)
+        from .writer import save_as_table as save_delta
+
+        self.format("delta").mode(mode)._set_opts(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        return save_delta(self, name)
+
+    return save_as_table
+
+
+def _sql(original: Method) -> Method:
+    def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, sqlQuery, *args, **kwargs)
+        except Exception as error:
+            refusal = explanation(error)
+            if refusal is None or not is_enabled(self):
+                raise
+            if _MISSING in str(error) and not (args or kwargs) and SessionCatalog(self).drop_by(sqlQuery):
+                return self.createDataFrame([], StructType())
+            raise refusal from error
+
+    return sql
+
+
+def _table(original: Method) -> Method:
+    """Let Spark try; where it knows a table of Delta and finds no Delta, the table is read by its location."""
+
+    def table(self: Any, tableName: str) -> Any:
+        try:
+            return original(self, tableName)
+        except Exception as error:
+            spark = self if isinstance(self, SparkSession) else self._spark
+            if explanation(error) is None or not is_enabled(spark):
+                raise
+        from .reader import table as delta_table
+
+        return delta_table(spark, tableName, {} if self is spark else builders.reader_state(self).options)
+
+    return table
+
+
+def _table_exists(original: Method) -> Method:
+    def table_exists(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, tableName, *args, **kwargs)
+        except Exception as error:
+            if _MISSING not in str(error) or not is_enabled(self._sparkSession):
+                raise
+            return True  # Spark has found it, and no Delta
+
+    return table_exists
+
+
 def _explain(original: Method) -> Method:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         original(self, *args, **kwargs)
@@ -189,13 +256,18 @@ def _explain(original: Method) -> Method:
 _BY_PATH = (
     'Use the path: spark.read.format("delta").load(path), df.write.format("delta").save(path), DeltaTable.forPath.'
 )
+_BY_NAME = (
+    'Read it by spark.table(name), write to it by df.write.format("delta").saveAsTable(name), change it by '
+    "DeltaTable.forName(spark, name), drop it by DROP TABLE."
+)
+_MISSING = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta."
 _OWN_SQL = ("VACUUM", "OPTIMIZE", "RESTORE", "GENERATE", "CONVERT", "REORG")
 
 
 def explanation(error: Exception) -> UnsupportedFeatureError | None:
-    """What Spark's error means where it comes from Delta's SQL or catalog, which are not built yet; None: another."""
-    if "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta." in str(error):
-        return _later("A Delta table in Spark's catalog", _BY_PATH)
+    """What Spark's error means where it comes from Delta's SQL, which is not built yet; None: another."""
+    if _MISSING in str(error):
+        return _later("What Spark itself does with a Delta table of its catalog, as SQL,", _BY_NAME)
     if not isinstance(error, PySparkException):
         return None
     condition, parameters = error.getCondition(), error.getMessageParameters() or {}
@@ -224,21 +296,24 @@ def _patches() -> list[tuple[type, str, Patch]]:
 
     stream = 'Use spark.read.format("delta") and df.write.format("delta") in batches meanwhile.'
     of_builder = _explained(lambda builder: builder._spark)
-    patches = [
+    insert_into = _refused("insertInto with the format delta", _BY_NAME)
+    patches: list[tuple[type, str, Patch]] = [
         (DataFrame, "explain", _explain),
         (DataFrameReader, "load", _load),
-        (DataFrameReader, "table", of_builder),
+        (DataFrameReader, "table", _table),
         (DataFrameWriter, "save", _save),
-        (DataFrameWriter, "saveAsTable", _refused("saveAsTable with the format delta", _BY_PATH)),
-        (DataFrameWriter, "insertInto", _refused("insertInto with the format delta", _BY_PATH)),
+        (DataFrameWriter, "saveAsTable", lambda original: _save_as_table(of_builder(original))),
+        (DataFrameWriter, "insertInto", lambda original: insert_into(of_builder(original))),
         (DataStreamReader, "load", _refused("Streaming from a Delta table", stream)),
         (DataStreamReader, "table", of_builder),
         (DataStreamWriter, "start", _refused("Streaming into a Delta table", stream)),
         (DataStreamWriter, "toTable", _refused("Streaming into a Delta table", stream)),
-        (SparkSession, "sql", _explained(lambda session: session)),
-        (SparkSession, "table", _explained(lambda session: session)),
-        (Catalog, "createTable", _explained(lambda catalog: catalog._sparkSession)),
+        (SparkSession, "sql", _sql),
+        (SparkSession, "table", _table),
+        (Catalog, "tableExists", _table_exists),
     ]
+    for name in ("createTable", "getTable", "refreshTable", "cacheTable"):
+        patches.append((Catalog, name, _explained(lambda catalog: catalog._sparkSession)))
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
         patches.append((DataFrameWriterV2, name, of_builder))
     try:

@@ -13,7 +13,7 @@ from ..core.protocol import row_tracking
 from ..core.table.snapshot import Snapshot
 from ..engine import builders, row_ids, scan
 from ..errors import InvalidArgumentError, TableNotFoundError
-from . import change_feed
+from . import change_feed, names
 from .conf import delta_log, session_conf
 from .options import Options, read_options
 from .time_travel import split_at, timestamp_ms
@@ -37,6 +37,16 @@ def load(reader: Any, path: Any) -> DataFrame:
         )
     options = Options(state.options)
     return frame(spark, single_path(path, options), options)
+
+
+def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
+    """The DataFrame of a table by its name in Spark's catalog, or by ``delta.`path```."""
+    named_by_path = names.by_path(name)
+    if named_by_path is not None:
+        return frame(spark, named_by_path[1], Options(options))
+    entry = names.found(spark, name)
+    read = frame(spark, entry.path, Options(options))
+    return read.alias(name.rpartition(".")[2].strip("`"))  # its columns may be called by its name too
 
 
 def single_path(path: Any, options: Options) -> str:

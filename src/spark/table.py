@@ -25,12 +25,12 @@ from ..dml.update import update
 from ..dml.vacuum import Mode, vacuum
 from ..engine import scan
 from ..engine.gateway import is_classic
-from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
-from . import describe, upkeep
+from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from . import describe, names, upkeep
 from .arguments import assignments_of, condition_of
 from .columns import column_change, new_columns
 from .conf import delta_log, session_conf
-from .convert import converted, named, target_path
+from .convert import converted, named
 from .create import DeltaTableBuilder
 from .merge import DeltaMergeBuilder
 from .optimize import DeltaOptimizeBuilder
@@ -64,11 +64,16 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> "DeltaTable":
-        """A table by its name in Spark's catalog: not built yet."""
-        raise UnsupportedFeatureError(
-            f"DeltaTable.forName({tableOrViewName!r}) comes with a later version of tablelog, with tables in Spark's "
-            "catalog. Use DeltaTable.forPath(spark, path)."
-        )
+        """A table by its name in Spark's catalog, or by ``delta.`/path```. Raises TableNotFoundError."""
+        _check_session(sparkSession)
+        named_by_path = names.by_path(tableOrViewName)
+        if named_by_path is not None and named_by_path[0] == "delta":
+            return cls.forPath(sparkSession, named_by_path[1])
+        place = names.found(sparkSession, tableOrViewName)
+        log = delta_log(place.path, session_conf(sparkSession, place.path))
+        if not log.exists():
+            raise TableNotFoundError(f"{place.name} lies at {place.path}, where there is no Delta table.")
+        return cls(sparkSession, log)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -85,10 +90,11 @@ class DeltaTable:
         *,
         collectStats: bool = True,
     ) -> "DeltaTable":
-        """Make a table of the Parquet files of ``parquet.`path```, where they lie; one that is Delta already is fine.
+        """Make a table of Parquet files where they lie; one that is Delta already is fine.
 
-        `partitionSchema` says by which columns its directories are partitioned; without `collectStats` the files get
-        no statistics.
+        `identifier` is a directory, as ``parquet.`path```, or a table of Spark's catalog, which becomes Delta's.
+        `partitionSchema` says by which columns the directories are partitioned (of a table the catalog knows). Without
+        `collectStats` the files get no statistics.
         """
         _check_session(sparkSession)
         return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
@@ -216,10 +222,10 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> "DeltaTable":
-        """A table at `target` (a path, or ``delta.`path```) over this one's files, none of which is copied.
+        """A table over this one's files, none of which is copied.
 
-        `isShallow` must be True, as in Delta. `replace` lets it take the place of a table, `properties` differ from
-        this one's.
+        `target` is a path, ``delta.`path```, or a name in Spark's catalog. `isShallow` must be True, as in Delta.
+        `replace` lets it take the place of a table, `properties` differ from this one's.
         """
         return self._clone(self._log.snapshot(), target, isShallow, replace, properties)
 
@@ -255,9 +261,10 @@ class DeltaTable:
                 "the table's rows to another path.",
                 ("deep clone",),
             )
-        path = target_path(target)
-        log = delta_log(path, session_conf(self._spark, path))
+        place = names.target(self._spark, target)
+        log = delta_log(place.path, session_conf(self._spark, place.path))
         clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=commit_of(self._spark))
+        place.enter(self._spark)
         return DeltaTable(self._spark, log)
 
     def restoreToVersion(self, version: int) -> DataFrame:

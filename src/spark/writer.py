@@ -10,6 +10,7 @@ from ..dml.job import CommitOptions
 from ..dml.write import write
 from ..engine import builders
 from ..errors import InvalidArgumentError
+from . import names
 from .conf import delta_log, session_conf
 from .options import Options, commit_options, write_request
 from .reader import single_path
@@ -35,6 +36,15 @@ def save(writer: Any, path: Any) -> None:
         write(spark, log, writer._df, request)
     finally:
         _reset_session_transaction(spark, conf)
+
+
+def save_as_table(writer: Any, name: str) -> None:
+    """Write to a table by its name in Spark's catalog, which gets to know it where it is new."""
+    spark: SparkSession = writer._spark
+    location = Options(builders.writer_state(writer).options).get("path")
+    place = names.place(spark, name, location)
+    save(writer, place.path if location is None else None)
+    place.enter(spark)
 
 
 @contextmanager

@@ -74,8 +74,8 @@ def test_what_is_refused(source, spark, tmp_path):
         source.delta.clone(str(tmp_path / "deep"))
     with pytest.raises(InvalidArgumentError, match="onto itself"):
         source.delta.clone(source.path, isShallow=True, replace=True)
-    with pytest.raises(UnsupportedFeatureError, match="catalog"):
-        source.delta.clone("a_name", isShallow=True)
+    with pytest.raises(UnsupportedFeatureError, match="of the catalog other"):
+        source.delta.clone("other.db.name", isShallow=True)
     with pytest.raises(InvalidArgumentError):
         source.delta.clone(str(tmp_path / "x"), isShallow=True, properties={"delta.columnMapping.mode": "none"})
     assert not (tmp_path / "x").exists()

@@ -7,7 +7,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tablelog.engine import builders
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
-from tablelog.spark import DeltaTable, disable, enable, is_enabled
+from tablelog.spark import disable, enable, is_enabled
 
 
 @pytest.fixture
@@ -125,23 +125,13 @@ def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
     table.write(spark.range(1))
     later = pytest.raises(UnsupportedFeatureError, match="later version")
     with later:
-        spark.range(1).write.format("delta").saveAsTable("t")
-    with later:
-        spark.range(1).write.saveAsTable("t", format="delta")
-    with later:
         spark.range(1).write.format("delta").insertInto("t")
     with later:
         spark.range(1).writeTo("t").using("delta").create()
     with later:
         spark.range(1).writeTo(f"delta.`{table.path}`").append()
     with later:
-        spark.table(f"delta.`{table.path}`")
-    with later:
-        spark.read.table(f"delta.`{table.path}`")
-    with later:
         spark.catalog.createTable("t", path=table.path, source="delta")
-    with later:
-        DeltaTable.forName(spark, "t")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,161 @@
+"""Tables of Spark's session catalog: where they lie, whose they are, and how a Delta table is entered there.
+
+Delta's entries hold the provider `delta` and the location; the columns are the log's. So other engines on the same
+metastore find our tables, and we theirs.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import UnsupportedFeatureError
+from .gateway import Gateway, JavaObject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_SESSION = "spark_catalog"
+_SEPARATOR = "\0"
+_TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
+_NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the catalog has by a name. `location` is a path as Hadoop spells it, None for a view."""
+
+    name: str
+    provider: str | None
+    location: str | None
+    bucketed: bool
+    partition_schema: "StructType"
+    table: JavaObject
+
+    @property
+    def is_delta(self) -> bool:
+        return self.provider == "delta"
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the files go when the table is dropped."""
+        return bool(self.table.tableType().name() == "MANAGED")
+
+    @property
+    def is_parquet(self) -> bool:
+        """Files of Parquet, by Spark's own provider or by Hive's."""
+        serde = self.table.storage().serde()
+        hive = self.provider == "hive" and serde.isDefined() and "parquet" in serde.get().lower()
+        return self.location is not None and (self.provider == "parquet" or hive)
+
+
+class SessionCatalog:
+    """The session's own catalog (`spark_catalog`), with Hive's metastore or without."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._gateway = Gateway.of(spark)
+        self._state = spark._jsparkSession.sessionState()
+        self._catalog = self._state.catalog()
+        self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of a table or view, None where there is none; temporary views have none."""
+        from pyspark.sql.types import StructType
+
+        identifier = self._identifier(name)
+        if not self._catalog.tableExists(identifier):
+            return None
+        table = self._catalog.getTableMetadata(identifier)
+        provider = table.provider()
+        uri = table.storage().locationUri()
+        return Entry(
+            f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
+            provider.get().lower() if provider.isDefined() else None,
+            self._text(uri.get()) if uri.isDefined() else None,
+            table.bucketSpec().isDefined(),
+            StructType.fromJson(json.loads(table.partitionSchema().json())),
+            table,
+        )
+
+    def default_location(self, name: str) -> str:
+        """Where a table of that name lies when nothing else is said: in the directory of its database."""
+        return self._text(self._catalog.defaultTablePath(self._identifier(name)))
+
+    def partition_locations(self, entry: Entry) -> list[str] | None:
+        """The directories of the partitions that the catalog knows; None where it keeps no account of them."""
+        if not entry.table.tracksPartitionsInCatalog():
+            return None
+        partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none)
+        return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]
+
+    def register(self, name: str, location: str, *, managed: bool) -> None:
+        """Enter a Delta table. With `managed` its files go when it is dropped."""
+        made, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
+        uri = self._classes.catalog.CatalogUtils.stringToURI(location)
+        storage = self._changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
+        given = (
+            self._identifier(name),
+            kinds.MANAGED() if managed else kinds.EXTERNAL(),
+            storage,
+            self._gateway.schema(_NO_COLUMNS),
+            self._some("delta"),
+        )
+        arity = len(self._gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
+        defaults = (getattr(made, f"apply$default${i}")() for i in range(len(given) + 1, arity + 1))
+        self._catalog.createTable(made.apply(*given, *defaults), False, False)
+
+    def drop_by(self, sql: str) -> bool:
+        """Drop the Delta table that the statement DROP TABLE names; False: it is another statement, or table.
+
+        Spark's own command looks for the provider's classes first.
+        """
+        plan = self._state.sqlParser().parsePlan(sql)
+        if plan.nodeName() != "DropTable":
+            return False
+        name = plan.child().nameParts().mkString("`.`")
+        entry = self.find(f"`{name}`")
+        if entry is None or not entry.is_delta:
+            return False
+        self._catalog.dropTable(entry.table.identifier(), plan.ifExists(), plan.purge())
+        return True
+
+    def make_delta(self, entry: Entry) -> None:
+        """Turn the entry of a Parquet table into that of a Delta table, as Delta does."""
+        none = self._gateway.none
+        storage = self._changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)
+        self._catalog.alterTable(
+            self._changed(
+                entry.table,
+                provider=self._some("delta"),
+                storage=storage,
+                schema=self._gateway.schema(_NO_COLUMNS),
+                partitionColumnNames=self._gateway.seq([]),
+                tracksPartitionsInCatalog=False,
+            )
+        )
+        self._catalog.refreshTable(entry.table.identifier())
+
+    def _identifier(self, name: str) -> JavaObject:
+        parts = self._state.sqlParser().parseMultipartIdentifier(name).mkString(_SEPARATOR).split(_SEPARATOR)
+        current = self._state.catalogManager().currentCatalog().name()
+        catalog = parts[0] if len(parts) > 2 else current
+        if catalog != _SESSION or len(parts) > 3:
+            raise UnsupportedFeatureError(
+                f"{name} is a table of the catalog {catalog}: tablelog has tables of Spark's session catalog "
+                f"({_SESSION}) only. Name the table's path",
+                (catalog,),
+            )
+        database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none
+        return self._classes.TableIdentifier(parts[-1], database)
+
+    def _text(self, uri: JavaObject) -> str:
+        return str(self._classes.catalog.CatalogUtils.URIToString(uri))
+
+    def _changed(self, value: JavaObject, **fields: JavaObject) -> JavaObject:
+        """A copy of an object of a Scala case class with other values for some of its fields."""
+        names = [value.productElementName(i) for i in range(value.productArity())]
+        assert fields.keys() <= set(names)
+        return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
+
+    def _some(self, value: object) -> JavaObject:
+        return self._gateway.jvm.scala.Option.apply(value)

@@ -1,0 +1,99 @@
+"""What a user calls a table: a path, provider.`path`, or a name in Spark's catalog."""
+
+import re
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from ..engine.catalog import Entry, SessionCatalog
+from ..errors import InvalidArgumentError, TableNotFoundError
+
+_BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_PROVIDERS = ("delta", "parquet", "iceberg")
+
+
+def by_path(identifier: str) -> tuple[str, str] | None:
+    """The provider and the path of ``delta.`path``` and its like; None: it is a name of the catalog, or a path."""
+    match = _BY_PATH.fullmatch(identifier)
+    if match is None or (match[1].lower() not in _PROVIDERS and not _ABSOLUTE.match(match[2])):
+        return None
+    return match[1].lower(), match[2].replace("``", "`")
+
+
+def _what(entry: Entry) -> str:
+    return "it is a view" if entry.location is None else f"its provider is {entry.provider}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is, or is to be made. `name`: as the catalog has it, or is to have it; None: by its path alone."""
+
+    path: str
+    name: str | None = None
+    entry: Entry | None = None
+    managed: bool = False
+
+    def enter(self, spark: SparkSession) -> None:
+        """Have the catalog know the table, which is there."""
+        if self.name is None or self.entry is not None:
+            return
+        try:
+            SessionCatalog(spark).register(self.name, self.path, managed=self.managed)
+        except AnalysisException:
+            entry = SessionCatalog(spark).find(self.name)  # another session may have entered the same table first
+            if entry is None or not entry.is_delta or not _same(entry.location, self.path):
+                raise
+
+
+def found(spark: SparkSession, name: str) -> Place:
+    """The place of a Delta table by its name in the catalog: TableNotFoundError where there is none, or another's."""
+    entry = SessionCatalog(spark).find(name)
+    if entry is None:
+        raise TableNotFoundError(f"There is no table {name} in Spark's catalog.")
+    if not entry.is_delta or entry.location is None:
+        raise TableNotFoundError(f"{entry.name} is not a Delta table: {_what(entry)}.")
+    return Place(entry.location, entry.name, entry, managed=entry.is_managed)
+
+
+def place(spark: SparkSession, identifier: str | None, location: str | None) -> Place:
+    """The place of a table to be made, by its name, its location or both, which must not contradict each other."""
+    if identifier is None:
+        if not location:
+            raise InvalidArgumentError("Say where the table is to lie: location(path), or tableName(name).")
+        return Place(location)
+    named = by_path(identifier)
+    if named is not None:
+        provider, path = named
+        if provider != "delta":
+            raise InvalidArgumentError(f"{identifier} is to be a Delta table: call it delta.`{path}`.")
+        if location is not None and location != path:
+            raise InvalidArgumentError(f"The table's name is the path {path}, and its location is {location}.")
+        return Place(path)
+    catalog = SessionCatalog(spark)
+    entry = catalog.find(identifier)
+    if entry is None:
+        path = location or catalog.default_location(identifier)
+        return Place(path, identifier, managed=location is None)
+    if not entry.is_delta or entry.location is None:
+        raise InvalidArgumentError(f"{entry.name} can't become a Delta table: {_what(entry)}. Drop it first.")
+    if location is not None and not _same(location, entry.location):
+        raise InvalidArgumentError(
+            f"{entry.name} lies at {entry.location}, and the location that is given is {location}."
+        )
+    return Place(entry.location, entry.name, entry, managed=entry.is_managed)
+
+
+def target(spark: SparkSession, identifier: str) -> Place:
+    """The place of the target of a clone: an absolute path is taken too."""
+    return Place(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
+
+
+def _same(one: str | None, other: str) -> bool:
+    return one is not None and _plain(one) == _plain(other)
+
+
+def _plain(path: str) -> str:
+    """A path by one spelling: Spark qualifies those of the local file system with file:."""
+    return re.sub(r"^file:/+", "/", path).rstrip("/")
