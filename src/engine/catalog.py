@@ -5,16 +5,18 @@ metastore find our tables, and we theirs.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import UnsupportedFeatureError
+from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+_NAME = re.compile(r"[A-Za-z0-9_]+")
 _SESSION = "spark_catalog"
 _SEPARATOR = "\0"
 _TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
@@ -23,18 +25,23 @@ _NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
 
 @dataclass(frozen=True)
 class Entry:
-    """What the catalog has by a name. `location` is a path as Hadoop spells it, None for a view."""
+    """What the catalog has by a name. `location` is a path as Hadoop spells it, empty for a view."""
 
     name: str
     provider: str | None
-    location: str | None
+    location: str
     bucketed: bool
     partition_schema: "StructType"
     table: JavaObject
 
     @property
+    def short_name(self) -> str:
+        """The name without its database, by which queries may call it."""
+        return str(self.table.identifier().table())
+
+    @property
     def is_delta(self) -> bool:
-        return self.provider == "delta"
+        return self.provider == "delta" and bool(self.location)
 
     @property
     def is_managed(self) -> bool:
@@ -46,7 +53,7 @@ class Entry:
         """Files of Parquet, by Spark's own provider or by Hive's."""
         serde = self.table.storage().serde()
         hive = self.provider == "hive" and serde.isDefined() and "parquet" in serde.get().lower()
-        return self.location is not None and (self.provider == "parquet" or hive)
+        return bool(self.location) and (self.provider == "parquet" or hive)
 
 
 class SessionCatalog:
@@ -60,9 +67,11 @@ class SessionCatalog:
 
     def find(self, name: str) -> Entry | None:
         """The entry of a table or view, None where there is none; temporary views have none."""
+        return self._find(self._identifier(name))
+
+    def _find(self, identifier: JavaObject) -> Entry | None:
         from pyspark.sql.types import StructType
 
-        identifier = self._identifier(name)
         if not self._catalog.tableExists(identifier):
             return None
         table = self._catalog.getTableMetadata(identifier)
@@ -71,21 +80,34 @@ class SessionCatalog:
         return Entry(
             f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
             provider.get().lower() if provider.isDefined() else None,
-            self._text(uri.get()) if uri.isDefined() else None,
+            self._text(uri.get()) if uri.isDefined() else "",
             table.bucketSpec().isDefined(),
             StructType.fromJson(json.loads(table.partitionSchema().json())),
             table,
         )
 
-    def default_location(self, name: str) -> str:
-        """Where a table of that name lies when nothing else is said: in the directory of its database."""
-        return self._text(self._catalog.defaultTablePath(self._identifier(name)))
+    def location_of_new(self, name: str) -> str:
+        """Where a new table of that name lies when nothing else is said: in the directory of its database.
+
+        Refuses what Spark's catalog would refuse when the table is there already: InvalidArgumentError.
+        """
+        identifier = self._identifier(name)
+        table, database = str(identifier.table()), identifier.database()
+        if database.isDefined() and not self._catalog.databaseExists(database.get()):
+            raise InvalidArgumentError(
+                f"There is no database {database.get()} for the table {table} in Spark's catalog."
+            )
+        if not _NAME.fullmatch(table):
+            raise InvalidArgumentError(
+                f"{table!r} is no name for a table: take letters, digits and underscores (ASCII)."
+            )
+        return self._text(self._catalog.defaultTablePath(identifier))
 
     def partition_locations(self, entry: Entry) -> list[str] | None:
         """The directories of the partitions that the catalog knows; None where it keeps no account of them."""
         if not entry.table.tracksPartitionsInCatalog():
             return None
-        partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none)
+        partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none).toIndexedSeq()
         return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]
 
     def register(self, name: str, location: str, *, managed: bool) -> None:
@@ -112,8 +134,7 @@ class SessionCatalog:
         plan = self._state.sqlParser().parsePlan(sql)
         if plan.nodeName() != "DropTable":
             return False
-        name = plan.child().nameParts().mkString("`.`")
-        entry = self.find(f"`{name}`")
+        entry = self._find(self._identifier_of(plan.child().nameParts()))
         if entry is None or not entry.is_delta:
             return False
         self._catalog.dropTable(entry.table.identifier(), plan.ifExists(), plan.purge())
@@ -136,13 +157,16 @@ class SessionCatalog:
         self._catalog.refreshTable(entry.table.identifier())
 
     def _identifier(self, name: str) -> JavaObject:
-        parts = self._state.sqlParser().parseMultipartIdentifier(name).mkString(_SEPARATOR).split(_SEPARATOR)
+        return self._identifier_of(self._state.sqlParser().parseMultipartIdentifier(name))
+
+    def _identifier_of(self, name_parts: JavaObject) -> JavaObject:
+        parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
         current = self._state.catalogManager().currentCatalog().name()
         catalog = parts[0] if len(parts) > 2 else current
         if catalog != _SESSION or len(parts) > 3:
             raise UnsupportedFeatureError(
-                f"{name} is a table of the catalog {catalog}: tablelog has tables of Spark's session catalog "
-                f"({_SESSION}) only. Name the table's path",
+                f"{'.'.join(parts)} is a table of the catalog {catalog}: tablelog has tables of Spark's session "
+                f"catalog ({_SESSION}) only. Name the table's path",
                 (catalog,),
             )
         database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none

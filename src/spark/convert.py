@@ -46,11 +46,12 @@ def _of_catalog(
     entry = catalog.find(name)
     if entry is None:
         raise TableNotFoundError(f"There is no table {name} in Spark's catalog. A directory is named parquet.`/path`.")
-    if entry.is_delta and entry.location is not None:
+    if entry.is_delta:
         return delta_log(entry.location, session_conf(spark, entry.location))
-    if not entry.is_parquet or entry.location is None:
-        what = "is a view" if entry.location is None else f"has the provider {entry.provider}"
-        raise InvalidArgumentError(f"{entry.name} {what}: CONVERT TO DELTA takes tables of Parquet files.")
+    if not entry.is_parquet:
+        raise InvalidArgumentError(
+            f"CONVERT TO DELTA takes tables of Parquet files, not {entry.name}: {names.what_is(entry)}."
+        )
     if entry.bucketed:
         raise UnsupportedFeatureError(f"{entry.name} is bucketed, which no Delta table is", ("bucketing",))
     known = table_schema(entry.partition_schema)
@@ -60,8 +61,7 @@ def _of_catalog(
             f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, which its partition schema, "
             f"{list(given.names)}, contradicts in names or types. Leave it out"
         )
-    path = entry.location
-    log = delta_log(path, session_conf(spark, path))
+    log = delta_log(entry.location, session_conf(spark, entry.location))
     partitions = _below(entry, catalog.partition_locations(entry))
     convert(spark, log, known, statistics=statistics, partitions=partitions, options=commit_of(spark))
     catalog.make_delta(entry)

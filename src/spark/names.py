@@ -22,8 +22,9 @@ def by_path(identifier: str) -> tuple[str, str] | None:
     return match[1].lower(), match[2].replace("``", "`")
 
 
-def _what(entry: Entry) -> str:
-    return "it is a view" if entry.location is None else f"its provider is {entry.provider}"
+def what_is(entry: Entry) -> str:
+    """What an entry is that isn't Delta's, for a message."""
+    return f"its provider is {entry.provider}" if entry.location else "it is a view"
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class Place:
                 raise
 
 
-def found(spark: SparkSession, name: str) -> Place:
-    """The place of a Delta table by its name in the catalog: TableNotFoundError where there is none, or another's."""
+def found(spark: SparkSession, name: str) -> Entry:
+    """The catalog's entry of a Delta table: TableNotFoundError where there is none, or another's."""
     entry = SessionCatalog(spark).find(name)
     if entry is None:
         raise TableNotFoundError(f"There is no table {name} in Spark's catalog.")
-    if not entry.is_delta or entry.location is None:
-        raise TableNotFoundError(f"{entry.name} is not a Delta table: {_what(entry)}.")
-    return Place(entry.location, entry.name, entry, managed=entry.is_managed)
+    if not entry.is_delta:
+        raise TableNotFoundError(f"{entry.name} is not a Delta table: {what_is(entry)}.")
+    return entry
 
 
 def place(spark: SparkSession, identifier: str | None, location: str | None) -> Place:
@@ -74,10 +75,10 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
     catalog = SessionCatalog(spark)
     entry = catalog.find(identifier)
     if entry is None:
-        path = location or catalog.default_location(identifier)
-        return Place(path, identifier, managed=location is None)
-    if not entry.is_delta or entry.location is None:
-        raise InvalidArgumentError(f"{entry.name} can't become a Delta table: {_what(entry)}. Drop it first.")
+        default = catalog.location_of_new(identifier)
+        return Place(location or default, identifier, managed=location is None)
+    if not entry.is_delta:
+        raise InvalidArgumentError(f"{entry.name} can't become a Delta table: {what_is(entry)}. Drop it first.")
     if location is not None and not _same(location, entry.location):
         raise InvalidArgumentError(
             f"{entry.name} lies at {entry.location}, and the location that is given is {location}."
@@ -90,8 +91,8 @@ def target(spark: SparkSession, identifier: str) -> Place:
     return Place(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
-def _same(one: str | None, other: str) -> bool:
-    return one is not None and _plain(one) == _plain(other)
+def _same(one: str, other: str) -> bool:
+    return _plain(one) == _plain(other)
 
 
 def _plain(path: str) -> str:

@@ -45,8 +45,7 @@ def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFra
     if named_by_path is not None:
         return frame(spark, named_by_path[1], Options(options))
     entry = names.found(spark, name)
-    read = frame(spark, entry.path, Options(options))
-    return read.alias(name.rpartition(".")[2].strip("`"))  # its columns may be called by its name too
+    return frame(spark, entry.location, Options(options)).alias(entry.short_name)
 
 
 def single_path(path: Any, options: Options) -> str:

@@ -69,10 +69,10 @@ class DeltaTable:
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
             return cls.forPath(sparkSession, named_by_path[1])
-        place = names.found(sparkSession, tableOrViewName)
-        log = delta_log(place.path, session_conf(sparkSession, place.path))
+        entry = names.found(sparkSession, tableOrViewName)
+        log = delta_log(entry.location, session_conf(sparkSession, entry.location))
         if not log.exists():
-            raise TableNotFoundError(f"{place.name} lies at {place.path}, where there is no Delta table.")
+            raise TableNotFoundError(f"{entry.name} lies at {entry.location}, where there is no Delta table.")
         return cls(sparkSession, log)
 
     @classmethod

@@ -92,7 +92,7 @@ def test_what_cannot_be_converted(spark, tmp_path, database):
     rows = spark.range(2).selectExpr("id", "id % 2 as p")
     rows.write.partitionBy("p").saveAsTable("own.p", format="parquet")
     for name, error, match in [
-        ("own.j", InvalidArgumentError, "has the provider json"),
+        ("own.j", InvalidArgumentError, "provider is json"),
         ("own.v", InvalidArgumentError, "is a view"),
         ("own.b", UnsupportedFeatureError, "bucketed"),
         ("own.nothing", TableNotFoundError, "no table own.nothing"),
@@ -192,6 +192,19 @@ def test_save_as_table(spark, tmp_path, database):
     assert Table(spark, tmp_path / "x").rows() == ids(spark.table("own.y")) == [0, 1]
     spark.range(2).write.saveAsTable("own.z", format="parquet")
     assert provider(spark, "own.z") == "parquet"
+
+
+def test_names_that_the_catalog_cannot_have_are_refused_before_anything_is_written(spark, tmp_path, database):
+    for name, match in [
+        ("nowhere.t", "no database nowhere"),
+        ("own.`a b`", "'a b' is no name"),
+        ("own.`é`", "no name"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=match):
+            spark.range(2).write.format("delta").saveAsTable(name, path=str(tmp_path / "x"))
+        with pytest.raises(InvalidArgumentError, match=match):
+            DeltaTable.create(spark).tableName(name).addColumn("id", "int").execute()
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_clone_by_name(spark, table, database):
