@@ -422,6 +422,7 @@ def ten_million(bench: Bench) -> Result:
     work("make", files, 50)
     spark, driver = work("by_spark", bench.rounds), work("driver")
     work("checkpoint")
+    work("checkpoint_by_spark")
     shutil.rmtree(table)
     told = f"peak memory of Python {spark['driver, MiB']:.0f} against {driver['peak, MiB']:.0f} MiB"
     seconds = {

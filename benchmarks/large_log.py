@@ -8,15 +8,20 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.log_work import ADD_FIELDS, METADATA, PROTOCOL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DAYS = 365
 ROWS = 1000
@@ -148,8 +153,7 @@ def checkpoint(table: str) -> dict[str, Any]:
     """A checkpoint of the version after, by a process that has only opened the table."""
     from tablelog.core import DeltaLog
 
-    add = {"path": "one.parquet", "partitionValues": {"day": "2024-01-01"}, "size": 1, "modificationTime": 1}
-    Path(table, "_delta_log", f"{1:020}.json").write_text(json.dumps({"add": {**add, "dataChange": True}}))
+    Path(table, "_delta_log", f"{1:020}.json").write_text(json.dumps(_one_more("one.parquet")))
     conf = {"spark.databricks.delta.checkpoint.partSize": "200000"}
     log = DeltaLog.for_path(table, conf=conf)
     snapshot = log.snapshot()
@@ -157,18 +161,53 @@ def checkpoint(table: str) -> dict[str, Any]:
     return {**taken, "peak, MiB": _peak()}
 
 
-def by_spark(table: str, times: int) -> dict[str, Any]:
-    """Plans of queries through Spark, the driver never holding more than the files that they need."""
+def _one_more(path: str) -> dict[str, Any]:
+    told = {"partitionValues": {"day": "2024-01-01"}, "size": 1, "modificationTime": 1, "dataChange": True}
+    return {"add": {"path": path, **told}}
+
+
+def checkpoint_by_spark(table: str) -> dict[str, Any]:
+    """The same as `checkpoint`, as a V2 checkpoint whose sidecars Spark writes."""
+    from tablelog.core import DeltaLog, Protocol
+    from tablelog.core.protocol.codec import to_json
+    from tablelog.engine import large_checkpoint
+
+    spark = _session()
+    log = DeltaLog.for_path(table)
+    seen = log.snapshot()
+    described = replace(seen.metadata, configuration={**seen.metadata.configuration, "delta.checkpointPolicy": "v2"})
+    features = frozenset({"v2Checkpoint"})
+    actions = [to_json(Protocol(3, 7, features, features)), to_json(described), json.dumps(_one_more("two.parquet"))]
+    Path(table, "_delta_log", f"{seen.version + 1:020}.json").write_text("\n".join(actions))
+    snapshot = log.snapshot()
+    taken = _measured(lambda: log.checkpoint(snapshot, sidecar_writer=partial(large_checkpoint.sidecars, spark, log)))
+    assert snapshot.base is not None
+    assert not snapshot.base.loaded
+    return {**taken, "sidecars": len(os.listdir(Path(table, "_delta_log", "_sidecars"))), **_memory(spark)}
+
+
+def _session() -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    from tablelog.engine.explain import describe
     from tablelog.spark import enable
-    from tablelog.spark.conf import delta_log, session_conf
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    enable(spark)
     spark.range(10).count()
+    return enable(spark)
+
+
+def _memory(spark: "SparkSession") -> dict[str, float]:
+    status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text()
+    return {"driver, MiB": _peak(), "JVM, MiB": int(status.partition("VmHWM:")[2].split()[0]) / 1024}
+
+
+def by_spark(table: str, times: int) -> dict[str, Any]:
+    """Plans of queries through Spark, the driver never holding more than the files that they need."""
+    from tablelog.engine.explain import describe
+    from tablelog.spark.conf import delta_log, session_conf
+
+    spark = _session()
     log = delta_log(table, session_conf(spark, table))
     opened = _measured(log.snapshot)
     read = spark.read.format("delta").load(table)
@@ -187,10 +226,7 @@ def by_spark(table: str, times: int) -> dict[str, Any]:
     base = log.snapshot().base
     assert base is not None
     assert not base.loaded
-    found["driver, MiB"] = _peak()
-    status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text()
-    found["JVM, MiB"] = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-    return found
+    return {**found, **_memory(spark)}
 
 
 def writers(table: str, count: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from .table.history import HistoryEntry
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
 
 if TYPE_CHECKING:
+    from .log.checkpoint_writer import SidecarWriter
     from .log.health import LogHealth
     from .log.last_checkpoint import LastCheckpoint
     from .txn.transaction import Transaction
@@ -176,11 +177,14 @@ class DeltaLog:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
 
-    def checkpoint(self, snapshot: Snapshot | None = None) -> "LastCheckpoint":
+    def checkpoint(
+        self, snapshot: Snapshot | None = None, *, sidecar_writer: "SidecarWriter | None" = None
+    ) -> "LastCheckpoint":
         """Write the checkpoint of a version (the newest by default), then have `_last_checkpoint` name it.
 
         Of the kind that the table and the session ask for; a whole one that is there already stays, one that can't
-        be read is replaced. Where `_last_checkpoint` names a newer one that is there, it stays as it is. Raises
+        be read is replaced. Where `_last_checkpoint` names a newer one that is there, it stays as it is. A
+        `sidecar_writer` may write the sidecars of one that is large (`tablelog.engine.large_checkpoint`). Raises
         UnsupportedFeatureError for a version whose protocol can't be written, and what the store raises: the table
         itself doesn't depend on it.
         """
@@ -189,7 +193,7 @@ class DeltaLog:
         snapshot = snapshot or self.snapshot()
         # Of an old version too: a checkpoint of what isn't understood would lose it (`checkpointProtection`).
         check_writable(snapshot.protocol, snapshot.metadata, self.table)
-        hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf)
+        hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
         known = self.reader.last_checkpoint()
         if known is None or known.version <= hint.version or not self._has_checkpoint(known.version):
             point_at(self.store, self.log_path, hint)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -15,7 +15,7 @@ from ..core.protocol.actions import Action, AddFile, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import interrupts, row_ids, scan, writer
+from ..engine import interrupts, large_checkpoint, row_ids, scan, writer
 from ..engine.placement import Placement
 from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
 from . import after_commit
@@ -66,6 +66,7 @@ class Work:
         self.spark = spark
         self.log = log
         self.txn = txn
+        txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
         self.options = options
         self.numbered: set[str] = set()
         """Identity columns whose values this command has made: the commit moves their high-water marks."""

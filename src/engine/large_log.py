@@ -45,6 +45,8 @@ PARTITIONS_KEY = "spark.databricks.delta.snapshotPartitions"
 """Into how many tasks the reading of a large log is divided."""
 PARTITIONS = 50
 
+Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""From the numbers of tasks to rows, of which `trouble` is a column. It is pickled."""
 Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 """From a piece of the live files to those that are wanted, and how many partition values had left. It is pickled."""
 
@@ -129,44 +131,33 @@ def chosen(
 
     `None` where the executors can't read the log, for whatever reason.
     """
+    reading = reading_of(spark, log, snapshot)
+    rows = None if reading is None else reading.run(spark, Choosing(reading, choice, columns), Choosing.SCHEMA)
+    return None if rows is None else put_together(snapshot, choice, rows)
+
+
+def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
+    """What the tasks of a job over a version's large log read; `None` where only the driver has the log."""
     try:
-        job = job_of(log, snapshot, choice, columns, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
+        return reading_in(log, snapshot, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
         logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
         return None
-    tasks = len(job.tasks)
-    try:
-        rows = spark.range(0, tasks, 1, tasks).mapInArrow(job.run, Job.SCHEMA).toArrow()
-    except PythonException as error:  # before a task's own code began: the executors' Python has no tablelog, say
-        told = str(error).strip().rpartition("\n")[2]
-        logger.warning("%s: the driver reads its large log by itself, for the executors' Python: %s", log.table, told)
-        return None
-    return put_together(snapshot, choice, rows)
 
 
-def job_of(
-    log: "DeltaLog",
-    snapshot: "Snapshot",
-    choice: Choice,
-    columns: Collection[schemas.Column] | None,
-    count: int,
-) -> "Job":
-    """The job of `chosen` in at most `count` tasks; UnsupportedEnvironmentError where only the driver has the log."""
+def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
+    """`reading_of` in at most `count` tasks; UnsupportedEnvironmentError where only the driver has the log."""
     files = snapshot.base.files if snapshot.base is not None else None
     assert files is not None
     places = {path.rpartition("/")[0] for path, _ in files}
     systems = {place: file_system(place, log.conf, log.storage_options) for place in places}
     parts = parted(files, count)
     tasks = [parts[number::count] for number in range(min(count, len(parts)))]
-    return Job(snapshot.table, systems, tasks, frozenset(snapshot.overlay), choice, columns)
+    return Reading(snapshot.table, systems, tasks, frozenset(snapshot.overlay))
 
 
-def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found | None:
-    """What the tasks found, and what the commits after the checkpoint added; `None` where a task had trouble."""
-    trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
-    if trouble:
-        logger.warning("%s: the driver reads its large log by itself, for %s", snapshot.table, trouble[0])
-        return None
+def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found:
+    """What the tasks found, and what the commits after the checkpoint added."""
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
     total, after = (sum(rows.column(name).to_pylist()) for name in ("live", "after_partitions"))
     adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
@@ -178,23 +169,54 @@ def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found 
 
 
 @dataclass(frozen=True)
-class Job:
-    """What the tasks do: `tasks` are the parts of each. It goes to the executors, and may hold secrets."""
-
-    SCHEMA = "live long, after_partitions long, files binary, trouble string"
+class Reading:
+    """What the tasks of a job read: `tasks` are the parts of each. It goes to the executors, and may hold secrets."""
 
     table: str
     systems: Mapping[str, FileSystem]
     tasks: list[list[Part]]
     superseded: frozenset[FileKey]
+
+    def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
+        """The rows that a job makes of the parts; `None` where it had trouble, which is the driver's to judge."""
+        tasks = len(self.tasks)
+        try:
+            rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, schema).toArrow()
+        except PythonException as error:  # before a task's own code began: the executors' Python has no tablelog, say
+            told = str(error).strip().rpartition("\n")[2]
+            logger.warning("%s: the driver reads its log by itself, for the executors' Python: %s", self.table, told)
+            return None
+        trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
+        if trouble:
+            logger.warning("%s: the driver reads its large log by itself, for %s", self.table, trouble[0])
+            return None
+        return rows
+
+    def parts(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+        """The parts of the tasks with these numbers."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from self.tasks[number]
+
+    def opened(self, part: Part) -> ParquetFile:
+        place, _, name = part.path.rpartition("/")
+        files = DataFiles(place, self.systems[place])
+        plain = unquote(name) if ":" in place else name  # a URI is encoded, a bare path isn't
+        return ParquetFile(name, lambda: files.open(plain), (), share=part.share, of=part.of)
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """The work of `chosen`."""
+
+    SCHEMA = "live long, after_partitions long, files binary, trouble string"
+
+    reading: Reading
     choice: Choice
     columns: Collection[schemas.Column] | None
 
-    def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for part in self.tasks[number]:
-                    yield self._of_part(part)
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(self._of_part, self.reading.parts(numbers))
 
     def _of_part(self, part: Part) -> pa.RecordBatch:
         live = after = 0
@@ -202,8 +224,8 @@ class Job:
         trouble: str | None = None
         try:
             with pa.ipc.new_stream(sink, FILE_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-                for piece in pieces_to_prune(self._opened(part), self.columns):
-                    own = left(piece, self.table, self.superseded)
+                for piece in pieces_to_prune(self.reading.opened(part), self.columns):
+                    own = left(piece, self.reading.table, self.reading.superseded)
                     files, kept = self.choice(own)
                     live, after = live + own.num_rows, after + kept
                     writer.write_table(files.select(FILE_SCHEMA.names))
@@ -213,12 +235,6 @@ class Job:
         types = [pa.int64(), pa.int64(), pa.binary(), pa.string()]
         arrays = [pa.array(values, type_) for values, type_ in zip(columns, types, strict=True)]
         return pa.record_batch(arrays, names=["live", "after_partitions", "files", "trouble"])
-
-    def _opened(self, part: Part) -> ParquetFile:
-        place, _, name = part.path.rpartition("/")
-        files = DataFiles(place, self.systems[place])
-        plain = unquote(name) if ":" in place else name  # a URI is encoded, a bare path isn't
-        return ParquetFile(name, lambda: files.open(plain), (), share=part.share, of=part.of)
 
 
 # --- deletion vectors that do not ride --------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What a checkpoint holds, as columns (PROTOCOL.md, "Checkpoint Schema"): the header at once, files piece by piece."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -132,24 +133,37 @@ def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
         yield _rearranged([batch.column(f.name) for f in REMOVE_TYPE], REMOVE_TYPE)
 
 
-def adds(snapshot: Snapshot, add_type: pa.DataType) -> Iterator[pa.StructArray]:
-    """The live files as rows; what isn't in memory anyway (the statistics) is there for one piece at a time."""
-    tree = _stats_tree(snapshot) if add_type.get_field_index("stats_parsed") >= 0 else {}
-    partition = _partition_fields(snapshot)
-    with_stats = add_type.get_field_index("stats") >= 0 or add_type.get_field_index("stats_parsed") >= 0
-    for piece in snapshot.pieces(with_stats=with_stats):
-        for batch in piece.to_batches(max_chunksize=PIECE_ROWS):
-            arrays: list[pa.Array] = []
-            for field in add_type:
-                if field.name == "stats_parsed":
-                    arrays.append(_stats_structs(batch, tree, field.type))
-                elif field.name == "partitionValues_parsed":
-                    arrays.append(_partition_structs(batch.column("partitionValues"), partition, field.type))
-                elif field.name == "stats":
-                    arrays.append(_stats_texts(batch))
-                else:
-                    arrays.append(batch.column(field.name))
-            yield _rearranged(arrays, add_type)
+@dataclass(frozen=True)
+class Layout:
+    """How a table's files stand in its checkpoints: the `type` of `add`, by its schema and its properties.
+
+    It can be pickled. `tree` and `partition` are the columns of `stats_parsed` and `partitionValues_parsed`.
+    """
+
+    type: pa.DataType
+    tree: stats.Tree
+    partition: list[tuple[str, schema.PrimitiveType]]
+
+    @property
+    def with_stats(self) -> bool:
+        """Whether the rows are made of statistics too."""
+        return any(self.type.get_field_index(name) >= 0 for name in ("stats", "stats_parsed"))
+
+    def rows(self, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+        """Files, told as `Snapshot.pieces` tells them, as rows: one piece at a time."""
+        for piece in pieces:
+            for batch in piece.to_batches(max_chunksize=PIECE_ROWS):
+                arrays: list[pa.Array] = []
+                for field in self.type:
+                    if field.name == "stats_parsed":
+                        arrays.append(_stats_structs(batch, self.tree, field.type))
+                    elif field.name == "partitionValues_parsed":
+                        arrays.append(_partition_structs(batch.column("partitionValues"), self.partition, field.type))
+                    elif field.name == "stats":
+                        arrays.append(_stats_texts(batch))
+                    else:
+                        arrays.append(batch.column(field.name))
+                yield _rearranged(arrays, self.type)
 
 
 def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
@@ -162,20 +176,22 @@ def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
 # --- the columns that follow the table's schema -----------------------------------------------------------------------
 
 
-def add_type(snapshot: Snapshot) -> pa.DataType:
-    """The type of `add` by the table's schema and its properties."""
+def layout(snapshot: Snapshot) -> Layout:
+    """The layout of a version's checkpoint."""
     fields = [pa.field(f.name, f.type) for f in FILE_SCHEMA]
     properties = snapshot.properties
     if properties.checkpoint_write_stats_as_json:
         fields.append(pa.field("stats", pa.string()))
+    tree: stats.Tree = {}
+    partition = _partition_fields(snapshot)
     if properties.checkpoint_write_stats_as_struct:
-        partition = _partition_fields(snapshot)
+        tree = _stats_tree(snapshot)
         if partition:
             fields.append(
                 pa.field("partitionValues_parsed", pa.struct([(n, schema.arrow_type(t)) for n, t in partition]))
             )
-        fields.append(pa.field("stats_parsed", _stats_type(snapshot)))
-    return pa.struct(fields)
+        fields.append(pa.field("stats_parsed", _stats_type(snapshot, tree)))
+    return Layout(pa.struct(fields), tree, partition)
 
 
 def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:
@@ -198,9 +214,9 @@ def _stats_tree(snapshot: Snapshot) -> stats.Tree:
     return stats.tree((snapshot.mapping.to_physical(column), f.data_type) for column, f in leaves)
 
 
-def _stats_type(snapshot: Snapshot) -> pa.DataType:
+def _stats_type(snapshot: Snapshot, tree: stats.Tree) -> pa.DataType:
     """What Delta has in `stats_parsed`: `tightBounds` only where a deletion vector may make it false."""
-    type_ = stats.struct_type(_stats_tree(snapshot))
+    type_ = stats.struct_type(tree)
     with_vectors = "deletionVectors" in supported(snapshot.protocol)
     return pa.struct([f for f in type_ if f.name != "tightBounds" or with_vectors])
 

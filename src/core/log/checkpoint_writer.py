@@ -8,11 +8,11 @@ import io
 import logging
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import IO, Literal
+from typing import IO, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +37,7 @@ PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
 TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
 """The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
-_NO_BOUND = 1 << 62
+NO_BOUND = 1 << 62
 _WAITING_ROWS = 4 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
 _MOST_AS_JSON = 10_000
@@ -81,8 +81,25 @@ class Encoded:
     hint: LastCheckpoint
 
 
+@dataclass(frozen=True, slots=True)
+class Sidecars:
+    """Sidecars that lie in the log and hold what a version has kept of the checkpoint below it: `adds` files in all."""
+
+    written: list[Sidecar]
+    adds: int
+
+
+SidecarWriter: TypeAlias = Callable[[Snapshot, rows.Layout], Sidecars | None]
+"""Writes the sidecars of a V2 checkpoint elsewhere, where it takes the log for large; None: it doesn't, or can't."""
+
+
 def write(
-    store: LogStore, log_path: str, snapshot: Snapshot, now_ms: int, conf: Mapping[str, str] | None = None
+    store: LogStore,
+    log_path: str,
+    snapshot: Snapshot,
+    now_ms: int,
+    conf: Mapping[str, str] | None = None,
+    sidecar_writer: SidecarWriter | None = None,
 ) -> LastCheckpoint:
     """Write the checkpoint of a version, and give what `_last_checkpoint` may say of it: see `point_at`.
 
@@ -91,18 +108,25 @@ def write(
     depends on it.
     """
     try:
-        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {})
+        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, sidecar_writer)
     except DamagedCheckpointError as error:
         # Of a large checkpoint below that is found in the midst of it; from here on what else there is takes its place.
         _log.warning("%s: %s; beginning again without it", snapshot.table, error)
-        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {})
+        return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, None)
 
 
-def _write(store: LogStore, log_path: str, contents: "_Contents", conf: Mapping[str, str]) -> LastCheckpoint:
+def _write(
+    store: LogStore,
+    log_path: str,
+    contents: "_Contents",
+    conf: Mapping[str, str],
+    sidecar_writer: SidecarWriter | None,
+) -> LastCheckpoint:
     snapshot = contents.snapshot
     kind = kind_of(snapshot, contents.kept.num_rows, len(contents.header), conf)
     if kind.name == "v2":
-        return _write_v2(store, log_path, contents, kind)
+        elsewhere = None if sidecar_writer is None else sidecar_writer(snapshot, contents.layout)
+        return _write_v2(store, log_path, contents, kind, elsewhere)
     if kind.name == "parts":
         return _write_parts(store, log_path, contents, kind.files)
     encoded = _classic(contents)
@@ -168,13 +192,15 @@ class _Contents:
         self.now_ms = now_ms
         self.header = rows.header(snapshot, now_ms)
         self.kept = rows.tombstones(snapshot, now_ms)
-        self.add_type = rows.add_type(snapshot)
+        self.layout = rows.layout(snapshot)
         self.num_adds = 0
         """How many have been given out."""
 
-    def files(self) -> Iterator[tuple[str, pa.Array]]:
+    def files(self, *, newer: bool = False) -> Iterator[tuple[str, pa.Array]]:
+        """All rows of files; with `newer` only those of files that came after the checkpoint below."""
         yield from (("remove", piece) for piece in rows.removes(self.kept))
-        for piece in _ahead(rows.adds(self.snapshot, self.add_type)):
+        pieces = self.snapshot.newer_pieces if newer else self.snapshot.pieces
+        for piece in _ahead(self.layout.rows(pieces(with_stats=self.layout.with_stats))):
             self.num_adds += len(piece)
             yield "add", piece
 
@@ -206,7 +232,7 @@ def _put(store: LogStore, log_path: str, name: str, data: bytes) -> bool:
 
 
 def _classic(contents: _Contents) -> Encoded:
-    file = _File(rows.classic_schema(contents.add_type), io.BytesIO())
+    file = _File(rows.classic_schema(contents.layout.type), io.BytesIO())
     for kind, column in rows.structs(contents.header):  # in the first row group
         file.put(kind, column)
     for kind, column in contents.files():
@@ -223,7 +249,7 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     group of each is bounded together, but for row groups that are worth reading.
     """
     at_once = min(rows.PIECE_ROWS, max(_LEAST_ROWS, _WAITING_ROWS // count))
-    schema = rows.classic_schema(contents.add_type)
+    schema = rows.classic_schema(contents.layout.type)
     version = contents.snapshot.version
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
@@ -246,16 +272,19 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     return contents.hint(sum(file.rows for file in files), size if ours else None, count)
 
 
-def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -> LastCheckpoint:
+def _write_v2(
+    store: LogStore, log_path: str, contents: _Contents, kind: Kind, elsewhere: Sidecars | None
+) -> LastCheckpoint:
     """Sidecars first, each whole before the next, then what names them, under a name of its own."""
     version = contents.snapshot.version
-    sidecars: list[Sidecar] = []
+    sidecars = [] if elsewhere is None else list(elsewhere.written)
+    contents.num_adds = actions = 0 if elsewhere is None else elsewhere.adds
+    size = sum(sidecar.size_in_bytes for sidecar in sidecars)
     if kind.files == 1:
-        most = _NO_BOUND  # how many there are need not be known
+        most = NO_BOUND  # how many there are need not be known
     else:
         most = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
-    size = actions = 0
-    for data, count in _filled(rows.sidecar_schema(contents.add_type), contents.files(), most):
+    for data, count in filled(contents.layout, contents.files(newer=elsewhere is not None), most):
         name = f"{uuid.uuid4()}.parquet"
         # A name that nobody else has needs no condition, and no file is there to be replaced.
         store.write(f"{log_path}/{SIDECAR_DIRECTORY}/{name}", data, overwrite=True)
@@ -267,7 +296,7 @@ def _write_v2(store: LogStore, log_path: str, contents: _Contents, kind: Kind) -
         "numOfAddFiles": str(contents.num_adds),
     }
     top = [CheckpointMetadata(version, tags), *contents.header, *sidecars]
-    data = serialise(top) if kind.form == "json" else top_level(top, contents.add_type)
+    data = serialise(top) if kind.form == "json" else top_level(top, contents.layout.type)
     store.write(f"{log_path}/{uuid_checkpoint_name(version, str(uuid.uuid4()), kind.form)}", data, overwrite=True)
     return contents.hint(actions + len(top), size + len(data))
 
@@ -281,8 +310,9 @@ def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
     return file.content()
 
 
-def _filled(schema: pa.Schema, columns: Iterator[tuple[str, pa.Array]], most: int) -> Iterator[tuple[bytes, int]]:
-    """Parquet files of at most so many rows each: (bytes, rows)."""
+def filled(layout: rows.Layout, columns: Iterable[tuple[str, pa.Array]], most: int) -> Iterator[tuple[bytes, int]]:
+    """Sidecars of at most so many rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
+    schema = rows.sidecar_schema(layout.type)
     file: _File | None = None
     for kind, column in columns:
         at = 0

@@ -188,7 +188,7 @@ def _tell_old_readers(store: LogStore, log_path: str, snapshot: Snapshot, newer:
 
     Without the commits it would else see a log with no beginning.
     """
-    from .checkpoint_rows import add_type
+    from .checkpoint_rows import layout
     from .checkpoint_writer import top_level
 
     newest = newer.checkpoints[-1]
@@ -203,7 +203,7 @@ def _tell_old_readers(store: LogStore, log_path: str, snapshot: Snapshot, newer:
         assert header.metadata is not None
         actions: list[Action] = [CheckpointMetadata(newest.version), header.protocol, header.metadata]
         actions += [*header.transactions.values(), *header.domains.values(), *state.sidecars]
-        store.write(f"{log_path}/{checkpoint_name(newest.version)}", top_level(actions, add_type(snapshot)))
+        store.write(f"{log_path}/{checkpoint_name(newest.version)}", top_level(actions, layout(snapshot).type))
     except FileExistsError:
         pass
     except (CorruptLogError, ReplacedError) as error:

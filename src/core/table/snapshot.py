@@ -230,16 +230,21 @@ class Snapshot:
         With the statistics there are "stats" and, of files that a checkpoint has them of, "stats_parsed"; either may
         be null where the other is not.
         """
+        from ..log.parts import left
+
+        if self._base is not None:
+            merged = self._tail.merged()
+            for piece in self._base.pieces(with_stats=with_stats):
+                yield left(piece, self.table, merged)
+        yield from self.newer_pieces(with_stats=with_stats)
+
+    def newer_pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """`pieces` of the files that the commits after the checkpoint added."""
         import pyarrow as pa
 
         from ..log.columns import ADD_TYPES, FILE_SCHEMA, table_of
-        from ..log.parts import left
 
-        merged = self._tail.merged()
-        if self._base is not None:
-            for piece in self._base.pieces(with_stats=with_stats):
-                yield left(piece, self.table, merged)
-        adds = [file for file in merged.values() if isinstance(file, AddFile)]
+        adds = [file for file in self._tail.merged().values() if isinstance(file, AddFile)]
         schema = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"])) if with_stats else FILE_SCHEMA
         for first in range(0, len(adds), _PIECE):
             yield table_of(adds[first : first + _PIECE], schema)

@@ -12,6 +12,7 @@ from .conflict import Winner
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
+    from ..log.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ def after_commit(
     version: int,
     info: CommitInfo,
     actions: Sequence[Action],
+    sidecar_writer: "SidecarWriter | None" = None,
 ) -> None:
     """Do what follows the commit of `info` and `actions` as `version`.
 
@@ -57,7 +59,7 @@ def after_commit(
             # Parquet and all of Arrow: only where a checkpoint is due.
             from ..log.checkpoint_writer import point_at, write
 
-            hint = write(log.store, log.log_path, snapshot, log.clock.now_ms(), log.conf)
+            hint = write(log.store, log.log_path, snapshot, log.clock.now_ms(), log.conf, sidecar_writer)
             point_at(log.store, log.log_path, hint)
     except Exception:
         _warn(log, version, "its checkpoint wasn't written: reading the table takes longer until the next one is")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..deltalog import DeltaLog
+    from ..log.checkpoint_writer import SidecarWriter
     from ..table.predicates import Predicate
     from ..table.snapshot import Snapshot
 
@@ -76,6 +77,8 @@ class Transaction:
         patience: Patience = PATIENCE,
     ) -> None:
         self.snapshot = snapshot
+        self.sidecar_writer: SidecarWriter | None = None
+        """Who may write the sidecars of the checkpoint after this commit; None: nobody but the core."""
         self._log = log
         self._dice = dice
         self._new_token = new_token
@@ -256,7 +259,15 @@ class Transaction:
         )
         version, info, written, winners, attempts = self._win(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
-        after_commit(log, self.snapshot, winners=winners, version=version, info=info, actions=written)
+        after_commit(
+            log,
+            self.snapshot,
+            winners=winners,
+            version=version,
+            info=info,
+            actions=written,
+            sidecar_writer=self.sidecar_writer,
+        )
         return Committed(version, written, info, attempts, milliseconds)
 
     def _tags(self, staged: Staged, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:

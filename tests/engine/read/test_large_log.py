@@ -11,27 +11,17 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from support.log_builder import LogBuilder, metadata, remove
-from support.log_builder import add as add_file
 from support.spark_tables import Table
-from tablelog.core import DeltaLog, Protocol, Snapshot
-from tablelog.core.log import checkpoint, checkpoint_rows
-from tablelog.core.log.checkpoint_writer import PART_SIZE
-from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
+from tablelog.core import DeltaLog, Snapshot
+from tablelog.core.log import checkpoint
+from tablelog.core.protocol.actions import Action
 from tablelog.core.table import predicates as core
 from tablelog.engine import explain, large_log, scan
 from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
-from tablelog.logstore import LocalLogStore
 from tablelog.spark import DeltaTable, conf
 
+from .large_logs import KINDS, changes, made
 from .tables import HandMade
-
-SCHEMA = (
-    '{"type":"struct","fields":['
-    '{"name":"p","type":"string","nullable":true,"metadata":{}},'
-    '{"name":"a","type":"long","nullable":true,"metadata":{}},'
-    '{"name":"x","type":"double","nullable":true,"metadata":{}}]}'
-)
 
 
 @pytest.fixture
@@ -47,12 +37,6 @@ def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 # --- the same answer --------------------------------------------------------------------------------------------------
 
-bounds = st.none() | st.tuples(st.integers(0, 9), st.integers(0, 5), st.sampled_from([0, 1, 3]))
-numbers = st.integers(0, 30)
-changes = st.lists(
-    st.tuples(st.sampled_from(["add", "add", "add", "remove", "mark"]), numbers, st.sampled_from("abc"), bounds),
-    max_size=12,
-)
 literals = st.integers(0, 14)
 leaves = st.one_of(
     st.builds(
@@ -76,40 +60,6 @@ conditions = st.recursive(
 )
 
 
-def actions_of(drawn: list[tuple[str, int, str, Any]], live: dict[int, Action]) -> list[Action]:
-    """Commits' worth of changes; a path with a character to escape, statistics that may be missing, and vectors."""
-    found: dict[int, list[Action]] = {}
-    for kind, number, value, told in drawn:
-        if number in found or (kind != "add" and number not in live) or (kind == "add" and number in live):
-            continue
-        path = f"p={value}/é%20{number}.parquet"
-        if kind == "add":
-            stats = None
-            if told is not None:
-                low, more, nulls = told
-                ends = f'{{"a":{low},"x":{low}.5}}', f'{{"a":{low + more},"x":{low + more}.5}}'
-                counts = f'{{"a":{nulls},"x":0}}'
-                stats = f'{{"numRecords":3,"minValues":{ends[0]},"maxValues":{ends[1]},"nullCount":{counts}}}'
-            live[number] = add_file(path, size=number, partition_values={"p": value}, stats=stats)
-            found[number] = [live[number]]
-            continue
-        before: Any = live.pop(number)
-        gone = remove(before.path, deletion_vector=before.deletion_vector)
-        found[number] = [gone]
-        if kind == "mark":
-            vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, number + 1, number)
-            if before.deletion_vector is None:
-                live[number] = add_file(
-                    before.path,
-                    size=number,
-                    partition_values=before.partition_values,
-                    stats=before.stats,
-                    deletion_vector=vector,
-                )
-                found[number].append(live[number])
-    return [action for actions in found.values() for action in actions]
-
-
 def keys(files: pa.Table) -> list[tuple[str, Any]]:
     vectors = files.column("deletionVector").to_pylist()
     found = zip(files.column("path").to_pylist(), vectors, strict=True)
@@ -120,11 +70,10 @@ def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks:
     """What the job finds, its tasks one after another in this process."""
     of_values, _ = core.split(condition, ["p"])
     filters = large_log.Filters(of_values, condition, snapshot.schema, ("p",), "UTC")
-    job = large_log.job_of(log, snapshot, filters, core.columns(condition) or None, tasks)
-    ids = pa.record_batch([pa.array(range(len(job.tasks)), pa.int64())], names=["id"])
-    found = large_log.put_together(snapshot, filters, pa.Table.from_batches(job.run(iter([ids]))))
-    assert found is not None
-    return found
+    reading = large_log.reading_in(log, snapshot, tasks)
+    work = large_log.Choosing(reading, filters, core.columns(condition) or None)
+    ids = pa.record_batch([pa.array(range(len(reading.tasks)), pa.int64())], names=["id"])
+    return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))))
 
 
 @settings(max_examples=30, deadline=None)
@@ -132,27 +81,14 @@ def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks:
     changes,
     changes,
     conditions,
-    st.sampled_from(["classic", "structs", "parts", "sidecars"]),
+    KINDS,
     st.integers(1, 5),
 )
 def test_spark_and_the_driver_find_the_same(
     tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any, condition: Any, kind: str, tasks: int
 ) -> None:
-    features = frozenset({"deletionVectors", *(["v2Checkpoint"] if kind == "sidecars" else [])})
-    configuration = {"delta.checkpointPolicy": "v2"} if kind == "sidecars" else {}
-    if kind in ("structs", "sidecars"):
-        configuration["delta.checkpoint.writeStatsAsStruct"] = "true"
-        configuration["delta.checkpoint.writeStatsAsJson"] = "false"
     live: dict[int, Action] = {}
-    builder = LogBuilder(LocalLogStore(), str(tmp_path_factory.mktemp("log") / "a table"))
-    described = metadata(configuration, schema=SCHEMA, partition_columns=("p",), table_id="t")
-    builder.commit(Protocol(3, 7, features, features), described, *actions_of(before, live))
-    sizes = {PART_SIZE: "3"} if kind in ("parts", "sidecars") else {}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(checkpoint_rows, "PIECE_ROWS", 2)  # several row groups
-        builder.log(conf=sizes).checkpoint()
-    for some in (after[:6], after[6:]):
-        builder.commit(*actions_of(some, live))
+    builder = made(tmp_path_factory.mktemp("log"), before, after, kind, live)
     log = builder.log()
     fresh, known = log.snapshot(), builder.log().snapshot()
     assert fresh.base is not None
