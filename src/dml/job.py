@@ -71,6 +71,8 @@ class Work:
         self.numbered: set[str] = set()
         """Identity columns whose values this command has made: the commit moves their high-water marks."""
         self._written: list[tuple[Placement, list[str]]] = []
+        self._last: tuple[pa.Array, str, DataFrame] | None = None
+        """The files whose rows were asked for last with the number of their file, its column, and the frame."""
 
     @classmethod
     def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Work":
@@ -134,6 +136,16 @@ class Work:
         `file_number` names one more column: where in `numbers` the file of a row stands. `row_index` names another:
         the row's place in its data file (bigint).
         """
+        numbers = numbers.cast(pa.int64())
+        if file_number is None and row_index is None and self._last is not None and self._last[0].equals(numbers):
+            _, name, frame = self._last  # Spark's JVM has a listing of these files: some 0.1 s less
+            return frame.drop(name)
+        frame = self._rows(numbers, file_number, row_index)
+        if file_number is not None and row_index is None:
+            self._last = numbers, file_number, frame
+        return frame
+
+    def _rows(self, numbers: pa.Array, file_number: str | None, row_index: str | None) -> DataFrame:
         seen = self.snapshot
         files = seen.files.take(numbers)
         if self.carried:
