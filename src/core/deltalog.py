@@ -44,7 +44,10 @@ WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 _TRIES = 4
 """How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
 _OLD_BASE_S = 86_400.0
-"""After so many seconds a newer checkpoint is taken wherever there is one."""
+"""After so many seconds a handle opens anew: the checkpoint below may be removed, and what wasn't read of it lost.
+
+No listing from a known commit on tells, for the newer checkpoint is before it, and commits of one's own need none.
+"""
 _MOST_COMPACTED = 64 << 20
 """Commits of more bytes than this aren't compacted together after a commit: they would all be in memory."""
 _LONG_TAIL = 2_000
@@ -292,14 +295,14 @@ class DeltaLog:
             return None
         snapshot = known.snapshot
         newest = max(listing.commits)
-        if newest < snapshot.version:
+        old = snapshot.base_version >= 0 and self.clock.monotonic() - self._opened_at > _OLD_BASE_S
+        if newest < snapshot.version or old:
             return None
         if newest == snapshot.version:
             if snapshot.version != known.seen_version or known.seen is None:
                 return _Known(snapshot, newest, listing.commits[newest])
             return known
-        # An old checkpoint may be removed under a handle that lives long.
-        long = snapshot.tail_actions > _LONG_TAIL or self.clock.monotonic() - self._opened_at > _OLD_BASE_S
+        long = snapshot.tail_actions > _LONG_TAIL
         if long and any(c.version > snapshot.base_version for c in listing.checkpoints):
             return None
         entries = []

@@ -131,6 +131,24 @@ def test_a_handle_that_lives_long_takes_a_newer_checkpoint() -> None:
         assert log.snapshot().base_version == expected
 
 
+def test_a_handle_that_sees_but_its_own_commits_opens_anew_each_day() -> None:
+    """Its checkpoint may be removed meanwhile, and the one that took its place lies before all that it lists."""
+    builder = table(4, checkpoint=3)
+    log = builder.log()
+    seconds = 0.0
+    log.clock.monotonic = lambda: seconds  # type: ignore[method-assign]
+    for number in range(2):
+        log.transaction().commit([add(f"own {number}")], Operation("WRITE", {"mode": "Append"}))
+    builder.log().checkpoint(builder.log().snapshot(4))
+    seconds = 86_000.0
+    assert log.snapshot().base_version == 3
+    seconds = 90_000.0
+    builder.delete(checkpoint_name(3), *(commit_name(version) for version in range(4)))
+    snapshot = log.snapshot()
+    assert (snapshot.base_version, snapshot.version, snapshot.files.num_rows) == (4, 5, 6)
+    assert log.snapshot() is snapshot
+
+
 def test_over_a_large_checkpoint_the_totals_go_on_from_its_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer needn't decode a million files to know how many there are after its commit."""
     monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
