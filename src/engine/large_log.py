@@ -21,6 +21,7 @@ from pyspark.errors import PythonException
 from ..core.log.checkpoint_file import ParquetFile
 from ..core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
 from ..core.log.parts import Part, left, parted, pieces_to_prune
+from ..core.log.replay import Totals
 from ..core.protocol import schema as schemas
 from ..core.protocol import stats
 from ..core.protocol.actions import AddFile, FileKey
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
+"""The first fields of `Totals`."""
 DRIVER_BYTES_KEY = "spark.tablelog.log.driverBytes"
 """Of how many bytes a checkpoint may be for the driver to hold what it says of files."""
 DRIVER_BYTES = 1 << 30
@@ -53,11 +56,16 @@ Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 
 @dataclass(frozen=True)
 class Found:
-    """The chosen `files`, with the columns of `Snapshot.files`; of how many, and how many partition values had left."""
+    """The chosen `files`, with the columns of `Snapshot.files`; of which, and how many partition values had left."""
 
     files: pa.Table
-    total: int
+    totals: Totals
     after_partitions: int
+
+    @property
+    def total(self) -> int:
+        """Of how many files they were chosen."""
+        return self.totals.num_files
 
 
 @dataclass(frozen=True)
@@ -129,11 +137,15 @@ def chosen(
 ) -> Found | None:
     """The files of a version that `choice` picks by the statistics of `columns` (physical names; none of `None`).
 
-    `None` where the executors can't read the log, for whatever reason.
+    `None` where the executors can't read the log, for whatever reason. Raises ChecksumMismatchError.
     """
     reading = reading_of(spark, log, snapshot)
     rows = None if reading is None else reading.run(spark, Choosing(reading, choice, columns), Choosing.SCHEMA)
-    return None if rows is None else put_together(snapshot, choice, rows)
+    if rows is None:
+        return None
+    found = put_together(snapshot, choice, rows)
+    snapshot.verify(found.totals)
+    return found
 
 
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
@@ -159,13 +171,15 @@ def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
 def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found:
     """What the tasks found, and what the commits after the checkpoint added."""
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
-    total, after = (sum(rows.column(name).to_pylist()) for name in ("live", "after_partitions"))
+    counted = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
+    after = sum(rows.column("after_partitions").to_pylist())
     adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
     if adds:
         own, of_these = choice(table_of(adds, FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))))
         files.append(own.select(FILE_SCHEMA.names))
-        total, after = total + len(adds), after + of_these
-    return Found(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), total, after)
+        counted = counted.changed((1, add.size, add.deletion_vector) for add in adds)
+        after += of_these
+    return Found(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), counted, after)
 
 
 @dataclass(frozen=True)
@@ -209,7 +223,7 @@ class Reading:
 class Choosing:
     """The work of `chosen`."""
 
-    SCHEMA = "live long, after_partitions long, files binary, trouble string"
+    SCHEMA = ", ".join([f"{name} long" for name in (*_COUNTED, "after_partitions")]) + ", files binary, trouble string"
 
     reading: Reading
     choice: Choice
@@ -219,7 +233,8 @@ class Choosing:
         return map(self._of_part, self.reading.parts(numbers))
 
     def _of_part(self, part: Part) -> pa.RecordBatch:
-        live = after = 0
+        counted = [0] * len(_COUNTED)
+        after = 0
         sink = pa.BufferOutputStream()
         trouble: str | None = None
         try:
@@ -227,14 +242,20 @@ class Choosing:
                 for piece in pieces_to_prune(self.reading.opened(part), self.columns):
                     own = left(piece, self.reading.table, self.reading.superseded)
                     files, kept = self.choice(own)
-                    live, after = live + own.num_rows, after + kept
+                    counted = [before + more for before, more in zip(counted, _count(own), strict=True)]
+                    after += kept
                     writer.write_table(files.select(FILE_SCHEMA.names))
         except (TablelogError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-        columns: list[Any] = [[live], [after], [sink.getvalue().to_pybytes()], [trouble]]
-        types = [pa.int64(), pa.int64(), pa.binary(), pa.string()]
-        arrays = [pa.array(values, type_) for values, type_ in zip(columns, types, strict=True)]
-        return pa.record_batch(arrays, names=["live", "after_partitions", "files", "trouble"])
+        numbers = dict(zip((*_COUNTED, "after_partitions"), (*counted, after), strict=True))
+        arrays = [pa.array([number], pa.int64()) for number in numbers.values()]
+        arrays += [pa.array([sink.getvalue().to_pybytes()], pa.binary()), pa.array([trouble], pa.string())]
+        return pa.record_batch(arrays, names=[*numbers, "files", "trouble"])
+
+
+def _count(files: pa.Table) -> list[int]:
+    vectors = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
+    return [files.num_rows, pc.sum(files.column("size")).as_py() or 0, len(vectors), pc.sum(vectors).as_py() or 0]
 
 
 # --- deletion vectors that do not ride --------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def differences(told: VersionChecksum, snapshot: "Snapshot", totals: Totals) -> 
         compare("the number of deleted rows", told.totals.num_deleted_records, totals.num_deleted_records)
     if told.totals.file_counts and totals.file_counts and told.totals.file_counts != totals.file_counts:
         found.append("the histogram of file sizes differs")
-    if told.totals.deleted_counts and told.totals.deleted_counts != totals.deleted_counts:
+    if told.totals.deleted_counts and totals.deleted_counts and told.totals.deleted_counts != totals.deleted_counts:
         found.append("the histogram of deleted rows differs")
     if told.in_commit_timestamp is not None and snapshot.properties.enable_in_commit_timestamps:
         compare("the in-commit timestamp", told.in_commit_timestamp, snapshot.timestamp_ms)

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -139,7 +140,7 @@ class Snapshot:
         with self._lock:
             if self._files is None:
                 files = self.select(FILE_SCHEMA.names)
-                self._verify()
+                self.verify()
                 self._files = files
             return self._files
 
@@ -154,13 +155,19 @@ class Snapshot:
             files = files.append_column(more.schema.field(name), more.column(name))
         return files
 
-    def _verify(self) -> None:
-        """Compare with the version checksum, once: one request, made when the files are being loaded anyway."""
+    def verify(self, counted: Totals | None = None) -> None:
+        """Compare with the version checksum, once: one request, made when the files are being loaded anyway.
+
+        `counted` is what somebody has counted who read the files elsewhere. Raises ChecksumMismatchError.
+        """
         told = self._checksum() if self._checksum is not None else None
         if told is not None:
             from ..log.checksum import differences
 
-            found = differences(told, self, self._counted())
+            if counted is None:
+                found = differences(told, self, self._counted())
+            else:
+                found = differences(replace(told, files=None), self, counted)
             if found:
                 message = (
                     f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}. The log "

@@ -1,6 +1,7 @@
 """A log too large for the driver: Spark finds the same files, the driver holds only these, and commands work."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -13,11 +14,12 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
-from tablelog.core.log import checkpoint
+from tablelog.core.log import checkpoint, checksum
 from tablelog.core.protocol.actions import Action
 from tablelog.core.table import predicates as core
 from tablelog.engine import explain, large_log, scan
 from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
+from tablelog.errors import ChecksumMismatchError
 from tablelog.spark import DeltaTable, conf
 
 from .large_logs import KINDS, changes, made
@@ -97,6 +99,9 @@ def test_spark_and_the_driver_find_the_same(
     found = planned(log, fresh, condition, tasks)
     assert keys(found.files) == keys(known.prune(condition))
     assert found.total == known.num_files == len(live)
+    totals = known.totals()
+    assert totals is not None
+    assert found.totals == replace(totals, file_counts=(), file_bytes=(), deleted_counts=())
     assert not fresh.base.loaded
     everything = planned(log, fresh, core.TRUE, tasks).files
     rows = known.files.schema.names
@@ -124,6 +129,28 @@ def test_a_query_plans_by_spark(spark: SparkSession, clustered: HandMade, by_spa
     assert base is not None
     assert not base.loaded
     assert explain.describe(frame.where("p = 1 and id > 150")).count("15 files pruned by partition values, 4 by stat")
+
+
+def test_what_tasks_count_is_compared_with_the_checksum(
+    spark: SparkSession, clustered: HandMade, by_spark: None
+) -> None:
+    log = clustered.log
+    log.checkpoint()
+    told = checksum.of(log.snapshot(), log.snapshot().totals())
+    name = clustered.root / "_delta_log" / f"{log.snapshot().version:020}.crc"
+    for wrong, match in (
+        (replace(told.totals, num_files=19), "the number of files is 20, the checksum says 19"),
+        (replace(told.totals, size_in_bytes=7), "the checksum says 7"),
+    ):
+        name.write_bytes(checksum.serialise(replace(told, totals=wrong)))
+        with pytest.raises(ChecksumMismatchError, match=match):
+            scan.frame(spark, clustered.log).where("id < 5").count()
+    name.write_bytes(checksum.serialise(told))
+    read = clustered.log
+    assert scan.frame(spark, read).where("id < 5").count() == 5
+    base = read.snapshot().base
+    assert base is not None
+    assert not base.loaded
 
 
 def test_what_tasks_cannot_read_the_driver_reads(
