@@ -56,12 +56,12 @@ def _old_transaction_looks_at_nothing() -> Any:
 
 def _a_file_lost() -> Any:
     """A checkpoint lacks a file."""
-    real = checkpoint_rows.adds
+    real = checkpoint_rows.Layout.rows
 
-    def adds(snapshot: Snapshot, type_: pa.DataType) -> Iterator[pa.StructArray]:
-        return (piece[1:] for piece in real(snapshot, type_))
+    def rows(self: checkpoint_rows.Layout, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+        return (piece[1:] for piece in real(self, pieces))
 
-    return mock.patch.object(checkpoint_rows, "adds", adds)
+    return mock.patch.object(checkpoint_rows.Layout, "rows", rows)
 
 
 def _transactions_lost() -> Any:
