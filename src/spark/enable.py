@@ -122,6 +122,12 @@ def _load(original: Method) -> Method:
     return load
 
 
+def _configured(writer: Any, mode: Any, partition_by: Any, options: dict[str, Any]) -> Any:
+    """A writer of Delta with what was given to the method that ends it."""
+    writer.format("delta").mode(mode)._set_opts(**options)
+    return writer if partition_by is None else writer.partitionBy(partition_by)
+
+
 def _save(original: Method) -> Method:
     def save(
         self: Any,
@@ -135,10 +141,7 @@ def _save(original: Method) -> Method:
             return original(self, path, format, mode, partitionBy, **options)
         from .writer import save as save_delta
 
-        self.format("delta").mode(mode)._set_opts(**options)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        return save_delta(self, path)
+        return save_delta(_configured(self, mode, partitionBy, options), path)
 
     return save
 
@@ -191,10 +194,7 @@ def _save_as_table(original: Method) -> Method:
             return original(self, name, format, mode, partitionBy, **options)
         from .writer import save_as_table as save_delta
 
-        self.format("delta").mode(mode)._set_opts(**options)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        return save_delta(self, name)
+        return save_delta(_configured(self, mode, partitionBy, options), name)
 
     return save_as_table
 

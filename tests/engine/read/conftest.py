@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tablelog.core.log import checkpoint
+from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
 from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
 
 from .tables import HandMade
@@ -58,6 +60,17 @@ def own_python(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         context.pythonExec = before
+
+
+@pytest.fixture
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Any log with a checkpoint is large."""
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    spark.conf.set(DRIVER_BYTES_KEY, "0")
+    spark.conf.set(PARTITIONS_KEY, "2")
+    yield
+    spark.conf.unset(DRIVER_BYTES_KEY)
+    spark.conf.unset(PARTITIONS_KEY)
 
 
 @pytest.fixture(params=["native", "manifest", "arrow"])

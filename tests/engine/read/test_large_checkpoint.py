@@ -1,7 +1,6 @@
 """The V2 checkpoint of a large log, which Spark's executors write: it holds what the driver's holds."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +13,10 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
-from tablelog.core.log import checkpoint
 from tablelog.core.log.checkpoint_rows import Layout, layout
 from tablelog.core.log.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
 from tablelog.core.protocol.actions import Action
 from tablelog.engine import large_checkpoint, large_log
-from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
 from tablelog.logstore.data_files import DataFiles
 from tablelog.spark import conf
 
@@ -69,17 +66,6 @@ def test_tasks_and_the_driver_write_the_same(
 
 
 # --- through Spark ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Any log with a checkpoint is large."""
-    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
-    spark.conf.set(DRIVER_BYTES_KEY, "0")
-    spark.conf.set(PARTITIONS_KEY, "2")
-    yield
-    spark.conf.unset(DRIVER_BYTES_KEY)
-    spark.conf.unset(PARTITIONS_KEY)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A log too large for the driver: Spark finds the same files, the driver holds only these, and commands work."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -14,28 +14,15 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
-from tablelog.core.log import checkpoint, checksum
+from tablelog.core.log import checksum
 from tablelog.core.protocol.actions import Action
 from tablelog.core.table import predicates as core
 from tablelog.engine import explain, large_log, scan
-from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
 from tablelog.errors import ChecksumMismatchError
 from tablelog.spark import DeltaTable, conf
 
 from .large_logs import KINDS, changes, made
 from .tables import HandMade
-
-
-@pytest.fixture
-def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Any log with a checkpoint is large."""
-    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
-    spark.conf.set(DRIVER_BYTES_KEY, "0")
-    spark.conf.set(PARTITIONS_KEY, "2")
-    yield
-    spark.conf.unset(DRIVER_BYTES_KEY)
-    spark.conf.unset(PARTITIONS_KEY)
-
 
 # --- the same answer --------------------------------------------------------------------------------------------------
 
