@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..core.log.checkpoint_rows import Layout
-from ..core.log.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars, filled
 from ..core.log.parts import Part, left, pieces
 from ..core.protocol import paths
 from ..core.protocol.actions import Sidecar
@@ -27,24 +25,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..core.deltalog import DeltaLog
+    from ..core.log.checkpoint_rows import Layout
+    from ..core.log.checkpoint_writer import Sidecars
     from ..core.table.snapshot import Snapshot
 
 
-def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: Layout) -> Sidecars | None:
+def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "Layout") -> "Sidecars | None":
     """A `SidecarWriter` for logs that Spark plans: one job, in as many tasks as planning has."""
     if not large_log.wanted(spark, snapshot):
         return None
     reading = large_log.reading_of(spark, log, snapshot)
     if reading is None:
         return None
+    # Parquet: only where a checkpoint is due.
+    from ..core.log.checkpoint_writer import NO_BOUND, PART_SIZE
+
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
     most = int(log.conf.get(PART_SIZE, NO_BOUND))
     rows = reading.run(spark, Writing(reading, target, layout, most), Writing.SCHEMA)
     return None if rows is None else put_together(log, rows)
 
 
-def put_together(log: "DeltaLog", rows: pa.Table) -> Sidecars:
+def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
     """What the tasks wrote, on disk where the log is."""
+    from ..core.log.checkpoint_writer import Sidecars
+
     now = log.clock.now_ms()
     written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
     if scheme_of(log.log_path) == "file":
@@ -61,10 +66,12 @@ class Writing:
 
     reading: large_log.Reading
     target: DataFiles
-    layout: Layout
+    layout: "Layout"
     most: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from ..core.log.checkpoint_writer import filled
+
         done: list[tuple[str | None, int, int, str | None]] = []
         try:
             for data, adds in filled(self.layout, self._rows(numbers), self.most):
