@@ -22,6 +22,10 @@ def test_the_top_level_imports_nothing_heavy() -> None:
     assert not {"pyspark", "pyarrow", "fsspec"} & imported_by("import tablelog")
 
 
+def test_parquet_is_loaded_only_where_it_is_read_or_written() -> None:
+    assert "pyarrow.parquet" not in imported_by("import tablelog.spark")  # 0.1 s of each start
+
+
 def test_every_directory_of_modules_is_a_package() -> None:
     for top in ("src", "conformance"):
         for module in (ROOT / top).rglob("*.py"):
