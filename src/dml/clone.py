@@ -1,6 +1,5 @@
 """SHALLOW CLONE: a table of its own over the data files of another one, none of which is copied."""
 
-import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,8 +23,6 @@ from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..errors import InvalidArgumentError, TableAlreadyExistsError
 from .job import PLAIN, CommitOptions, Work, jobs
-
-logger = logging.getLogger(__name__)
 
 _MATERIALISED = "delta.rowTracking.materialized"
 

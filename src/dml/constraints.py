@@ -1,6 +1,5 @@
 """ADD CONSTRAINT and DROP CONSTRAINT (PROTOCOL.md, "CHECK Constraints")."""
 
-import logging
 from dataclasses import replace
 
 from pyspark.sql import SparkSession, functions
@@ -13,8 +12,6 @@ from ..core.txn.transaction import Committed
 from ..engine import expressions, scan
 from ..errors import ConstraintViolationError, InvalidArgumentError
 from .job import PLAIN, CommitOptions, Work, jobs
-
-logger = logging.getLogger(__name__)
 
 ASSUME_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"

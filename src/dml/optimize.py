@@ -316,7 +316,7 @@ def _parameters(layout: Layout, printed: Sequence[str], outcome: Outcome) -> dic
         "clusterBy": list(outcome.by) if outcome.clustered else [],
         "zOrderBy": [] if outcome.clustered else list(outcome.by),
     }
-    return parameters | ({"isFull": True} if layout.full else {})
+    return parameters | ({"isFull": layout.full} if outcome.clustered else {})
 
 
 def _metrics(added: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, int | str]:

@@ -1,8 +1,7 @@
 """RESTORE: make the table what it was at an older version, by a commit on top of the newest."""
 
-import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -15,26 +14,15 @@ from ..core.protocol.schema import IDENTITY_PREFIX, StructType
 from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
-from ..core.txn.transaction import Committed
 from ..engine import settings, table_files
 from ..errors import InvalidArgumentError, MissingDataFileError
 from .job import PLAIN, CommitOptions, Work, jobs
-
-logger = logging.getLogger(__name__)
 
 _DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 _IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
 _MOST_SHOWN = 100
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """The commit, and its metrics by the names that Delta gives them."""
-
-    committed: Committed
-    metrics: Mapping[str, int]
 
 
 def restore(
@@ -44,9 +32,10 @@ def restore(
     version: int | None = None,
     timestamp: tuple[int, str] | None = None,
     options: CommitOptions = PLAIN,
-) -> Restored:
+) -> Mapping[str, int]:
     """Bring back the rows, the schema and the properties of a version, or of a time (milliseconds, as the user said).
 
+    The answer are the metrics by the names that Delta gives them. The newest version is there already: no commit then.
     The features that the table supports stay unless the session allows a downgrade. Raises InvalidArgumentError,
     VersionNotFoundError, TimestampOutOfRangeError, MissingDataFileError where files of that version are gone
     (`spark.sql.files.ignoreMissingFiles` restores the rest), AppendOnlyTableError and the conflicts.
@@ -59,11 +48,7 @@ def restore(
         if timestamp is not None:
             version = log.version_at(timestamp[0], can_return_last=True)
         assert version is not None
-        if version >= now.version:
-            raise InvalidArgumentError(
-                f"{log.table}: the version to restore ({version}) needs to be less than the newest, {now.version}"
-            )
-        then = log.snapshot(version)
+        then = now if version == now.version else log.snapshot(version)
         work.txn.read_whole_table()
         back, gone = _difference(then, now)
         added = [replace(add, data_change=True) for add in then.add_files(back)]
@@ -87,11 +72,14 @@ def restore(
             "numOfFilesAfterRestore": then.num_files,
             "tableSizeAfterRestore": then.size_in_bytes,
         }
+        if then is now:
+            return metrics
         at = log.clock.now_ms()
         actions: list[Action] = [*added, *(add.remove(at) for add in removed), *_domains(then, now)]
         parameters = {"version": version if timestamp is None else None, "timestamp": timestamp and timestamp[1]}
         operation = Operation("RESTORE", parameters, metrics, replaces_table=True, lowers_protocol=bool(downgrade))
-        return Restored(work.commit(actions, operation), metrics)
+        work.commit(actions, operation)
+        return metrics
 
 
 def _difference(then: Snapshot, now: Snapshot) -> tuple[list[int], list[int]]:

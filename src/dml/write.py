@@ -25,7 +25,7 @@ from . import metadata as decide
 from . import replace as replacing
 from .job import PLAIN, CommitOptions, Work, jobs
 from .matching import remove_all, remove_matching
-from .removal import Removal
+from .removal import Removal, num_records
 
 logger = logging.getLogger(__name__)
 
@@ -215,10 +215,12 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
         parameters["canOverwriteSchema"] = True
     if request.merge_schema:
         parameters["canMergeSchema"] = True
+    # Files that stay with a new deletion vector count, as Delta has it, as written anew with the rows that are left.
+    kept = sum(num_records(add) or 0 for add in removal.added) if removal.by_vectors else removal.copied_rows
     metrics: dict[str, int | str] = {
-        "numFiles": len(written.adds) + len(removal.written),
-        "numOutputRows": written.rows + removal.copied_rows,
-        "numOutputBytes": written.bytes + sum(add.size for add in removal.written),
+        "numFiles": len(written.adds) + len(removal.added),
+        "numOutputRows": written.rows + kept,
+        "numOutputBytes": written.bytes + sum(add.size for add in removal.added),
     }
     if request.overwrites or request.replace_where is not None:
         metrics |= {
@@ -226,7 +228,7 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
             "numRemovedBytes": sum(add.size for add in removal.gone),
         }
     if request.replace_where is not None:
-        metrics |= {"numCopiedRows": removal.copied_rows, "numAddedChangeFiles": len(removal.changes)}
+        metrics |= {"numCopiedRows": kept, "numAddedChangeFiles": len(removal.changes)}
         if removal.deleted_rows is not None:
             metrics["numDeletedRows"] = removal.deleted_rows
     return Operation("WRITE", parameters, metrics, replaces_table=request.replaces_schema)

@@ -5,11 +5,13 @@ metastore find our tables, and we theirs.
 """
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..logstore.uri import local_path, scheme_of
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ _NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
 
 @dataclass(frozen=True)
 class Entry:
-    """What the catalog has by a name. `location` is a path as Hadoop spells it, empty for a view."""
+    """What the catalog has by a name. `location`: a path (bare on this machine) or a URI, empty for a view."""
 
     name: str
     provider: str | None
@@ -113,7 +115,7 @@ class SessionCatalog:
     def register(self, name: str, location: str, *, managed: bool) -> None:
         """Enter a Delta table. With `managed` its files go when it is dropped."""
         made, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
-        uri = self._classes.catalog.CatalogUtils.stringToURI(location)
+        uri = self._uri(location)
         storage = self._changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
         given = (
             self._identifier(name),
@@ -173,7 +175,15 @@ class SessionCatalog:
         return self._classes.TableIdentifier(parts[-1], database)
 
     def _text(self, uri: JavaObject) -> str:
-        return str(self._classes.catalog.CatalogUtils.URIToString(uri))
+        # Hadoop's own spelling, file:/a%20b of the directory "a%20b", means another one where URIs are decoded.
+        on_this_machine = uri.getScheme() in (None, "file")
+        return str(uri.getPath() if on_this_machine else self._classes.catalog.CatalogUtils.URIToString(uri))
+
+    def _uri(self, location: str) -> JavaObject:
+        if scheme_of(location) != "file":
+            return self._classes.catalog.CatalogUtils.stringToURI(location)
+        # Absolute, for the catalog would put a relative one below its database.
+        return self._gateway.jvm.java.net.URI("file", None, os.path.abspath(local_path(location)), None)
 
     def _changed(self, value: JavaObject, **fields: JavaObject) -> JavaObject:
         """A copy of an object of a Scala case class with other values for some of its fields."""

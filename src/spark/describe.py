@@ -86,7 +86,7 @@ def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
         metadata.id,
         metadata.name,
         metadata.description,
-        log.table,
+        log.table.replace("file:///", "file:/", 1),  # as Hadoop and so Delta spell it
         None if metadata.created_time is None else _instant(metadata.created_time),
         _instant(snapshot.timestamp_ms),
         list(metadata.partition_columns),

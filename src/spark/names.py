@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from ..engine.catalog import Entry, SessionCatalog
 from ..errors import InvalidArgumentError, TableNotFoundError
+from .conf import delta_log, session_conf
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -44,7 +45,7 @@ class Place:
             SessionCatalog(spark).register(self.name, self.path, managed=self.managed)
         except AnalysisException:
             entry = SessionCatalog(spark).find(self.name)  # another session may have entered the same table first
-            if entry is None or not entry.is_delta or not _same(entry.location, self.path):
+            if entry is None or not entry.is_delta or not _same(spark, entry.location, self.path):
                 raise
 
 
@@ -69,7 +70,7 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
         provider, path = named
         if provider != "delta":
             raise InvalidArgumentError(f"{identifier} is to be a Delta table: call it delta.`{path}`.")
-        if location is not None and location != path:
+        if location is not None and not _same(spark, location, path):
             raise InvalidArgumentError(f"The table's name is the path {path}, and its location is {location}.")
         return Place(path)
     catalog = SessionCatalog(spark)
@@ -79,7 +80,7 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
         return Place(location or default, identifier, managed=location is None)
     if not entry.is_delta:
         raise InvalidArgumentError(f"{entry.name} can't become a Delta table: {what_is(entry)}. Drop it first.")
-    if location is not None and not _same(location, entry.location):
+    if location is not None and not _same(spark, location, entry.location):
         raise InvalidArgumentError(
             f"{entry.name} lies at {entry.location}, and the location that is given is {location}."
         )
@@ -91,10 +92,7 @@ def target(spark: SparkSession, identifier: str) -> Place:
     return Place(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
-def _same(one: str, other: str) -> bool:
-    return _plain(one) == _plain(other)
-
-
-def _plain(path: str) -> str:
-    """A path by one spelling: Spark qualifies those of the local file system with file:."""
-    return re.sub(r"^file:/+", "/", path).rstrip("/")
+def _same(spark: SparkSession, *paths: str) -> bool:
+    """Whether two spellings of a path mean one table."""
+    first, second = (delta_log(path, session_conf(spark, path)).table for path in paths)
+    return first == second

@@ -1,11 +1,12 @@
 """What the commands of maintenance give back, as frames that cost no job."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
-from ..dml.restore import Restored
 from ..dml.vacuum import Vacuumed
 from .describe import local_frame
 
@@ -29,7 +30,7 @@ _RESTORED = {
 }
 
 
-def restored(spark: SparkSession, done: Restored) -> DataFrame:
+def restored(spark: SparkSession, metrics: Mapping[str, int]) -> DataFrame:
     """The metrics of a RESTORE by the names of their columns."""
-    row = tuple(done.metrics[name] for name in _RESTORED.values())
+    row = tuple(metrics[name] for name in _RESTORED.values())
     return local_frame(spark, [row], StructType([StructField(name, LongType()) for name in _RESTORED]))

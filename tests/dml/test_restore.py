@@ -8,7 +8,6 @@ from tablelog.dml.restore import restored_metadata, restored_protocol
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
-    InvalidArgumentError,
     MissingDataFileError,
     TimestampOutOfRangeError,
     VersionNotFoundError,
@@ -63,12 +62,17 @@ def test_to_a_version_and_back(table):
     assert table.info()["operationParameters"]["timestamp"] == str(at.first().t)
 
 
+def test_the_newest_version_is_there_already(table):
+    row = table.delta.restoreToVersion(table.version).first()
+    assert (row.num_restored_files, row.num_removed_files) == (0, 0)
+    assert row.num_of_files_after_restore == table.delta.detail().first().numFiles
+    assert table.version == 3
+
+
 def test_what_stops_it(table, spark):
-    for version in (3, 4):
-        with pytest.raises(InvalidArgumentError, match="less than the newest, 3"):
+    for version in (-1, 4):
+        with pytest.raises(VersionNotFoundError):
             table.delta.restoreToVersion(version)
-    with pytest.raises(VersionNotFoundError):
-        table.delta.restoreToVersion(-1)
     with pytest.raises(TimestampOutOfRangeError):
         table.delta.restoreToTimestamp("2001-01-01")
     gone = next(a["remove"]["path"] for a in table.actions(1) if "remove" in a)

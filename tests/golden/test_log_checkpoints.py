@@ -2,18 +2,16 @@
 
 import json
 import shutil
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as RustTable
 
 from conftest import Corpus
+from interop.engines import by_duckdb
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import last_checkpoint
 from tablelog.core.log.checkpoint_writer import encode
@@ -164,12 +162,9 @@ def test_others_read_a_table_through_our_checkpoint_alone(
     corpus, _, name = case.partition(":")[2].partition("/")
     copy = tmp_path / "table"
     shutil.copytree((dat if corpus == "dat" else golden)(name) / "delta", copy)
-    duck = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    extension = files("duckdb_extension_delta") / "extensions" / f"v{version('duckdb')}" / "delta.duckdb_extension"
-    duck.execute(f"LOAD '{extension}'")
 
     def rows() -> tuple[list[str], list[str]]:
-        found = duck.sql(f"select * from delta_scan('{copy}')").to_arrow_table().to_pylist()
+        found = by_duckdb(str(copy)).to_pylist()
         # delta-rs has no reader of its own for these two features in Python.
         rust = [] if case.startswith(("dv:", "v2:")) else RustTable(str(copy)).to_pyarrow_table().to_pylist()
         return sorted(map(repr, found)), sorted(map(repr, rust))

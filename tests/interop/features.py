@@ -68,6 +68,7 @@ class Case:
     """`make` makes a table with the feature, `more` goes on with one that may be the other engine's.
 
     `shown` are the columns as they are compared; `feed`: the table has a change data feed, which is compared too.
+    `versions`: the table has no list of features, but these versions of reader and writer.
     """
 
     feature: str
@@ -75,6 +76,7 @@ class Case:
     more: str = "save(rows(100, 106)); T().delete('id % 10 = 3'); T().update('id = 4', {'s': \"'changed'\"})"
     shown: tuple[str, ...] = ("*",)
     feed: bool = False
+    versions: tuple[int, int] | None = None
 
 
 _SIMPLE = "T().delete('id % 10 = 3'); T().update('id = 4', {'id': '40'})"
@@ -160,5 +162,33 @@ CASES = (
             f"'delta.enableIcebergCompatV{number}': 'true'}})",
         )
         for number in (1, 2)
+    ),
+    Case("domainMetadata", "save(rows(0, 20), **{'delta.feature.domainMetadata': 'supported'})"),
+    Case(
+        "checkpointProtection",
+        "save(rows(0, 20), **{'delta.enableDeletionVectors': 'true'}); T().delete('id % 5 = 1'); "
+        "T().dropFeatureSupport('deletionVectors')",
+    ),
+    Case(
+        "materializePartitionColumns",
+        "DeltaTable.create(spark).addColumn('id', 'bigint').addColumn('p', 'int').addColumn('s', 'string')"
+        ".partitionedBy('p').property('delta.enableMaterializePartitionColumnsFeature', 'true').location(path)"
+        ".execute(); save(rows(0, 20))",
+    ),
+    *(
+        Case(
+            f"versions {versions}",
+            f"save(rows(0, 20), **{{'delta.minReaderVersion': '{versions[0]}', "
+            f"'delta.minWriterVersion': '{versions[1]}', {given}}})",
+            versions=versions,
+        )
+        for versions, given in (
+            ((1, 1), ""),
+            ((1, 2), ""),
+            ((1, 3), "'delta.constraints.small': 'id < 1000'"),
+            ((1, 4), "'delta.enableChangeDataFeed': 'true'"),
+            ((2, 5), "'delta.columnMapping.mode': 'name'"),
+            ((2, 6), "'delta.columnMapping.mode': 'name'"),
+        )
     ),
 )

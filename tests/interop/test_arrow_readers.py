@@ -1,30 +1,19 @@
-"""delta-rs and DuckDB (delta-kernel-rs) read every kind of table that we write, at every version."""
+"""delta-rs, DuckDB (delta-kernel-rs) and Polars read every kind of table that we write, at every version."""
 
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as RustTable
-from deltalake import QueryBuilder, write_deltalake
+from deltalake import write_deltalake
+from deltalake.exceptions import DeltaProtocolError
 from pyspark.sql import SparkSession
 
+from interop.engines import by_delta_rs, by_duckdb, by_polars
 from interop.tables import KINDS, append, numbers
 from support.rows import assert_same_rows
 from tablelog.core import DeltaLog
 from tablelog.spark import DeltaTable
-
-
-@pytest.fixture(scope="module")
-def duck() -> duckdb.DuckDBPyConnection:
-    """DuckDB with its Delta extension, which its own package carries: nothing is fetched."""
-    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    extension = files("duckdb_extension_delta") / "extensions" / f"v{version('duckdb')}" / "delta.duckdb_extension"
-    connection.execute(f"LOAD '{extension}'")
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
 
 
 @pytest.fixture(scope="module")
@@ -40,36 +29,36 @@ def ours(spark: SparkSession, path: str, at: int) -> pa.Table:
     return spark.read.format("delta").option("versionAsOf", at).load(path).toArrow()
 
 
-def by_query(path: str, at: int) -> pa.Table:
-    """By delta-rs's own engine: its Arrow data sets know neither mapped columns (all null) nor deletion vectors."""
-    found = QueryBuilder().register("t", RustTable(path, version=at)).execute("select * from t").read_all()
-    return pa.table(found)
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_delta_rs_reads_every_version(spark: SparkSession, tables: dict[str, str], name: str) -> None:
     needs_engine = name.startswith(("mapped", "vectors"))
     for at in range(DeltaLog.for_path(tables[name]).snapshot().version + 1):
         path = tables[name]
-        theirs = by_query(path, at) if needs_engine else RustTable(path, version=at).to_pyarrow_table()
+        theirs = by_delta_rs(path, at) if needs_engine else RustTable(path, version=at).to_pyarrow_table()
         assert_same_rows(theirs, ours(spark, path, at))
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_duckdb_reads_every_version(
-    spark: SparkSession, duck: duckdb.DuckDBPyConnection, tables: dict[str, str], name: str
-) -> None:
+def test_duckdb_reads_every_version(spark: SparkSession, tables: dict[str, str], name: str) -> None:
     for at in range(DeltaLog.for_path(tables[name]).snapshot().version + 1):
-        theirs = duck.sql(f"select * from delta_scan('{tables[name]}', version = {at})").to_arrow_table()
+        theirs = by_duckdb(tables[name], at)
         expected = ours(spark, tables[name], at)
         if name.startswith("mapped"):  # of a partition column that is mapped it has no value, in anyone's tables
             theirs, expected = theirs.drop_columns(["the p"]), expected.drop_columns(["the p"])
         assert_same_rows(theirs, expected)
 
 
-def test_delta_rs_and_we_take_turns_on_a_table_of_theirs(
-    spark: SparkSession, duck: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_polars_reads_every_version(spark: SparkSession, tables: dict[str, str], name: str) -> None:
+    for at in range(DeltaLog.for_path(tables[name]).snapshot().version + 1):
+        if name.startswith("mapped"):
+            with pytest.raises(DeltaProtocolError, match="column mapping"):
+                by_polars(tables[name], at)
+        else:
+            assert_same_rows(by_polars(tables[name], at), ours(spark, tables[name], at))
+
+
+def test_delta_rs_and_we_take_turns_on_a_table_of_theirs(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "turns")
     first = pa.table({"id": pa.array(range(20), pa.int64()), "p": pa.array(["a", "b"] * 10)})
     write_deltalake(path, first, partition_by=["p"])
@@ -85,7 +74,8 @@ def test_delta_rs_and_we_take_turns_on_a_table_of_theirs(
     expected.remove(100)
     for rows in (
         RustTable(path).to_pyarrow_table(),
-        duck.sql(f"select * from delta_scan('{path}')").to_arrow_table(),
+        by_duckdb(path),
+        by_polars(path),
         spark.read.format("delta").load(path).toArrow(),
     ):
         assert sorted(rows["id"].to_pylist()) == expected

@@ -148,6 +148,17 @@ def test_a_table_that_lies_there_gets_the_name(spark, table, database):
     assert table.rows() == [0, 1, 2]
 
 
+def test_a_name_means_the_very_directory_that_it_was_given(spark, tmp_path, database, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, directory in enumerate(["a%20b", "a b", "ü #?", f"file:{tmp_path}/a%2520c"]):
+        builder = DeltaTable.create(spark).tableName(f"own.t{number}").location(directory)
+        builder.addColumn(f"c{number}", "int").execute()
+        made = DeltaTable.forName(spark, f"own.t{number}")
+        assert made.toDF().columns == [f"c{number}"]
+        assert DeltaTable.forPath(spark, made.detail().first().location).toDF().columns == [f"c{number}"]
+    assert {entry.name for entry in tmp_path.iterdir()} == {"a%20b", "a b", "ü #?", "a%20c", "db"}
+
+
 def test_another_session_enters_the_table_first(spark, table, database, monkeypatch):
     register = SessionCatalog.register
 

@@ -227,6 +227,13 @@ class TestReplaceWhere:
         assert (metrics["numFiles"], metrics["numRemovedFiles"]) == ("2", "1")
         assert (metrics["numCopiedRows"], metrics["numDeletedRows"], metrics["numOutputRows"]) == ("2", "1", "3")
 
+    def test_files_that_stay_with_a_deletion_vector_count_as_written(self, table, numbers):
+        table.write(numbers.coalesce(1), **{"delta.enableDeletionVectors": "true"})
+        table.write(numbers.where("id = 4").coalesce(1), "overwrite", replaceWhere="id = 4")
+        metrics = table.info()["operationMetrics"]
+        assert (metrics["numFiles"], metrics["numRemovedFiles"]) == ("2", "0")
+        assert (metrics["numCopiedRows"], metrics["numDeletedRows"], metrics["numOutputRows"]) == ("9", "1", "10")
+
     def test_rows_for_which_the_condition_is_null_stay(self, table, spark):
         table.write(spark.createDataFrame([(1, None), (2, 5), (3, 6)], "id int, v int"))
         table.write(spark.createDataFrame([(9, 5)], "id int, v int"), "overwrite", replaceWhere="v = 5")
