@@ -1,5 +1,6 @@
 """The work that is timed inside Spark, one engine a process: `python -m benchmarks.spark_work tablelog|delta`."""
 
+import os
 import shutil
 import sys
 import time
@@ -38,6 +39,8 @@ def session(settings: dict[str, str]) -> SparkSession:
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """How long it takes, once all is on disk that was written before: who flushes would wait for that too."""
+    os.sync()
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

@@ -4,7 +4,7 @@ Built one by one over Py4J a file costs about 3 ms, so about 10 us. Every file i
 own row of values: its partition values, whatever the layout on disk, and constants such as its number.
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ _ROW = "org.apache.spark.sql.catalyst.InternalRow"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
+_TEXTS = "[Ljava.lang.String;"
 _BLOCK_SIZE = 128 << 20
 _VECTORS_AT_ONCE = 128
 _PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative, with nothing to encode or to normalise
@@ -130,42 +131,25 @@ class Listing:
     @cached_property
     def _directories(self) -> JavaObject:
         """An `Object[]` of all directories, in the order of the files, with no deletion vectors."""
-        return self._directories_of(self.files, self._row_of())
+        if len(self._values_schema):
+            return self._directories_of(self.files, self._rows, self._distinct[1])
+        rows = self._gateway.jvm.java.lang.reflect.Array.newInstance(self._gateway.type(_ROW), 1)
+        rows[0] = self._gateway.no_values
+        return self._directories_of(self.files, rows, pa.array([0] * len(self), pa.int32()))
 
-    def _directories_of(self, files: pa.Table, row_of: JavaObject) -> JavaObject:
-        """The directories of `files`; `row_of` is the function from a file's index to its values."""
-        gateway, count = self._gateway, files.num_rows
-        handles, lookup = gateway.handles, gateway.lookup
-        uri_of = gateway.element_of(gateway.strings(uris(self.root, files)), "[Ljava.lang.String;")
-        new_uri = lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", "java.lang.String"))
-        new_path = lookup.findConstructor(gateway.type(_PATH), gateway.signature("void", "java.net.URI"))
-        path_of = handles.filterReturnValue(handles.filterReturnValue(uri_of, new_uri), new_path)
-        new_status = lookup.findConstructor(
-            gateway.type(_STATUS), gateway.signature("void", "long", "boolean", "int", "long", "long", _PATH)
-        )
-        # (length, is a directory, replication, block size, modification time, path)
-        new_status = handles.insertArguments(new_status, 1, gateway.array(gateway.jvm.java.lang.Object, [False, 1]))
-        sizes = gateway.element_of(gateway.longs(_numbers(files, "size")), "[J")
-        times = gateway.element_of(gateway.longs(_numbers(files, "modificationTime")), "[J")
-        block = gateway.element_of(gateway.longs(pa.array([_BLOCK_SIZE] * count, pa.int64())), "[J")
-        status_of = gateway.of_one_index(new_status, [sizes, block, times, path_of], _STATUS)
-        statuses = f"[L{_STATUS};"
-        collect = handles.identity(gateway.type(statuses)).asCollector(gateway.type(statuses), 1)
-        statuses_of = handles.filterReturnValue(status_of, collect)
-        new_directory = lookup.findStatic(
-            gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, statuses)
-        )
-        directory_of = gateway.of_one_index(new_directory, [row_of, statuses_of], _DIRECTORY)
-        return gateway.table_of(directory_of, count)
-
-    def _row_of(self) -> JavaObject:
+    def _directories_of(self, files: pa.Table, rows: JavaObject, numbers: pa.Array) -> JavaObject:
+        """The directories of `files`; the values of each are the row, of `InternalRow[]`, that its number says."""
         gateway = self._gateway
-        if not len(self._values_schema):
-            constant = gateway.handles.constant(gateway.type(_ROW), gateway.no_values)
-            types = gateway.array(gateway.jvm.java.lang.Class, [gateway.type("int")])
-            return gateway.handles.dropArguments(constant, 0, types)
-        number_of = gateway.element_of(gateway.ints(self._distinct[1]), "[I")
-        return gateway.handles.filterReturnValue(number_of, gateway.element_of(self._rows, f"[L{_ROW};"))
+        columns = [
+            rows,
+            gateway.ints(numbers),
+            gateway.longs(_numbers(files, "size")),
+            gateway.longs(_numbers(files, "modificationTime")),
+            gateway.strings(uris(self.root, files)),
+        ]
+        bound = gateway.array(gateway.jvm.java.lang.Object, columns)
+        directory_of = gateway.handles.insertArguments(_directory_of(gateway), 0, bound)
+        return gateway.table_of(directory_of, files.num_rows)
 
     @cached_property
     def _with_vectors(self) -> pa.Array | None:
@@ -201,7 +185,7 @@ class Listing:
             files = self.files.take(part)
             assert self._hidden is not None
             rows = self._rows_of(files, self._hidden.values(files), part)
-            made = self._directories_of(files, self._gateway.element_of(rows, f"[L{_ROW};"))
+            made = self._directories_of(files, rows, pa.array(range(len(part)), pa.int32()))
             loaded = made if loaded is None else self._gateway.joined(loaded, made)
             known = pa.concat_arrays([known, part])
         if len(fresh):
@@ -215,6 +199,39 @@ class Listing:
             return pa.array([], pa.bool_())
         found = self._gateway.rows_matching(filters, self._java_schema, self._rows, len(firsts))
         return pc.is_in(numbers, value_set=found)
+
+
+@lru_cache(maxsize=4)
+def _directory_of(gateway: Gateway) -> JavaObject:
+    """(rows, the row of each file, sizes, modification times, URIs, index of a file) -> its `PartitionDirectory`.
+
+    Composed once for a JVM and then bound to the columns of a frame: to compose it takes some 60 method handles, for
+    many of which the JVM makes a class.
+    """
+    handles, lookup = gateway.handles, gateway.lookup
+
+    def element(kind: str) -> JavaObject:
+        return handles.arrayElementGetter(gateway.type(kind))
+
+    def constructor(of: str, *arguments: str) -> JavaObject:
+        return lookup.findConstructor(gateway.type(of), gateway.signature("void", *arguments))
+
+    uri_of = handles.filterReturnValue(element(_TEXTS), constructor("java.net.URI", "java.lang.String"))
+    path_of = handles.filterReturnValue(uri_of, constructor(_PATH, "java.net.URI"))
+    # (length, is a directory, replication, block size, modification time, path)
+    status = constructor(_STATUS, "long", "boolean", "int", "long", "long", _PATH)
+    same = gateway.array(gateway.jvm.java.lang.Object, [False, 1, _BLOCK_SIZE])
+    status = handles.insertArguments(status, 1, same)
+    for place, part in ((2, path_of), (1, element("[J")), (0, element("[J"))):
+        status = handles.collectArguments(status, place, part)
+    statuses = gateway.type(f"[L{_STATUS};")
+    status = handles.filterReturnValue(status, handles.identity(statuses).asCollector(statuses, 1))
+    row_of = handles.collectArguments(element(f"[L{_ROW};"), 1, element("[I"))
+    made = lookup.findStatic(gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, f"[L{_STATUS};"))
+    for place, part in ((1, status), (0, row_of)):
+        made = handles.collectArguments(made, place, part)
+    taken = gateway.signature(_DIRECTORY, f"[L{_ROW};", "[I", "[J", "[J", _TEXTS, "int")
+    return handles.permuteArguments(made, taken, gateway.array(gateway.jvm.int, [0, 1, 5, 2, 5, 3, 5, 4, 5]))
 
 
 def _numbers(files: pa.Table, name: str) -> pa.Array:
