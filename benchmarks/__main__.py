@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,16 @@ class Bench:
         return str(self.directory / name)
 
     def alternate(self, contenders: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
-        """Each contender in turn, once to warm up and then `rounds` times: what drifts, drifts for all."""
+        """Each contender in turn, once to warm up and then `rounds` times: what drifts, drifts for all.
+
+        The order of turns goes through all there are, six for three contenders, for it matters who came before: a
+        process that was idle for some seconds, while another had its turn, is slower by 0.3 s at first.
+        """
         seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        orders = list(permutations(contenders))
         for round_ in range(self.rounds + 1):
-            for name, work in contenders.items():
-                taken = work()
+            for name in orders[round_ % len(orders)]:
+                taken = contenders[name]()
                 if round_:
                     seconds[name].append(taken)
                 print(f"    {name}: {taken:.3f} s", file=sys.stderr, flush=True)
