@@ -147,18 +147,23 @@ class Property:
     editable: bool = True
     foreign: bool = False
     alternate: str | None = None
+    key: str = field(init=False)
+    _unset: Any = field(init=False, repr=False)  # parsed once: each commit asks for a dozen properties
 
-    @property
-    def key(self) -> str:
-        return f"delta.{self.name}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"delta.{self.name}")
+        object.__setattr__(self, "_unset", None if self.default is None else self.parse(self.default))
 
     def of(self, configuration: Mapping[str, str]) -> Any:
         """The value in a configuration, else the default; `InvalidArgumentError` names the key."""
-        for key in (self.key, f"delta.{self.alternate}" if self.alternate else None):
-            text = configuration.get(key) if key else None
-            if key and text is not None:
+        text = configuration.get(self.key)
+        if text is not None:
+            return self.check(text)
+        if self.alternate:
+            text = configuration.get(key := f"delta.{self.alternate}")
+            if text is not None:
                 return self.check(text, key)
-        return None if self.default is None else self.parse(self.default)
+        return self._unset
 
     def check(self, text: str, key: str | None = None) -> Any:
         """The typed value of `text`; `InvalidArgumentError` names the key and what it needs."""
