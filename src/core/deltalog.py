@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -158,7 +158,7 @@ class DeltaLog:
             # One read, on the first commit over a large checkpoint only: the totals go on from there.
             read.seed_totals_from_checksum()
         for version, actions in commits:
-            make_timestamp = self._timestamp_of(version, None, in_commit_timestamp(actions))
+            make_timestamp = self.reader.timestamp_of(version, None, in_commit_timestamp(actions))
             if snapshot is None:
                 header, tail = Header().after(actions), Tail(self.table).extend(actions)
                 if version != 0:
@@ -215,7 +215,7 @@ class DeltaLog:
         enabled_from = in_commit_from(newest)
 
         def in_commit(version: int) -> int | None:
-            return None if enabled_from is None or version < enabled_from else self._commit_timestamp(version)
+            return None if enabled_from is None or version < enabled_from else self.reader.in_commit_timestamp(version)
 
         return clean_up(
             self.store,
@@ -314,7 +314,7 @@ class DeltaLog:
         updated = snapshot.after(
             newest,
             commits,
-            timestamp=self._timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
+            timestamp=self.reader.timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
             checksum=self.reader.checksum(listing.checksums.get(newest)),
         )
         if updated.metadata.id != snapshot.metadata.id:
@@ -417,7 +417,7 @@ class DeltaLog:
             header,
             tail,
             base,
-            timestamp=self._timestamp_of(segment.version, status, told),
+            timestamp=self.reader.timestamp_of(segment.version, status, told),
             checksum=self.reader.checksum(segment.checksum),
             fatal=self._fatal,
         )
@@ -445,7 +445,9 @@ class DeltaLog:
         times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
         if not times:
             raise VersionNotFoundError(f"no version of {self.table} can be read: its log holds no whole history")
-        times = history.travel_times(times, in_commit_from(self._newest()), timestamp_ms, self._commit_timestamp)
+        times = history.travel_times(
+            times, in_commit_from(self._newest()), timestamp_ms, self.reader.in_commit_timestamp
+        )
         return history.choose_version(
             self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
         )
@@ -468,7 +470,7 @@ class DeltaLog:
         def in_commit(version: int) -> int:
             info = found[version]
             if info is None or info.in_commit_timestamp is None:
-                raise self._without_timestamp(version)
+                raise self.reader.without_timestamp(version)
             return info.in_commit_timestamp
 
         by_version = history.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
@@ -490,33 +492,6 @@ class DeltaLog:
             ):
                 return version
         return None
-
-    def _commit_timestamp(self, version: int) -> int:
-        """The in-commit timestamp of a version, from its file."""
-        found = in_commit_timestamp(self.reader.commit(version))
-        if found is None:
-            raise self._without_timestamp(version)
-        return found
-
-    def _without_timestamp(self, version: int) -> CorruptLogError:
-        return CorruptLogError(
-            f"version {version} of {self.table} has no in-commit timestamp, although the table has them enabled"
-        )
-
-    def _timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[bool], int]:
-        """When a version was committed, once it is asked for; `told` is its in-commit timestamp if that was seen."""
-
-        def timestamp(in_commit: bool) -> int:
-            if in_commit:
-                return self._commit_timestamp(version) if told is None else told
-            if status is not None:
-                return status.modification_time_ms
-            listed = self.reader.list(version).commits.get(version)
-            if listed is None:
-                raise VersionNotFoundError(f"the commit of version {version} of {self.table} is gone")
-            return listed.modification_time_ms
-
-        return timestamp
 
     def _flag(self, key: str) -> bool:
         return self.conf.get(key, "true").strip().lower() != "false"

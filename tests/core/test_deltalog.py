@@ -1,7 +1,9 @@
 """The handle: how many requests it makes, that it notices another table, and which errors it raises."""
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -481,3 +483,22 @@ def test_slow_reads_run_side_by_side() -> None:
 
     log = DeltaLog.for_path(builder.root, store=Waiting(builder.store), clock=TellingClock())
     assert log.snapshot().num_files == 4
+
+
+def test_nothing_but_its_handle_keeps_a_snapshot() -> None:
+    """In a cycle the columns of large tables would stay in memory until Python next looks for cycles."""
+    builder = table(2)
+    first = builder.log()
+    gc.disable()
+    try:
+        log = builder.log()
+        loser = log.transaction()
+        assert loser.snapshot is not None
+        read = weakref.ref(loser.snapshot)
+        first.transaction().commit([add("b")], Operation("WRITE"))
+        assert loser.commit([add("c")], Operation("WRITE")).version == 3
+        handle = weakref.ref(log)
+        del log, loser
+        assert (handle(), read()) == (None, None)
+    finally:
+        gc.enable()

@@ -12,6 +12,7 @@ from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from . import checksum, last_checkpoint
 from .checkpoint_file import DamagedCheckpointError, ReplacedError
+from .replay import in_commit_timestamp
 from .segment import Listing, LogEntry, name_of, parse_listing
 
 _log = logging.getLogger(__name__)
@@ -86,6 +87,34 @@ class LogReader:
             return self._store.read(f"{self._log_path}/{commit_name(version)}")
         except FileNotFoundError:
             raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone") from None
+
+    def in_commit_timestamp(self, version: int) -> int:
+        """The in-commit timestamp of a version, from its file."""
+        found = in_commit_timestamp(self.commit(version))
+        if found is None:
+            raise self.without_timestamp(version)
+        return found
+
+    def without_timestamp(self, version: int) -> CorruptLogError:
+        """The error of a commit that lacks the in-commit timestamp that the table has enabled."""
+        return CorruptLogError(
+            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled"
+        )
+
+    def timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[bool], int]:
+        """When a version was committed, once it is asked for; `told` is its in-commit timestamp if that was seen."""
+
+        def timestamp(in_commit: bool) -> int:
+            if in_commit:
+                return self.in_commit_timestamp(version) if told is None else told
+            if status is not None:
+                return status.modification_time_ms
+            listed = self.list(version).commits.get(version)
+            if listed is None:
+                raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone")
+            return listed.modification_time_ms
+
+        return timestamp
 
     def parsed(self, version: int, data: bytes) -> Sequence[Action]:
         """The actions in the bytes of a commit; CorruptLogError names table, version and line."""

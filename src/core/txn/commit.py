@@ -87,29 +87,33 @@ def attempt(
     """
     reason, ambiguous = "", False
     cause: Exception | None = None
-    for k in range(patience.tries):
-        if k:
-            clock.sleep(patience.pause(k, dice))
-        try:
-            store.write(path, data)
-            return Won()
-        except (FileExistsError, WriteOutcomeUnknown) as error:
-            reason, cause = str(error), error
-        except Exception as error:
-            if not ambiguous:
-                raise
-            reason, cause = f"{type(error).__name__}: {error}", error
-        # From here on a write of ours may be there, or on its way: only what stands at the version counts.
-        ambiguous = True
-        try:
-            found = store.read(path)
-        except FileNotFoundError:
-            continue
-        except Exception as error:
-            reason, cause = f"{type(error).__name__} while reading it back: {error}", error
-            continue
-        return Won(read_back=True) if is_own(found, data, token) else Lost(found)
-    return Unknown(f"no certain answer after {patience.tries} tries; the last was: {reason}", cause)
+    try:
+        for k in range(patience.tries):
+            if k:
+                clock.sleep(patience.pause(k, dice))
+            try:
+                store.write(path, data)
+                return Won()
+            except (FileExistsError, WriteOutcomeUnknown) as error:
+                reason, cause = str(error), error
+            except Exception as error:
+                if not ambiguous:
+                    raise
+                reason, cause = f"{type(error).__name__}: {error}", error
+            # From here on a write of ours may be there, or on its way: only what stands at the version counts.
+            ambiguous = True
+            try:
+                found = store.read(path)
+            except FileNotFoundError:
+                continue
+            except Exception as error:
+                reason, cause = f"{type(error).__name__} while reading it back: {error}", error
+                continue
+            return Won(read_back=True) if is_own(found, data, token) else Lost(found)
+        return Unknown(f"no certain answer after {patience.tries} tries; the last was: {reason}", cause)
+    finally:
+        # Its traceback holds this frame and all callers': in a cycle their snapshots would live until a collection.
+        del cause
 
 
 def look(store: LogStore, path: str, data: bytes, token: str) -> Outcome:
