@@ -220,12 +220,6 @@ class Gateway:
         """`i -> values[i]` for an array of the class `kind`, which is named as `Class.forName` takes it."""
         return self.handles.arrayElementGetter(self.type(kind)).bindTo(values)
 
-    def of_one_index(self, function: JavaObject, parts: Sequence[JavaObject], result: str) -> JavaObject:
-        """`i -> function(parts[0](i), parts[1](i), ...)`."""
-        handle = self.handles.filterArguments(function, 0, self.array(self.jvm.java.lang.invoke.MethodHandle, parts))
-        order = self.array(self.jvm.int, [0] * len(parts))
-        return self.handles.permuteArguments(handle, self.signature(result, "int"), order)
-
     def table_of(self, function: JavaObject, count: int) -> JavaObject:
         """`Object[]` of function(0), ..., function(count - 1)."""
         return self.jvm.java.util.stream.IntStream.range(0, count).mapToObj(self._int_function(function)).toArray()
@@ -278,7 +272,7 @@ class Gateway:
             "eval",
             self.signature("boolean", row),
         ).bindTo(predicate)
-        test = self.of_one_index(evaluate, [self.element_of(rows, f"[L{row};")], "boolean")
+        test = self.handles.filterReturnValue(self.element_of(rows, f"[L{row};"), evaluate)
         matches = self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
             self.type("java.util.function.IntPredicate"), test
         )

@@ -92,7 +92,6 @@ def target(spark: SparkSession, identifier: str) -> Place:
     return Place(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
-def _same(spark: SparkSession, *paths: str) -> bool:
+def _same(spark: SparkSession, one: str, other: str) -> bool:
     """Whether two spellings of a path mean one table."""
-    first, second = (delta_log(path, session_conf(spark, path)).table for path in paths)
-    return first == second
+    return delta_log(one, session_conf(spark, one)).table == delta_log(other, session_conf(spark, other)).table

@@ -86,7 +86,10 @@ class LogReader:
         try:
             return self._store.read(f"{self._log_path}/{commit_name(version)}")
         except FileNotFoundError:
-            raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone") from None
+            raise self._gone(version) from None
+
+    def _gone(self, version: int) -> VersionNotFoundError:
+        return VersionNotFoundError(f"the commit of version {version} of {self._table} is gone")
 
     def in_commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, from its file."""
@@ -111,7 +114,7 @@ class LogReader:
                 return status.modification_time_ms
             listed = self.list(version).commits.get(version)
             if listed is None:
-                raise VersionNotFoundError(f"the commit of version {version} of {self._table} is gone")
+                raise self._gone(version)
             return listed.modification_time_ms
 
         return timestamp
