@@ -16,6 +16,16 @@ from benchmarks.worker import serve
 class CommandWork(Work):
     """Each command is run on a fresh copy of a table, and answers how many seconds it took."""
 
+    def warm(self) -> None:
+        """A first small pass over the commands as well, a few times: a driver's code is slow while the JVM is new."""
+        super().warm()
+        small = f"/tmp/tablelog-bench-warm-commands-{id(self)}"
+        self.make_many(small, 8)
+        for _ in range(5):
+            for name in ("delete", "update", "merge_small"):
+                self.command(name, small, f"{small}-copy")
+        shutil.rmtree(small)
+
     def make_vectors(self, path: str, n: int, files: int, condition: str = "") -> None:
         """A table whose commands use deletion vectors, with some rows deleted by them already."""
         shutil.rmtree(path, ignore_errors=True)

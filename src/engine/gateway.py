@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import UnsupportedEnvironmentError
 from .builders import string_map
+from .jvm_names import Names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,7 @@ class Gateway:
 
     def __init__(self, py4j: Any) -> None:
         self.py4j = py4j
-        self.jvm = py4j.jvm
+        self.jvm = Names(py4j.jvm)
 
     @classmethod
     def of(cls, spark: "SparkSession") -> "Gateway":
@@ -299,8 +300,13 @@ class Gateway:
         resolved = [one for one in references if one.resolved()]
         if not resolved:
             return expression
-        output = {one.name(): one for one in self.elements(frame._jdf.queryExecution().analyzed().output())}
-        mapping = {one: output[one.name()] for one in resolved if one.name() in output}
+        plan = frame._jdf.queryExecution().analyzed()
+        output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
+        mapping = {}
+        for one in resolved:
+            place = names.getFieldIndex(one.name())
+            if place.isDefined():
+                mapping[one] = output.apply(place.get())
         return expression.transform(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
 
     def has_subquery(self, expression: JavaObject) -> bool:

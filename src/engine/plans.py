@@ -111,12 +111,22 @@ def frame_of(spark: "SparkSession", plan: JavaObject, session: JavaObject | None
 def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
     """`df` run under these settings of SQL, in a copy of its session where they aren't what the session has."""
     spark = df.sparkSession
-    if all(spark.conf.get(key, None) == value for key, value in settings.items()):
-        return df
+    if all(_in_force(spark, key) == value for key, value in settings.items()):
+        return df  # a copy plans its first query with parts that it has to make
     copy = spark._jsparkSession.cloneSession()
     for key, value in settings.items():
         copy.conf().set(key, value)
     return frame_of(spark, _analyzed(df), copy)
+
+
+def _in_force(spark: "SparkSession", key: str) -> str | None:
+    """What the session has of a setting, or Spark's default; `None` where Spark knows neither."""
+    from pyspark.errors import SparkNoSuchElementException
+
+    try:
+        return spark.conf.get(key)
+    except SparkNoSuchElementException:
+        return None
 
 
 def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame":

@@ -1,16 +1,20 @@
 """Each of Spark's internals that the gateway uses, once: what breaks here breaks with a new Spark."""
 
 import datetime
+import threading
 from decimal import Decimal
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.engine.callbacks import Connections
 from tablelog.engine.gateway import SUPPORTED, Gateway, check_version
+from tablelog.engine.jvm_names import Names
 from tablelog.errors import UnsupportedEnvironmentError
 
 
@@ -34,6 +38,53 @@ def test_a_session_with_no_jvm() -> None:
 
 def test_one_gateway_for_all_sessions(spark: SparkSession, gateway: Gateway) -> None:
     assert Gateway.of(spark.newSession()) is gateway
+
+
+def test_names_of_the_jvm_are_looked_up_once(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    send = GatewayClient.send_command
+
+    def counted(client: GatewayClient, command: str, *arguments: object, **more: object) -> object:
+        asked.append(command.partition("\n")[0])
+        return send(client, command, *arguments, **more)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    names = Names(gateway.py4j.jvm)
+    assert names.java.lang.Math.max(1, 2) == 2
+    first = asked.count(REFLECTION_COMMAND_NAME.strip())
+    assert first == 4  # java, java.lang, the class, the method
+    assert names.java.lang.Math.max(3, 2) == 3
+    assert names.java.lang.StringBuilder("text").reverse().toString() == "txet"
+    assert asked.count(REFLECTION_COMMAND_NAME.strip()) == first + 1  # the class alone is new
+    with pytest.raises(Py4JError):
+        names.java.lang.Math.unheard()
+    assert names.java.lang.Long.MAX_VALUE == 2**63 - 1
+
+
+def test_a_condition_over_a_wide_frame_asks_for_its_own_columns(
+    spark: SparkSession, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def calls(columns: int) -> int:
+        wide = spark.range(1).select(*(F.lit(i).alias(f"c{i}") for i in range(columns)))
+        condition = gateway.filter_condition(wide.where("c0 < c1"))
+        other = spark.range(1).select(*(F.lit(i).alias(f"c{i}") for i in range(columns)))
+        made = 0
+        send = GatewayClient.send_command
+
+        def counted(client: GatewayClient, command: str, *arguments: object, **more: object) -> object:
+            nonlocal made
+            made += threading.current_thread() is ours and not command.startswith(MEMORY_COMMAND_NAME)
+            return send(client, command, *arguments, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(GatewayClient, "send_command", counted)
+            rebound = gateway.column(gateway.rebound(condition, other))
+        assert [row.c1 for row in other.where(rebound).collect()] == [1]
+        return made
+
+    ours = threading.current_thread()
+    calls(2)  # the names
+    assert calls(300) == calls(3)
 
 
 def test_arrays_in_bulk(gateway: Gateway) -> None:
