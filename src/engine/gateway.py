@@ -6,7 +6,7 @@ functions composed from its own method handles.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -25,7 +25,6 @@ JavaObject: TypeAlias = Any
 
 SUPPORTED = ("4.1", "4.2", "4.3")
 
-_DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _SEPARATOR = "\0"  # the one character that no path holds
 
 
@@ -103,10 +102,6 @@ class Gateway:
             "boolean": lang.Boolean.TYPE,
             "void": lang.Void.TYPE,
         }
-
-    @cached_property
-    def _datasources(self) -> JavaObject:
-        return self.jvm.org.apache.spark.sql.execution.datasources
 
     @cached_property
     def expressions(self) -> JavaObject:
@@ -294,19 +289,20 @@ class Gateway:
 
         return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
-    def rebound(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
-        """The expression with its resolved columns replaced by those of the same name that `frame` puts out."""
-        references = self.elements(expression.references().toSeq())
-        resolved = [one for one in references if one.resolved()]
-        if not resolved:
-            return expression
+    def rebound(self, expression: JavaObject, frame: "DataFrame", kept: Container[int] = ()) -> JavaObject:
+        """The expression with its resolved columns, but those with the ids `kept`, replaced by those of the same name
+        that `frame` puts out; the expression itself where there is none.
+        """
         plan = frame._jdf.queryExecution().analyzed()
         output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
         mapping = {}
-        for one in resolved:
-            place = names.getFieldIndex(one.name())
-            if place.isDefined():
-                mapping[one] = output.apply(place.get())
+        for one in self.elements(expression.references().toSeq()):
+            if one.resolved() and one.exprId().id() not in kept:
+                place = names.getFieldIndex(one.name())
+                if place.isDefined():
+                    mapping[one] = output.apply(place.get())
+        if not mapping:
+            return expression
         return expression.transform(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
 
     def has_subquery(self, expression: JavaObject) -> bool:
@@ -384,8 +380,9 @@ class Gateway:
 
         `schema` holds the partition columns as well, so that Spark keeps them at their place.
         """
-        parquet = self.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
-        return self._datasources.HadoopFsRelation(
+        datasources = self.jvm.org.apache.spark.sql.execution.datasources
+        parquet = datasources.parquet.ParquetFileFormat()
+        return datasources.HadoopFsRelation(
             index, partition_schema, schema, self.none, parquet, self.options(options), spark._jsparkSession
         )
 

@@ -198,16 +198,9 @@ class Scope:
             return given
         spark = self.target.sparkSession
         expression = self._gateway.expression(spark, given)
-        names = {one.name(): one for one in _output(self._gateway, self.target)}
-        mapping = {}
-        for one in self._gateway.elements(expression.references().toSeq()):
-            known = one.resolved() and any(one.exprId().id() in places for places in self._places.values())
-            if one.resolved() and not known and one.name() in names:
-                mapping[one] = names[one.name()]
-        if not mapping:
-            return given
-        function = self._gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping)
-        return self._gateway.column(expression.transform(function))
+        known = {number for places in self._places.values() for number in places}
+        bound = self._gateway.rebound(expression, self.target, known)
+        return given if bound is expression else self._gateway.column(bound)
 
 
 def _length(f: schemas.StructField) -> Mapping[str, Any]:

@@ -40,49 +40,50 @@ def test_one_gateway_for_all_sessions(spark: SparkSession, gateway: Gateway) -> 
     assert Gateway.of(spark.newSession()) is gateway
 
 
-def test_names_of_the_jvm_are_looked_up_once(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    send = GatewayClient.send_command
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What this thread sends to the JVM from here on, but what frees memory there."""
+    commands: list[str] = []
+    ours, send = threading.current_thread(), GatewayClient.send_command
 
-    def counted(client: GatewayClient, command: str, *arguments: object, **more: object) -> object:
-        asked.append(command.partition("\n")[0])
+    def noted(client: GatewayClient, command: str, *arguments: object, **more: object) -> object:
+        if threading.current_thread() is ours and not command.startswith(MEMORY_COMMAND_NAME):
+            commands.append(command)
         return send(client, command, *arguments, **more)
 
-    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    monkeypatch.setattr(GatewayClient, "send_command", noted)
+    return commands
+
+
+def test_names_of_the_jvm_are_looked_up_once(gateway: Gateway, sent: list[str]) -> None:
+    def lookups() -> int:
+        return sum(command.startswith(REFLECTION_COMMAND_NAME) for command in sent)
+
     names = Names(gateway.py4j.jvm)
     assert names.java.lang.Math.max(1, 2) == 2
-    first = asked.count(REFLECTION_COMMAND_NAME.strip())
+    first = lookups()
     assert first == 4  # java, java.lang, the class, the method
     assert names.java.lang.Math.max(3, 2) == 3
     assert names.java.lang.StringBuilder("text").reverse().toString() == "txet"
-    assert asked.count(REFLECTION_COMMAND_NAME.strip()) == first + 1  # the class alone is new
+    assert lookups() == first + 1  # the class alone is new
     with pytest.raises(Py4JError):
         names.java.lang.Math.unheard()
     assert names.java.lang.Long.MAX_VALUE == 2**63 - 1
 
 
 def test_a_condition_over_a_wide_frame_asks_for_its_own_columns(
-    spark: SparkSession, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, gateway: Gateway, sent: list[str]
 ) -> None:
     def calls(columns: int) -> int:
         wide = spark.range(1).select(*(F.lit(i).alias(f"c{i}") for i in range(columns)))
         condition = gateway.filter_condition(wide.where("c0 < c1"))
         other = spark.range(1).select(*(F.lit(i).alias(f"c{i}") for i in range(columns)))
-        made = 0
-        send = GatewayClient.send_command
-
-        def counted(client: GatewayClient, command: str, *arguments: object, **more: object) -> object:
-            nonlocal made
-            made += threading.current_thread() is ours and not command.startswith(MEMORY_COMMAND_NAME)
-            return send(client, command, *arguments, **more)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(GatewayClient, "send_command", counted)
-            rebound = gateway.column(gateway.rebound(condition, other))
+        before = len(sent)
+        rebound = gateway.column(gateway.rebound(condition, other))
+        made = len(sent) - before
         assert [row.c1 for row in other.where(rebound).collect()] == [1]
         return made
 
-    ours = threading.current_thread()
     calls(2)  # the names
     assert calls(300) == calls(3)
 
