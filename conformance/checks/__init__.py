@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..failures import GuaranteeBrokenError, NotEstablishedError
 from ..model import Check, Context, Factory, Level, Target, Verdict
 from ..verdicts import verdict_of
-from . import clients, crashes, declarations, forced, listings, overwrites, paths, races, replies, visibility
+from . import clients, crashes, declarations, forced, listings, overwrites, paths, pieces, races, replies, visibility
 from .suite import registered
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "listings",
     "overwrites",
     "paths",
+    "pieces",
     "races",
     "replies",
     "try_out",

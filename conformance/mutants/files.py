@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tablelog.logstore import FileStatus, LocalLogStore
 from tablelog.logstore.uri import local_path
@@ -139,6 +139,24 @@ class WritesInPieces(LocalLogStore):
             _store(local_path(path), data[start : start + _PIECE], "ab")
 
 
+class AppendsPieces(LocalLogStore):
+    """Takes the pieces of a file in its place, as they come."""
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        _store(local_path(path), b"", "wb" if overwrite else "xb")
+        for piece in pieces:
+            _store(local_path(path), piece, "ab")
+
+
+class ReplacesByPieces(LocalLogStore):
+    """Asks whether the file exists before it takes the pieces, and not after them."""
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        if not overwrite and os.path.exists(local_path(path)):
+            raise FileExistsError(path)
+        super().write_pieces(path, pieces, overwrite=True)
+
+
 class LeavesItsLock(LocalLogStore):
     """Waits for a lock file to go away, which nobody takes away after a crash."""
 
@@ -262,6 +280,8 @@ def _made(path: str, data: bytes) -> bool:
 
 MUTANTS: tuple[Mutant, ...] = (
     in_files(WritesInPieces, "a_reader_never_sees_a_part", "never_a_part_of_a_file"),
+    in_files(AppendsPieces, "pieces_are_seen_as_one", "pieces_that_fail_leave_nothing"),
+    in_files(ReplacesByPieces, "pieces_exclude_as_any_write_does"),
     in_files(LeavesItsLock, "a_killed_writer_leaves_all_or_nothing"),
     in_files(StealsALockThatRanOut, "a_lock_that_ran_out_is_lost_safely"),
     in_files(ForgetsWhatIsOld, "a_clock_that_is_off_changes_nothing"),

@@ -1,7 +1,8 @@
 """The contract between the transaction log and the storage below it."""
 
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -64,6 +65,12 @@ class LogStore(ABC):
     endangered_by: Mapping[str, str] = MappingProxyType({})
     """Who may not write to the same log: a part of the `engineInfo` of its commits -> why. The core warns of such."""
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "write" in vars(cls) and "write_pieces" not in vars(cls):
+            # One that is inherited would go past what this class makes of a write.
+            cls.write_pieces = LogStore.write_pieces  # type: ignore[method-assign]
+
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
         """The store for `scheme`, as the registry makes it, once for each different set of arguments.
@@ -86,6 +93,18 @@ class LogStore(ABC):
         other `Exception` means that nothing was written. A `KeyboardInterrupt` says nothing about the outcome. With
         `overwrite`, the last writer's bytes stay, whole.
         """
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        """`write` what `pieces` give, one after another: a file that needn't be in memory at once.
+
+        All that `write` promises holds here too, and where `pieces` raises, nothing was written and its error comes
+        through. That the path is taken may be told before the first piece is asked for. Here the pieces are put
+        together; a store that can take one after another overrides it.
+        """
+        whole = io.BytesIO()
+        for piece in pieces:
+            whole.write(piece)
+        self.write(path, whole.getvalue(), overwrite=overwrite)
 
     @abstractmethod
     def list_from(self, path: str) -> Iterator[FileStatus]:

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from ..clock import Clock, SystemClock
@@ -54,6 +54,12 @@ class LocalLogStore(LogStore):
             return file.read()
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._write(path, (data,), overwrite)
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        self._write(path, pieces, overwrite)
+
+    def _write(self, path: str, pieces: Iterable[bytes], overwrite: bool) -> None:
         final = local_path(path)
         directory, name = os.path.split(final)
         if not name or posix.is_hidden(os.fsencode(name)):
@@ -62,7 +68,7 @@ class LocalLogStore(LogStore):
             raise posix.lost(path)  # link would say the same, after a flush that takes longer than all the rest
         flush = not name.endswith(_TOLD_AGAIN)
         temporary = posix.temporary_beside(directory, name)
-        posix.write_whole(temporary, data, flush=flush)
+        posix.write_whole(temporary, pieces, flush=flush)
         try:
             sidecar = os.path.join(directory, f".{name}.crc")
             if overwrite:

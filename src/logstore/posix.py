@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..errors import UnsupportedEnvironmentError, WriteOutcomeUnknown
 
@@ -53,8 +53,11 @@ def temporary_beside(directory: str, name: str) -> str:
     return os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
 
 
-def write_whole(path: str, data: bytes, *, flush: bool = True) -> None:
-    """Write the new file `path`, making parents; nothing of it stays after a failure. With `flush`, it is on disk."""
+def write_whole(path: str, pieces: Iterable[bytes], *, flush: bool = True) -> None:
+    """Write the new file `path`, making parents; nothing of it stays after a failure, of `pieces` too.
+
+    With `flush`, it is on disk.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -63,9 +66,10 @@ def write_whole(path: str, data: bytes, *, flush: bool = True) -> None:
         descriptor = os.open(path, flags, 0o666)
     try:
         try:
-            written = os.write(descriptor, data)
-            while written < len(data):
-                written += os.write(descriptor, memoryview(data)[written:])
+            for piece in pieces:
+                written = os.write(descriptor, piece)
+                while written < len(piece):
+                    written += os.write(descriptor, memoryview(piece)[written:])
             if flush:
                 os.fsync(descriptor)
         finally:

@@ -6,7 +6,10 @@ from .base import FileStatus, LogStore
 
 
 class LogStoreWrapper(LogStore):
-    """Passes every call on to `inner` and declares what it declares; override what shall differ."""
+    """Passes every call on to `inner` and declares what it declares; override what shall differ.
+
+    A file in pieces comes as one `write`, so that who overrides that sees all that is written.
+    """
 
     def __init__(self, inner: LogStore) -> None:
         self.inner = inner

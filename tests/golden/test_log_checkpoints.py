@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as RustTable
@@ -14,10 +13,11 @@ from conftest import Corpus
 from interop.engines import by_duckdb
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import last_checkpoint
-from tablelog.core.log.checkpoint_writer import encode
+from tablelog.core.log.checkpoint_writer import point_at, write
 from tablelog.core.log.segment import parse_listing
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.paths import LAST_CHECKPOINT
+from tablelog.logstore import LocalLogStore
 
 
 def unchecked(table: Path, at: int | None = None, *, without: frozenset[str] = frozenset()) -> Snapshot:
@@ -100,12 +100,10 @@ def test_our_checkpoint_has_the_actions_of_the_shipped_one(
 ) -> None:
     for table, at, names in tables:
         theirs, ours = unchecked(table, at), unchecked(table, at, without=names)
-        encoded = encode(ours, now_ms=0)
         copy = tmp_path / f"{table.parent.name}-{at}"
         log = copy / "_delta_log"
-        log.mkdir(parents=True)
-        (log / f"{at:020d}.checkpoint.parquet").write_bytes(encoded.data)
-        (log / LAST_CHECKPOINT).write_bytes(last_checkpoint.serialise(encoded.hint))
+        hint = write(LocalLogStore(), str(log), ours, now_ms=0)
+        point_at(LocalLogStore(), str(log), hint)
         again = unchecked(copy)
         assert again.version == again.base_version == at
         assert again.metadata == theirs.metadata, table
@@ -116,9 +114,11 @@ def test_our_checkpoint_has_the_actions_of_the_shipped_one(
         depth = None if all(file.stats is not None for file in theirs.add_files()) else 6
         assert {comparable(f)[:depth] for f in again.add_files()} == {comparable(f)[:depth] for f in theirs.add_files()}
         assert removed(again) >= removed(theirs), table
-        rows = pq.read_table(pa.BufferReader(encoded.data))
-        assert rows.num_rows == encoded.hint.size
-        assert {row["dataChange"] for row in rows["add"].drop_null().to_pylist()} <= {False}
+        parquet = [pq.read_table(file) for file in log.rglob("*.parquet")]  # itself, or its sidecars
+        texts = [file.read_text().splitlines() for file in log.glob("*.checkpoint.*.json")]
+        assert hint.size == sum(rows.num_rows for rows in parquet) + sum(map(len, texts)), table
+        for rows in parquet:
+            assert {row["dataChange"] for row in rows["add"].drop_null().to_pylist()} <= {False}
 
 
 def test_shipped_hints_are_understood_and_their_checksums_right(golden: Corpus, dat: Corpus) -> None:

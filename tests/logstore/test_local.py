@@ -217,6 +217,30 @@ def test_a_write_in_small_pieces_is_whole(log: Path, monkeypatch: pytest.MonkeyP
     assert LocalLogStore().read(commit(log)) == bytes(range(256))
 
 
+def test_pieces_are_on_their_way_to_the_disk_while_the_next_is_made(log: Path) -> None:
+    sizes = []
+
+    def pieces() -> Iterator[bytes]:
+        for letter in (b"a", b"b", b"c"):
+            sizes.append(sum(entry.stat().st_size for entry in os.scandir(log)))
+            yield letter * 1000
+
+    LocalLogStore().write_pieces(commit(log), pieces())
+    assert sizes == [0, 1000, 2000]
+    assert LocalLogStore().read(commit(log)) == b"a" * 1000 + b"b" * 1000 + b"c" * 1000
+
+
+def test_no_piece_is_made_for_a_name_that_is_taken(log: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        raise AssertionError("asked for")
+        yield b""
+
+    LocalLogStore().write(commit(log), b"there")
+    with pytest.raises(FileExistsError):
+        LocalLogStore().write_pieces(commit(log), pieces())
+    assert os.listdir(log) == [f"{0:020}.json"]
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""

@@ -2,7 +2,7 @@
 
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,32 @@ def patient(*errors: Exception, attempts: int = 5) -> tuple[RetryingLogStore, Co
     clock = HandClock()
     counting = CountingLogStore(Failing(MemoryLogStore(), *errors))
     return RetryingLogStore(counting, attempts=attempts, clock=clock), counting, clock
+
+
+# ---- a file in pieces ----
+
+
+def test_a_file_in_pieces_is_one_write_for_a_wrapper(tmp_path: Path) -> None:
+    store = CountingLogStore(LocalLogStore())
+    store.write_pieces(f"{tmp_path}/a", iter([b"x", b"", b"y"]))
+    assert (store.calls, store.read(f"{tmp_path}/a")) == ({"write": 1, "read": 1}, b"xy")
+
+
+def test_who_changes_a_write_has_changed_a_write_in_pieces(tmp_path: Path) -> None:
+    class Shouts(LocalLogStore):
+        def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+            super().write(path, data.upper(), overwrite=overwrite)
+
+    class ShoutsToo(Shouts):
+        pass
+
+    class TakesThem(Shouts):
+        def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+            LocalLogStore.write_pieces(self, path, pieces, overwrite=overwrite)
+
+    for store, expected in ((Shouts(), b"AB"), (ShoutsToo(), b"AB"), (TakesThem(), b"ab")):
+        store.write_pieces(f"{tmp_path}/a", [b"a", b"b"], overwrite=True)
+        assert store.read(f"{tmp_path}/a") == expected
 
 
 # ---- RetryingLogStore ----

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _KEEP_BYTES = 16 << 20
 """Files up to this size are kept in memory, so that later columns cost no request."""
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 16
 
 # Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
 _PRESENCE = {

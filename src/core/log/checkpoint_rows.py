@@ -16,7 +16,7 @@ from ..protocol.features import supported
 from ..table.snapshot import Snapshot
 from .columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
 
-PIECE_ROWS = 1 << 17
+PIECE_ROWS = 1 << 16
 """So many rows of files are laid out at a time."""
 
 _NAMES: Mapping[type, str] = {

@@ -1,18 +1,22 @@
 """Writing checkpoints: classic, in parts, or V2 with sidecars (PROTOCOL.md, "Checkpoints").
 
-Which it is follows from the table and the session: see `kind_of`. One file at a time is in memory, beside what the
-snapshot holds anyway, and of the statistics one piece of it.
+Which it is follows from the table and the session: see `kind_of`. In memory, beside what the snapshot holds anyway, are
+some pieces of the statistics and of the file that is made of them: a store that takes a file in pieces gets each as it
+is ready. A sidecar is there whole.
 """
 
 import io
 import logging
 import tempfile
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import IO, Literal, TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import IO, Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +34,8 @@ from . import last_checkpoint, spark_hash
 from .checkpoint_file import DamagedCheckpointError
 from .last_checkpoint import LastCheckpoint
 
+_Piece = TypeVar("_Piece")
+
 _log = logging.getLogger(__name__)
 
 PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
@@ -38,8 +44,10 @@ TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
 """The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
 NO_BOUND = 1 << 62
-_WAITING_ROWS = 4 * rows.PIECE_ROWS
+_WAITING_ROWS = 8 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
+_SPOOLED_BYTES = 8 << 20
+"""So much is read at a time of a part that waits on the disk."""
 _MOST_AS_JSON = 10_000
 """A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
 
@@ -71,14 +79,6 @@ def kind_of(snapshot: Snapshot, tombstones: int, header: int, conf: Mapping[str,
     if form not in ("json", "parquet"):
         raise InvalidArgumentError(f"{TOP_LEVEL_FORMAT} is {form!r}: it needs to be json or parquet")
     return Kind("v2", files, "json" if form == "json" else "parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A checkpoint's bytes, and what `_last_checkpoint` says of it."""
-
-    data: bytes
-    hint: LastCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +129,12 @@ def _write(
         return _write_v2(store, log_path, contents, kind, elsewhere)
     if kind.name == "parts":
         return _write_parts(store, log_path, contents, kind.files)
-    encoded = _classic(contents)
-    ours = _put(store, log_path, checkpoint_name(snapshot.version), encoded.data)
-    return encoded.hint if ours else replace(encoded.hint, size_in_bytes=None)
-
-
-def encode(snapshot: Snapshot, now_ms: int) -> Encoded:
-    """The classic checkpoint of a version as Parquet (V1 spec, allowed for every table)."""
-    return _classic(_Contents(snapshot, now_ms))
+    size = _put(
+        store, log_path, checkpoint_name(snapshot.version), lambda: chain.from_iterable(_ahead(_classic(contents)))
+    )
+    if size is None:
+        contents.num_adds = snapshot.num_files  # the store needn't have asked for all of ours
+    return contents.hint(contents.num_rows, size)
 
 
 def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
@@ -144,15 +142,31 @@ def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
     store.write(f"{log_path}/{LAST_CHECKPOINT}", last_checkpoint.serialise(hint), overwrite=True)
 
 
+class _Sink(io.RawIOBase):
+    """Keeps what is written as it comes: in small pieces, whose memory serves again, for fresh memory takes time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: deque[bytes] = deque()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        piece = bytes(data)  # not copied where it is that already
+        self.pieces.append(piece)
+        return len(piece)
+
+
 class _File:
     """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size."""
 
-    def __init__(self, schema: pa.Schema, sink: IO[bytes], at_once: int = rows.PIECE_ROWS) -> None:
+    def __init__(self, schema: pa.Schema, at_once: int) -> None:
         self._schema = schema
-        self._sink = sink
+        self._sink = _Sink()
         self._at_once = at_once
         self._writer = pq.ParquetWriter(
-            sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
+            self._sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
         )
         self._waiting: list[pa.RecordBatch] = []
         self.rows = 0
@@ -176,12 +190,17 @@ class _File:
         self._flush()
         self._writer.close()
 
+    def taken(self) -> deque[bytes]:
+        """The pieces that were made since the last time; of a closed file all that is left."""
+        pieces, self._sink.pieces = self._sink.pieces, deque()
+        return pieces
+
     def content(self) -> bytes:
-        """The bytes of the closed file."""
-        if isinstance(self._sink, io.BytesIO):
-            return self._sink.getvalue()  # not copied
-        self._sink.seek(0)
-        return self._sink.read()
+        """The closed file as a whole; each piece is let go when it is in."""
+        whole, pieces = io.BytesIO(), self.taken()
+        while pieces:
+            whole.write(pieces.popleft())
+        return whole.getvalue()
 
 
 class _Contents:
@@ -204,12 +223,18 @@ class _Contents:
             self.num_adds += len(piece)
             yield "add", piece
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows its checkpoint has, when the files have been given out."""
+        tombstones: int = self.kept.num_rows
+        return len(self.header) + tombstones + self.num_adds
+
     def hint(self, size: int, size_in_bytes: int | None, parts: int | None = None) -> LastCheckpoint:
         return LastCheckpoint(self.snapshot.version, size, parts, size_in_bytes, self.num_adds)
 
 
-def _ahead(pieces: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
-    """The pieces, of which the next is made while one is written: Arrow does both outside of the interpreter's lock."""
+def _ahead(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+    """The pieces, of which the next is made while one is used: encoding and writing hold no lock of the interpreter."""
     with ThreadPoolExecutor(1, thread_name_prefix="tablelog-checkpoint") as pool:
         coming = pool.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
@@ -217,29 +242,41 @@ def _ahead(pieces: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
             yield piece
 
 
-def _put(store: LogStore, log_path: str, name: str, data: bytes) -> bool:
-    """Write a file whose content every writer agrees on; False where a whole one was there."""
+def _put(store: LogStore, log_path: str, name: str, pieces: Callable[[], Iterable[bytes]]) -> int | None:
+    """Write a file whose content every writer agrees on, and give its bytes; None: a whole one was there."""
     path = f"{log_path}/{name}"
+    size = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size
+        size = 0
+        for piece in pieces():
+            size += len(piece)
+            yield piece
+
     try:
-        store.write(path, data)
+        store.write_pieces(path, counted())
     except FileExistsError:
         if is_whole(store, path):
             _log.info("%s is there already", path)
-            return False
+            return None
         _log.warning("%s can't be read, and is replaced", path)
-        store.write(path, data, overwrite=True)
-    return True
+        store.write_pieces(path, counted(), overwrite=True)
+    return size
 
 
-def _classic(contents: _Contents) -> Encoded:
-    file = _File(rows.classic_schema(contents.layout.type), io.BytesIO())
+def _classic(contents: _Contents) -> Iterator[Iterable[bytes]]:
+    """The classic checkpoint as Parquet (V1 spec, allowed for every table): the pieces of one row group at a time."""
+    contents.num_adds = 0
+    file = _File(rows.classic_schema(contents.layout.type), rows.PIECE_ROWS)
     for kind, column in rows.structs(contents.header):  # in the first row group
         file.put(kind, column)
     for kind, column in contents.files():
         file.put(kind, column)
+        if made := file.taken():
+            yield made
     file.close()
-    data = file.content()
-    return Encoded(data, contents.hint(file.rows, len(data)))
+    yield file.taken()
 
 
 def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int) -> LastCheckpoint:
@@ -253,23 +290,28 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     version = contents.snapshot.version
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
-        files: list[_File] = []
-        for _ in range(count):
-            files.append(_File(schema, stack.enter_context(tempfile.TemporaryFile()), at_once))
-            stack.callback(files[-1].close)  # whatever happens, before what it writes to is closed
+        spools = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+        files = [_File(schema, at_once) for _ in range(count)]
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
         for kind, column in contents.files():
             chosen = spark_hash.parts(_hashes(column, with_vectors), count)
-            for number, file in enumerate(files):
+            for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
                 file.put(kind, column.filter(pc.equal(chosen, number)))
-        size, ours = 0, True
-        for number, file in enumerate(files):
+                spool.writelines(file.taken())
+        sizes: list[int | None] = []
+        for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
             file.close()
-            data = file.content()
-            size += len(data)
-            ours &= _put(store, log_path, part_name(version, number + 1, count), data)
-    return contents.hint(sum(file.rows for file in files), size if ours else None, count)
+            spool.writelines(file.taken())
+            sizes.append(_put(store, log_path, part_name(version, number + 1, count), partial(_spooled, spool)))
+    ours = [size for size in sizes if size is not None]
+    return contents.hint(contents.num_rows, sum(ours) if len(ours) == count else None, count)
+
+
+def _spooled(spool: IO[bytes]) -> Iterator[bytes]:
+    spool.seek(0)
+    while piece := spool.read(_SPOOLED_BYTES):
+        yield piece
 
 
 def _write_v2(
@@ -303,7 +345,7 @@ def _write_v2(
 
 def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
     """The top level of a V2 checkpoint as Parquet."""
-    file = _File(rows.top_level_schema(add_type), io.BytesIO())
+    file = _File(rows.top_level_schema(add_type), rows.PIECE_ROWS)
     for kind, column in rows.structs(actions):
         file.put(kind, column)
     file.close()
@@ -317,7 +359,7 @@ def filled(layout: rows.Layout, columns: Iterable[tuple[str, pa.Array]], most: i
     for kind, column in columns:
         at = 0
         while at < len(column):
-            file = file or _File(schema, io.BytesIO())
+            file = file or _File(schema, rows.PIECE_ROWS)
             taken = column.slice(at, most - file.rows)
             file.put(kind, taken)
             at += len(taken)

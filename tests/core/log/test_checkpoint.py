@@ -12,7 +12,7 @@ import pytest
 from support.log_builder import PARTITIONED, LogBuilder, add, remove
 from tablelog.core import DeltaLog
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
-from tablelog.core.log.checkpoint_writer import encode
+from tablelog.core.log.checkpoint_writer import write
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
     CheckpointMetadata,
@@ -25,12 +25,20 @@ from tablelog.core.protocol.actions import (
 from tablelog.core.protocol.paths import checkpoint_name, commit_name
 from tablelog.core.protocol.schema import TIMESTAMP, StructField, StructType, to_json
 from tablelog.core.table.predicates import Compare
+from tablelog.core.table.snapshot import Snapshot
 from tablelog.errors import CorruptLogError, VersionNotFoundError
-from tablelog.logstore import CountingLogStore
+from tablelog.logstore import CountingLogStore, MemoryLogStore
 
 DAY = 86_400_000
 LONG = pa.int64()
 STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'
+
+
+def encoded(snapshot: Snapshot, now_ms: int) -> bytes:
+    """The bytes of the classic checkpoint of a version."""
+    store = MemoryLogStore()
+    write(store, "memory:///log", snapshot, now_ms)
+    return store.read(f"memory:///log/{checkpoint_name(snapshot.version)}")
 
 
 def table(rows: int = 5, configuration: dict[str, str] | None = None) -> LogBuilder:
@@ -91,18 +99,18 @@ def test_a_checkpoint_holds_the_state_and_nothing_else() -> None:
 
 
 def test_stats_and_partition_values_as_structs_follow_the_properties() -> None:
-    both = rows_of(encode(table().log().snapshot(), 0).data)["add"].type
+    both = rows_of(encoded(table().log().snapshot(), 0))["add"].type
     assert both.get_field_index("stats") >= 0
     parsed = both.field("stats_parsed").type
     assert [field.name for field in parsed] == ["numRecords", "minValues", "maxValues", "nullCount"]
     assert both.field("partitionValues_parsed").type == pa.struct([("day", pa.date32())])
     neither = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
-    names = [field.name for field in rows_of(encode(table(configuration=neither).log().snapshot(), 0).data)["add"].type]
+    names = [field.name for field in rows_of(encoded(table(configuration=neither).log().snapshot(), 0))["add"].type]
     assert not {"stats", "stats_parsed", "partitionValues_parsed"} & set(names)
 
 
 def test_the_structs_hold_what_the_text_says() -> None:
-    rows = rows_of(encode(table().log().snapshot(), 0).data)["add"].drop_null().to_pylist()
+    rows = rows_of(encoded(table().log().snapshot(), 0))["add"].drop_null().to_pylist()
     assert {str(row["partitionValues_parsed"]["day"]) for row in rows} == {
         "2024-01-02", "None", "2024-01-04", "2024-01-05",
     }  # fmt: skip
@@ -126,19 +134,19 @@ def test_expired_tombstones_and_transactions_are_left_out() -> None:
     builder = table(configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
     snapshot = builder.log().snapshot()
     now = builder.clock.now
-    fresh = rows_of(encode(snapshot, now + 7 * DAY - 60_000).data)
+    fresh = rows_of(encoded(snapshot, now + 7 * DAY - 60_000))
     assert fresh["remove"].null_count == fresh.num_rows - 1
     assert fresh["txn"].null_count == fresh.num_rows  # last updated in 1970
-    stale = rows_of(encode(snapshot, now + 7 * DAY + 60_000).data)
+    stale = rows_of(encoded(snapshot, now + 7 * DAY + 60_000))
     assert stale["remove"].null_count == stale.num_rows
 
 
 def test_features_are_null_where_the_versions_imply_them() -> None:
-    legacy = rows_of(encode(table().log().snapshot(), 0).data)["protocol"].drop_null().to_pylist()
+    legacy = rows_of(encoded(table().log().snapshot(), 0))["protocol"].drop_null().to_pylist()
     assert legacy == [{"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": None, "writerFeatures": None}]
     builder = table()
     builder.commit(Protocol(3, 7, frozenset({"v2Checkpoint"}), frozenset({"v2Checkpoint", "appendOnly"})))
-    named = rows_of(encode(builder.log().snapshot(), 0).data)["protocol"].drop_null().to_pylist()
+    named = rows_of(encoded(builder.log().snapshot(), 0))["protocol"].drop_null().to_pylist()
     assert named[0]["readerFeatures"] == ["v2Checkpoint"]
     assert named[0]["writerFeatures"] == ["appendOnly", "v2Checkpoint"]
 
@@ -168,7 +176,7 @@ def test_a_checkpoint_that_is_there_stays(caplog: pytest.LogCaptureFixture) -> N
 
 
 def multi_part(builder: LogBuilder, version: int, parts: int) -> list[str]:
-    rows = rows_of(encode(builder.log().snapshot(version), 0).data)
+    rows = rows_of(encoded(builder.log().snapshot(version), 0))
     names = []
     for number in range(parts):
         names.append(f"{version:020d}.checkpoint.{number + 1:010d}.{parts:010d}.parquet")
@@ -179,7 +187,7 @@ def multi_part(builder: LogBuilder, version: int, parts: int) -> list[str]:
 
 def v2(builder: LogBuilder, version: int, form: str, *, sidecars: int = 2) -> tuple[str, list[str]]:
     snapshot = builder.log().snapshot(version)
-    rows = rows_of(encode(snapshot, 0).data)
+    rows = rows_of(encoded(snapshot, 0))
     files = [row for row in range(rows.num_rows) if rows["add"][row].is_valid or rows["remove"][row].is_valid]
     names, actions = [], [CheckpointMetadata(version), snapshot.protocol, snapshot.metadata]
     for number in range(sidecars):
@@ -261,7 +269,7 @@ def test_a_checkpoint_as_other_writers_type_it() -> None:
     """Large strings, wider integers, no optional field, a deletion vector struct of nulls."""
     builder = table()
     before = builder.paths()
-    rows = rows_of(encode(builder.log().snapshot(), 0).data)
+    rows = rows_of(encoded(builder.log().snapshot(), 0))
 
     def widened(type_: pa.DataType) -> pa.DataType:
         if pa.types.is_struct(type_):
@@ -341,7 +349,7 @@ def test_a_sidecar_that_is_lost_is_found_out_late_and_does_no_harm(lost: str) ->
 
 def test_no_protocol_or_no_metadata_is_no_table() -> None:
     builder = table()
-    rows = rows_of(encode(builder.log().snapshot(), 0).data)
+    rows = rows_of(encoded(builder.log().snapshot(), 0))
     for column in ("metaData", "protocol"):
         kept = [row for row in range(rows.num_rows) if not rows[column][row].is_valid]
         builder.write(checkpoint_name(6), parquet(rows.take(kept)))
@@ -377,7 +385,7 @@ def test_a_large_checkpoint_that_was_cleaned_up_meanwhile(monkeypatch: pytest.Mo
 def test_one_large_row_group_and_many_small_ones(tmp_path: Path) -> None:
     builder = LogBuilder().create()
     builder.commit(*(add(f"{number}.parquet", size=number) for number in range(300)))
-    rows = rows_of(encode(builder.log().snapshot(), 0).data)
+    rows = rows_of(encoded(builder.log().snapshot(), 0))
     for size in (1, 64, 10_000):
         builder.write(checkpoint_name(1), parquet(rows, row_group_size=size, write_statistics=size != 64))
         snapshot = builder.log().snapshot()

@@ -1,8 +1,9 @@
 """Which checkpoint is written, and that each kind holds the same: in parts, with sidecars, over another writer's."""
 
+import dataclasses
 import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from tablelog.core.log.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT, Kin
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, parse_log_name, part_name
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
-from tablelog.logstore import CountingLogStore
+from tablelog.logstore import CountingLogStore, MemoryLogStore
 
 V2 = {"v2Checkpoint"}
 STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'
@@ -215,9 +216,51 @@ def test_a_checkpoint_that_cannot_be_read_is_replaced(damage: bytes) -> None:
     builder = table()
     before = state(builder.log().snapshot())
     builder.write(checkpoint_name(5), damage)
-    builder.log().checkpoint()
+    hint = builder.log().checkpoint()
+    made = builder.read(checkpoint_name(5))
+    assert (hint.size, hint.num_of_add_files) == (pq.read_metadata(pa.BufferReader(made)).num_rows, 39)
+    assert hint.size_in_bytes == len(made)
     again = without_commits(builder).snapshot()
     assert (again.base_version, state(again)) == (5, before)
+
+
+def test_of_a_checkpoint_that_is_there_the_hint_says_what_it_holds_and_not_its_size() -> None:
+    builder = table()
+    first = builder.log().checkpoint()
+    assert first.size_in_bytes is not None
+    assert builder.log().checkpoint() == dataclasses.replace(first, size_in_bytes=None)
+
+
+def test_a_store_that_takes_pieces_gets_each_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table(files=60)
+    monkeypatch.setattr(checkpoint_writer.rows, "PIECE_ROWS", 5)
+    laid_out = 0
+    lay_out = checkpoint_writer.rows.Layout.rows
+
+    def counted(layout: checkpoint_writer.rows.Layout, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+        nonlocal laid_out
+        for batch in lay_out(layout, pieces):
+            laid_out += 1
+            yield batch
+
+    monkeypatch.setattr(checkpoint_writer.rows.Layout, "rows", counted)
+    ahead = []
+
+    class TakesPieces(MemoryLogStore):
+        def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+            whole = b""
+            for piece in pieces:
+                whole += piece
+                ahead.append(laid_out)
+            self.write(path, whole, overwrite=overwrite)
+
+    store = TakesPieces()
+    snapshot = builder.log().snapshot()
+    checkpoint_writer.write(store, "memory:///log", snapshot, builder.clock.now)
+    assert laid_out > 10
+    assert ahead[0] <= 4  # the first is written, the next encoded, the one after that laid out
+    made = store.read(f"memory:///log/{checkpoint_name(5)}")
+    assert pq.read_metadata(pa.BufferReader(made)).num_row_groups > 10
 
 
 def test_the_hint_goes_back_only_from_what_is_not_there() -> None:
