@@ -67,8 +67,11 @@ class LogStore(ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "write" in vars(cls) and "write_pieces" not in vars(cls):
-            # One that is inherited would go past what this class makes of a write.
+        classes = [vars(each) for each in cls.__mro__]
+        if next(i for i, c in enumerate(classes) if "write" in c) < next(
+            i for i, c in enumerate(classes) if "write_pieces" in c
+        ):
+            # One from further up would go past what this class makes of a write.
             cls.write_pieces = LogStore.write_pieces  # type: ignore[method-assign]
 
     @classmethod
@@ -98,8 +101,11 @@ class LogStore(ABC):
         """`write` what `pieces` give, one after another: a file that needn't be in memory at once.
 
         All that `write` promises holds here too, and where `pieces` raises, nothing was written and its error comes
-        through. That the path is taken may be told before the first piece is asked for. Here the pieces are put
-        together; a store that can take one after another overrides it.
+        through. That the path is taken may be told before the first piece is asked for. Making a piece may read and
+        list this store, on any thread: hold no lock meanwhile that these take.
+
+        Here the pieces are put together. A store that can take one after another overrides it, and has both ways of
+        writing go through a third: a subclass that overrides `write` alone gets this one back, which calls `write`.
         """
         whole = io.BytesIO()
         for piece in pieces:

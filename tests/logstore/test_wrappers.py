@@ -99,8 +99,19 @@ def test_who_changes_a_write_has_changed_a_write_in_pieces(tmp_path: Path) -> No
         def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
             LocalLogStore.write_pieces(self, path, pieces, overwrite=overwrite)
 
-    for store, expected in ((Shouts(), b"AB"), (ShoutsToo(), b"AB"), (TakesThem(), b"ab")):
-        store.write_pieces(f"{tmp_path}/a", [b"a", b"b"], overwrite=True)
+    class Whispers:
+        def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+            super().write(path, data.lower(), overwrite=overwrite)  # type: ignore[misc]
+
+    class Both(Whispers, Shouts):
+        pass
+
+    class Mixed(Whispers, TakesThem):
+        pass
+
+    made = [(Shouts(), b"AB"), (ShoutsToo(), b"AB"), (TakesThem(), b"aB"), (Both(), b"AB"), (Mixed(), b"AB")]
+    for store, expected in made:
+        store.write_pieces(f"{tmp_path}/a", [b"a", b"B"], overwrite=True)
         assert store.read(f"{tmp_path}/a") == expected
 
 

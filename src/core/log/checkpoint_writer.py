@@ -9,14 +9,12 @@ import io
 import logging
 import tempfile
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from typing import IO, Any, Literal, TypeAlias, TypeVar
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -129,11 +127,9 @@ def _write(
         return _write_v2(store, log_path, contents, kind, elsewhere)
     if kind.name == "parts":
         return _write_parts(store, log_path, contents, kind.files)
-    size = _put(
-        store, log_path, checkpoint_name(snapshot.version), lambda: chain.from_iterable(_ahead(_classic(contents)))
-    )
-    if size is None:
-        contents.num_adds = snapshot.num_files  # the store needn't have asked for all of ours
+    size = _put(store, log_path, checkpoint_name(snapshot.version), partial(_classic, contents))
+    if isinstance(size, _Held):  # the store needn't have asked for all of ours
+        return LastCheckpoint(snapshot.version, size.rows, num_of_add_files=size.adds)
     return contents.hint(contents.num_rows, size)
 
 
@@ -147,26 +143,30 @@ class _Sink(io.RawIOBase):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: deque[bytes] = deque()
+        self._pieces: list[bytes] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
         piece = bytes(data)  # not copied where it is that already
-        self.pieces.append(piece)
+        self._pieces.append(piece)
         return len(piece)
+
+    def taken(self) -> list[bytes]:
+        """What was written since the last time."""
+        pieces, self._pieces = self._pieces, []
+        return pieces
 
 
 class _File:
     """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size."""
 
-    def __init__(self, schema: pa.Schema, at_once: int) -> None:
+    def __init__(self, schema: pa.Schema, sink: IO[bytes] | io.RawIOBase, at_once: int) -> None:
         self._schema = schema
-        self._sink = _Sink()
         self._at_once = at_once
         self._writer = pq.ParquetWriter(
-            self._sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
+            sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
         )
         self._waiting: list[pa.RecordBatch] = []
         self.rows = 0
@@ -189,18 +189,6 @@ class _File:
     def close(self) -> None:
         self._flush()
         self._writer.close()
-
-    def taken(self) -> deque[bytes]:
-        """The pieces that were made since the last time; of a closed file all that is left."""
-        pieces, self._sink.pieces = self._sink.pieces, deque()
-        return pieces
-
-    def content(self) -> bytes:
-        """The closed file as a whole; each piece is let go when it is in."""
-        whole, pieces = io.BytesIO(), self.taken()
-        while pieces:
-            whole.write(pieces.popleft())
-        return whole.getvalue()
 
 
 class _Contents:
@@ -233,7 +221,7 @@ class _Contents:
         return LastCheckpoint(self.snapshot.version, size, parts, size_in_bytes, self.num_adds)
 
 
-def _ahead(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+def _ahead(pieces: Iterator[_Piece]) -> Generator[_Piece]:
     """The pieces, of which the next is made while one is used: encoding and writing hold no lock of the interpreter."""
     with ThreadPoolExecutor(1, thread_name_prefix="tablelog-checkpoint") as pool:
         coming = pool.submit(next, pieces, None)
@@ -242,41 +230,65 @@ def _ahead(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
             yield piece
 
 
-def _put(store: LogStore, log_path: str, name: str, pieces: Callable[[], Iterable[bytes]]) -> int | None:
-    """Write a file whose content every writer agrees on, and give its bytes; None: a whole one was there."""
+class _Held(NamedTuple):
+    """What is in a file of a checkpoint: all of its rows, and those of live files."""
+
+    rows: int
+    adds: int
+
+
+def _put(store: LogStore, log_path: str, name: str, pieces: Callable[[], Generator[bytes]]) -> int | _Held:
+    """Write a file whose content every writer agrees on, and give its bytes, or what is in a whole one that was there.
+
+    `pieces` makes the content, from its beginning each time.
+    """
     path = f"{log_path}/{name}"
+    try:
+        return _written(store, path, pieces())
+    except FileExistsError:
+        pass  # which holds what was made so far, and is let go before it is made again
+    found = _held(store, path)
+    if found is not None:
+        _log.info("%s is there already", path)
+        return found
+    _log.warning("%s can't be read, and is replaced", path)
+    return _written(store, path, pieces(), overwrite=True)
+
+
+def _written(store: LogStore, path: str, pieces: Generator[bytes], *, overwrite: bool = False) -> int:
+    """Write a file and give its bytes. However that ends, what makes the pieces has ended too."""
     size = 0
 
     def counted() -> Iterator[bytes]:
         nonlocal size
-        size = 0
-        for piece in pieces():
+        for piece in pieces:
             size += len(piece)
             yield piece
 
-    try:
-        store.write_pieces(path, counted())
-    except FileExistsError:
-        if is_whole(store, path):
-            _log.info("%s is there already", path)
-            return None
-        _log.warning("%s can't be read, and is replaced", path)
-        store.write_pieces(path, counted(), overwrite=True)
+    with closing(pieces):
+        store.write_pieces(path, counted(), overwrite=overwrite)
     return size
 
 
-def _classic(contents: _Contents) -> Iterator[Iterable[bytes]]:
-    """The classic checkpoint as Parquet (V1 spec, allowed for every table): the pieces of one row group at a time."""
+def _classic(contents: _Contents) -> Generator[bytes]:
+    """The classic checkpoint as Parquet (V1 spec, allowed for every table); a row group is made while one is used."""
+    with closing(_ahead(_row_groups(contents))) as groups:
+        for group in groups:
+            yield from group
+
+
+def _row_groups(contents: _Contents) -> Iterator[list[bytes]]:
     contents.num_adds = 0
-    file = _File(rows.classic_schema(contents.layout.type), rows.PIECE_ROWS)
+    sink = _Sink()
+    file = _File(rows.classic_schema(contents.layout.type), sink, rows.PIECE_ROWS)
     for kind, column in rows.structs(contents.header):  # in the first row group
         file.put(kind, column)
     for kind, column in contents.files():
         file.put(kind, column)
-        if made := file.taken():
+        if made := sink.taken():
             yield made
     file.close()
-    yield file.taken()
+    yield sink.taken()
 
 
 def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int) -> LastCheckpoint:
@@ -291,24 +303,25 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
         spools = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-        files = [_File(schema, at_once) for _ in range(count)]
+        files: list[_File] = []
+        for spool in spools:
+            files.append(_File(schema, spool, at_once))
+            stack.callback(files[-1].close)  # whatever happens, before what it writes to is closed
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
         for kind, column in contents.files():
             chosen = spark_hash.parts(_hashes(column, with_vectors), count)
-            for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
+            for number, file in enumerate(files):
                 file.put(kind, column.filter(pc.equal(chosen, number)))
-                spool.writelines(file.taken())
-        sizes: list[int | None] = []
+        ours: list[int] = []
         for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
             file.close()
-            spool.writelines(file.taken())
-            sizes.append(_put(store, log_path, part_name(version, number + 1, count), partial(_spooled, spool)))
-    ours = [size for size in sizes if size is not None]
+            size = _put(store, log_path, part_name(version, number + 1, count), partial(_spooled, spool))
+            ours += [] if isinstance(size, _Held) else [size]
     return contents.hint(contents.num_rows, sum(ours) if len(ours) == count else None, count)
 
 
-def _spooled(spool: IO[bytes]) -> Iterator[bytes]:
+def _spooled(spool: IO[bytes]) -> Generator[bytes]:
     spool.seek(0)
     while piece := spool.read(_SPOOLED_BYTES):
         yield piece
@@ -345,31 +358,34 @@ def _write_v2(
 
 def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
     """The top level of a V2 checkpoint as Parquet."""
-    file = _File(rows.top_level_schema(add_type), rows.PIECE_ROWS)
+    made = io.BytesIO()
+    file = _File(rows.top_level_schema(add_type), made, rows.PIECE_ROWS)
     for kind, column in rows.structs(actions):
         file.put(kind, column)
     file.close()
-    return file.content()
+    return made.getvalue()
 
 
 def filled(layout: rows.Layout, columns: Iterable[tuple[str, pa.Array]], most: int) -> Iterator[tuple[bytes, int]]:
     """Sidecars of at most so many rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
     schema = rows.sidecar_schema(layout.type)
-    file: _File | None = None
+    made, file = io.BytesIO(), None
     for kind, column in columns:
         at = 0
         while at < len(column):
-            file = file or _File(schema, rows.PIECE_ROWS)
+            if file is None:
+                made = io.BytesIO()
+                file = _File(schema, made, rows.PIECE_ROWS)
             taken = column.slice(at, most - file.rows)
             file.put(kind, taken)
             at += len(taken)
             if file.rows >= most:
                 file.close()
-                yield file.content(), file.rows
+                yield made.getvalue(), file.rows
                 file = None
     if file is not None:
         file.close()
-        yield file.content(), file.rows
+        yield made.getvalue(), file.rows
 
 
 def _hashes(files: pa.StructArray, with_vectors: bool) -> pa.Array:
@@ -390,13 +406,16 @@ def _vector_ids(vectors: pa.StructArray) -> pa.Array:
     return pc.if_else(offset.is_valid(), with_offset, base)
 
 
-def is_whole(store: LogStore, path: str) -> bool:
-    """Whether a Parquet file of a checkpoint can be read as far as its paths go; one that is gone isn't."""
+def _held(store: LogStore, path: str) -> _Held | None:
+    """What is in a Parquet file of a checkpoint, read as far as its paths go; None of one that is damaged or gone."""
     try:
         file = pq.ParquetFile(pa.BufferReader(store.read(path)))
         paths = [n for n in (file.schema.column(i).path for i in range(len(file.schema))) if n.endswith(".path")]
-        for _ in file.iter_batches(columns=paths):
-            pass
+        adds = 0
+        for batch in file.iter_batches(columns=paths):
+            if "add" in batch.schema.names:
+                found = pc.struct_field(batch.column("add"), "path")
+                adds += len(found) - found.null_count
     except (FileNotFoundError, pa.ArrowException, OSError, ValueError):
-        return False
-    return True
+        return None
+    return _Held(file.metadata.num_rows, adds)

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
 """Whether a version whose checksum disagrees can't be read (the default) or is read with a warning."""
 
-_PIECE = 1 << 17
+_PIECE = 1 << 16
 
 
 class Snapshot:

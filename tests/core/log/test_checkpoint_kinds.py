@@ -1,8 +1,10 @@
 """Which checkpoint is written, and that each kind holds the same: in parts, with sidecars, over another writer's."""
 
 import dataclasses
+import errno
 import gc
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -229,6 +231,58 @@ def test_of_a_checkpoint_that_is_there_the_hint_says_what_it_holds_and_not_its_s
     first = builder.log().checkpoint()
     assert first.size_in_bytes is not None
     assert builder.log().checkpoint() == dataclasses.replace(first, size_in_bytes=None)
+
+
+class LosesAfter(MemoryLogStore):
+    """Takes some pieces before it sees that the name is taken, or that there is no room."""
+
+    def __init__(self, pieces: int, room: bool = True) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._room = room
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        given = iter(pieces)
+        whole = b"".join(next(given) for _ in range(self._pieces))
+        if not self._room:
+            raise OSError(errno.ENOSPC, "No space left", path)
+        if not overwrite and self._there(path):
+            raise FileExistsError(path)
+        self.write(path, whole + b"".join(given), overwrite=overwrite)
+
+    def _there(self, path: str) -> bool:
+        try:
+            self.read(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+@pytest.mark.parametrize("pieces", [0, 3])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_hint_is_right_whenever_a_store_says_that_the_name_is_taken(
+    monkeypatch: pytest.MonkeyPatch, pieces: int, damaged: bool
+) -> None:
+    builder, store = table(), LosesAfter(pieces)
+    monkeypatch.setattr(checkpoint_writer.rows, "PIECE_ROWS", 5)
+    snapshot, path = builder.log().snapshot(), f"memory:///log/{checkpoint_name(5)}"
+    first = checkpoint_writer.write(store, "memory:///log", snapshot, builder.clock.now)
+    if damaged:
+        store.write(path, b"PAR1", overwrite=True)
+    # A checksum may be wrong, and counting the files of a large table needs all of them.
+    monkeypatch.setattr(Snapshot, "num_files", property(lambda _: pytest.fail("asked how many files there are")))
+    again = checkpoint_writer.write(store, "memory:///log", snapshot, builder.clock.now)
+    assert again == dataclasses.replace(first, size_in_bytes=len(store.read(path)) if damaged else None)
+
+
+def test_nothing_goes_on_after_a_write_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table()
+    monkeypatch.setattr(checkpoint_writer.rows, "PIECE_ROWS", 5)
+    snapshot = builder.log().snapshot()
+    with pytest.raises(OSError, match="No space left") as kept:
+        checkpoint_writer.write(LosesAfter(2, room=False), "memory:///log", snapshot, builder.clock.now)
+    assert [each.name for each in threading.enumerate() if each.name.startswith("tablelog-checkpoint")] == []
+    assert kept.value.errno == errno.ENOSPC
 
 
 def test_a_store_that_takes_pieces_gets_each_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
