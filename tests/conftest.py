@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 # A shell that starts the tests in the background has Ctrl-C ignored, for them and for the programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same cases in each run, however slow the machine is that runs them.
+hypothesis.settings.register_profile("tablelog", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("tablelog")
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 Corpus = Callable[[str], Path]

@@ -344,7 +344,7 @@ def history(draw: st.DrawFn) -> tuple[LogBuilder, int]:
     return builder, now + draw(st.integers(0, 20)) * DAY_MS
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(history())
 def test_each_retained_version_is_as_it_was(drawn: tuple[LogBuilder, int]) -> None:
     builder, now = drawn

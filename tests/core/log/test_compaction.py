@@ -62,7 +62,7 @@ def test_windows(version: int, interval: int, checkpoint: int, expected: tuple[i
     assert window(version, interval, checkpoint) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_a_version_is_the_same_through_any_compaction(data: st.DataObject) -> None:
     builder = LogBuilder().create(add("0"))

@@ -207,7 +207,7 @@ def test_ranges() -> None:
     assert ranges_text([(0, 0), (2, 4)]) == "0, 2 to 4"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.data())
 def test_whatever_happens_to_a_log(data: st.DataObject) -> None:
     """What can be read is right, and the rest says so; `health` knows which is which beforehand."""

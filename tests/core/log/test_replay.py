@@ -90,7 +90,7 @@ def model(commits) -> tuple[dict, dict, dict, set]:
     return files, txns, domains, removed
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(commit(), min_size=1, max_size=8), st.data())
 def test_every_way_to_a_version_gives_the_same_state(commits, data) -> None:
     builder = LogBuilder().create(configuration={"delta.deletedFileRetentionDuration": "interval 1000 weeks"})

@@ -107,7 +107,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(actions, max_size=5))
 def test_what_is_written_is_read_back(given_actions: list[Action]) -> None:
     data = codec.serialise(given_actions)
@@ -115,7 +115,7 @@ def test_what_is_written_is_read_back(given_actions: list[Action]) -> None:
     assert data.count(b"\n") == len(given_actions)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(json_values, st.sampled_from(sorted(codec._PARSERS)), st.sampled_from(["", *sorted(ADD)]))
 def test_any_json_is_an_action_or_a_typed_error(value: Any, name: str, key: str) -> None:
     body = {**ADD, key: value} if key else value
@@ -126,7 +126,7 @@ def test_any_json_is_an_action_or_a_typed_error(value: Any, name: str, key: str)
     assert action is None or codec.parse_line(codec.to_json(action)) == action
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes_are_nothing_or_a_typed_error(data: bytes) -> None:
     try:

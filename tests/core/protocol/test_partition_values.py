@@ -168,7 +168,7 @@ def test_what_is_written_is_read_back(data_type: PrimitiveType) -> None:
     else:
         physical, strategy = arrow_type(data_type), VALUES[data_type]
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(st.lists(st.none() | strategy, max_size=6))
     def check(values: list[Any]) -> None:
         array = pa.array(values, physical).cast(arrow_type(data_type))

@@ -236,7 +236,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_is_renamed_a_column_keeps_its_data(operations: list[tuple[str, int, str]]) -> None:
     """Physical names and ids stay with their columns, and none is ever given a second time."""
     protocol = features.protocol_of({"columnMapping"})

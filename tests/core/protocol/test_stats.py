@@ -183,7 +183,7 @@ def bound(values: list[Any], pick: Callable[..., Any]) -> Any:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(rows, min_size=1, max_size=3), st.booleans())
 def test_what_is_written_is_read_back_exactly(files: list[list[dict[str, Any]]], from_struct: bool) -> None:
     texts = pa.array([collect(pa.Table.from_pylist(held, schema=arrow_schema(SCHEMA)), LEAVES) for held in files])
@@ -222,7 +222,7 @@ any_stats = st.fixed_dictionaries(
 GOOD = '{"numRecords":7,"minValues":{"a":1},"maxValues":{"a":2},"nullCount":{"a":0}}'
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.none() | any_stats | st.text(max_size=10) | st.just("\n{}"), max_size=5))
 def test_a_bad_text_is_unknown_and_leaves_its_neighbours_alone(texts: list[str | None]) -> None:
     column = [GOOD, *[text for other in texts for text in (other, GOOD)]]

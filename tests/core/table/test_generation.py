@@ -131,7 +131,7 @@ def text_of(at: datetime, one: Generated) -> str:
 TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2050, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     TIMES,
     st.one_of(TIMES, st.just(None)),

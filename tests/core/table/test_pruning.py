@@ -253,7 +253,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(files, predicates, st.sampled_from(["text", "struct", "both", "neither"]))
 def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Predicate, form: str) -> None:
     kept = may_match(table(generated, form), predicate, SCHEMA, PARTITIONS).to_pylist()
@@ -264,7 +264,7 @@ def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Pred
         assert keep or not matching, (kind, statistics(kind, held), matching)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(files, predicates)
 def test_partition_predicates_are_decided_exactly(generated: Any, predicate: Predicate) -> None:
     def only_partitions(node: Predicate) -> Predicate:

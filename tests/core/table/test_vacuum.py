@@ -266,7 +266,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(steps=st.lists(STEP, min_size=1, max_size=14), retention=st.floats(0, 12))
 def test_every_version_within_the_retention_can_be_read_afterwards(steps, retention):
     with tempfile.TemporaryDirectory() as directory:

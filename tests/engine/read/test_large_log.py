@@ -65,7 +65,7 @@ def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks:
     return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     changes,
     changes,
