@@ -95,7 +95,7 @@ SPARKS := 4.1 4.2
 .venv-spark-%/.ready:
 	$(PYTHON) -m venv .venv-spark-$*
 	.venv-spark-$*/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-spark-$*/bin/pip install --quiet --editable ".[spark]" "pyspark==$*.*" pytest pytest-timeout
+	.venv-spark-$*/bin/pip install --quiet --editable ".[spark]" "pyspark==$*.*" pytest pytest-timeout hypothesis
 	@touch $@
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
