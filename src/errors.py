@@ -47,27 +47,62 @@
         │   └── ChecksumMismatchError
         └── MissingDataFileError
 
-`condition` is the name of Delta's error class where Delta has one. Conflicts bear the names of `delta.exceptions`.
+`condition` is the name of Delta's error condition where Delta has one (`error_conditions` lists them). Conflicts bear
+the names of `delta.exceptions`. What a user calls through `tablelog.spark` raises these errors as the classes of
+`tablelog.spark.exceptions`, which are PySpark's errors too.
 No message holds a secret: paths are shown without user information and options never.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any
+
+from . import error_conditions
 
 
 class TablelogError(Exception):
-    """The root of the tree."""
+    """The root of the tree.
 
-    condition: ClassVar[str] = "TABLELOG_ERROR"
+    Args:
+        condition: The name of the condition, where it is more exact than the one of the class.
+        parameters: What differs from case to case, by the names that the condition's message in Delta gives it.
+    """
+
+    condition: str = "TABLELOG_ERROR"
+    message_parameters: dict[str, str]
+
+    def __init__(
+        self, *args: object, condition: str | None = None, parameters: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(*args)
+        if condition is not None:
+            self.condition = condition
+        self.message_parameters = {name: str(value) for name, value in (parameters or {}).items()}
+
+    @property
+    def sql_state(self) -> str:
+        """The SQLSTATE of the condition."""
+        return error_conditions.of(self.condition).sql_state
 
     def getCondition(self) -> str:
         """The error condition, as `PySparkException.getCondition` gives it."""
         return self.condition
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, self.__dict__)
+
+
+def restored(kind: type[TablelogError], args: tuple[object, ...], fields: Mapping[str, object]) -> TablelogError:
+    """An error as it was pickled: of a class, with its arguments and fields."""
+    error = kind.__new__(kind)
+    TablelogError.__init__(error, *args)
+    error.__dict__.update(fields)
+    return error
+
 
 class DeltaConcurrentModificationException(TablelogError):
     """A concurrent commit invalidates what this transaction read or wrote; nothing was committed."""
 
-    condition = "DELTA_CONCURRENT_MODIFICATION"
+    condition = "TABLELOG_CONCURRENT_MODIFICATION"
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
@@ -122,9 +157,6 @@ class WriteOutcomeUnknown(TablelogError):
         self.path = path
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return type(self), (self.path, self.reason)
-
 
 class CommitStateUnknownError(TablelogError):
     """The commit may or may not have been made; `DeltaLog.find_commit(token)` says when the store answers again.
@@ -145,9 +177,6 @@ class CommitStateUnknownError(TablelogError):
         self.version = version
         self.token = token
         self.reason = reason
-
-    def __reduce__(self) -> tuple[type, tuple[str, int, str, str]]:
-        return type(self), (self.table, self.version, self.token, self.reason)
 
 
 class CommitInterrupted(KeyboardInterrupt):
@@ -214,7 +243,7 @@ class InvalidArgumentError(TablelogError, ValueError):
 class SchemaMismatchError(TablelogError, ValueError):
     """The data's columns or types don't fit the table's schema."""
 
-    condition = "DELTA_SCHEMA_MISMATCH"
+    condition = "DELTA_METADATA_MISMATCH"
 
 
 class SchemaChangedError(TablelogError):
@@ -232,7 +261,7 @@ class ChangeFeedSchemaError(TablelogError, ValueError):
 class ConstraintViolationError(TablelogError, ValueError):
     """A row breaks NOT NULL, an invariant or a constraint of the table; nothing was written."""
 
-    condition = "DELTA_VIOLATE_CONSTRAINT"
+    condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
 class AppendOnlyTableError(TablelogError):
@@ -250,14 +279,18 @@ class FeatureInHistoryError(TablelogError):
 class UnsupportedFeatureError(TablelogError):
     """The table needs protocol features that this version of tablelog doesn't have, named in `features`."""
 
-    condition = "DELTA_UNSUPPORTED_FEATURES"
+    condition = "DELTA_OPERATION_NOT_ALLOWED"
 
-    def __init__(self, message: str, features: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        features: tuple[str, ...] = (),
+        *,
+        condition: str | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, condition=condition, parameters=parameters)
         self.features = features
-
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
-        return type(self), (str(self), self.features)
 
 
 class LogStoreConfigurationError(TablelogError, ValueError):
@@ -323,4 +356,4 @@ class ChecksumMismatchError(CorruptLogError):
 class MissingDataFileError(TablelogError):
     """A data file that the log lists is gone from storage; the message names table, version and file."""
 
-    condition = "DELTA_FILE_NOT_FOUND_DETAILED"
+    condition = "FAILED_READ_FILE.FILE_NOT_EXIST"

@@ -62,7 +62,7 @@ def translate(text: str) -> BaseException | None:
     named = _NAMED.search(text)
     if named is not None:  # from Python workers of the Arrow route
         kind = getattr(errors, named[1], None)
-        if kind is not None and kind.__init__ in (Exception.__init__, OSError.__init__):
+        if isinstance(kind, type) and getattr(kind, "__init__", None) is errors.TablelogError.__init__:
             return cast(BaseException, kind(named[2]))
     match = _FILE.search(text) if _MISSING in text else None
     if match is None:
@@ -92,8 +92,8 @@ def _text(error: Any) -> str:
     return "\n".join(texts)
 
 
-def install() -> None:
-    """Have PySpark raise tablelog's errors. Counted: `uninstall` as often undoes it."""
+def install(raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
+    """Have PySpark raise tablelog's errors, as `raised` makes them. Counted: `uninstall` as often undoes it."""
     global _installed, _original  # noqa: PLW0603
     from pyspark.errors.exceptions import captured
 
@@ -106,7 +106,7 @@ def install() -> None:
 
         def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
             found = translate(_text(error))
-            return original(error, *args, **kwargs) if found is None else found
+            return original(error, *args, **kwargs) if found is None else raised(found)
 
         captured.convert_exception = convert_exception  # type: ignore[assignment]
 

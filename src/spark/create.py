@@ -13,6 +13,7 @@ from ..dml.create import Definition, Mode, check_same, create
 from ..engine.types import declared
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import names
+from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
 from .writer import commit_of
 
@@ -28,6 +29,7 @@ class IdentityGenerator:
     step: int = 1
 
 
+@pyspark_errors
 class DeltaTableBuilder:
     """Says what a table is to be, and makes it: see `DeltaTable.create` and its like."""
 

@@ -18,6 +18,8 @@ from ..engine import builders, explain, read_errors
 from ..engine.catalog import SessionCatalog
 from ..engine.gateway import check_version, is_classic
 from ..errors import UnsupportedEnvironmentError, UnsupportedFeatureError
+from .boundary import pyspark_errors
+from .exceptions import as_spark
 
 _ENABLED = "spark.tablelog.enabled"
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
@@ -30,6 +32,7 @@ _enabled_sessions: set[str] = set()
 _installed: list[tuple[type, str, Method, Method]] = []
 
 
+@pyspark_errors
 def enable(spark: SparkSession) -> SparkSession:
     """Make `format("delta")` of this session mean tablelog; returns the session. Enabling twice changes nothing.
 
@@ -56,6 +59,7 @@ def enable(spark: SparkSession) -> SparkSession:
     return spark
 
 
+@pyspark_errors
 def disable(spark: SparkSession) -> None:
     """Undo `enable` for this session, and give PySpark its own methods back when no session is left."""
     with _lock:
@@ -65,6 +69,7 @@ def disable(spark: SparkSession) -> None:
             _uninstall()
 
 
+@pyspark_errors
 def is_enabled(spark: SparkSession) -> bool:
     """Whether `enable` is in force for the session, or for the one that it was cloned from."""
     return is_classic(spark) and spark.conf.get(_ENABLED, "false") == "true"
@@ -85,10 +90,10 @@ def _install() -> None:
         original = getattr(owner, name, None)
         if original is None:
             continue  # a method that this PySpark doesn't have yet
-        replacement = functools.wraps(original)(patch(original))
+        replacement = pyspark_errors(functools.wraps(original)(patch(original)))
         setattr(owner, name, replacement)
         _installed.append((owner, name, original, replacement))
-    read_errors.install()
+    read_errors.install(as_spark)
 
 
 def _uninstall() -> None:

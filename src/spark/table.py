@@ -28,6 +28,7 @@ from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
 from .arguments import assignments_of, condition_of
+from .boundary import pyspark_errors
 from .columns import column_change, new_columns
 from .conf import delta_log, session_conf
 from .convert import converted, named
@@ -40,6 +41,7 @@ from .time_travel import timestamp_ms
 from .writer import commit_of, session_commit
 
 
+@pyspark_errors
 class DeltaTable:
     """A Delta table in a Spark session. Made by `forPath`; works whether or not the session is enabled."""
 

@@ -39,9 +39,6 @@ class DamagedCheckpointError(CorruptLogError):
         super().__init__(message)
         self.names = names
 
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
-        return type(self), (str(self), self.names)
-
 
 class ReplacedError(Exception):
     """A file of the log isn't the one that was listed: the table was cleaned up or replaced meanwhile."""
