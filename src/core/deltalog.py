@@ -131,7 +131,7 @@ class DeltaLog:
         reading the table needs and isn't built, and CorruptLogError.
         """
         if version is not None and timestamp is not None:
-            raise InvalidArgumentError("give a version or a timestamp, not both")
+            raise InvalidArgumentError("give a version or a timestamp, not both", condition="DELTA_ONEOF_IN_TIMETRAVEL")
         if timestamp is not None:
             version = self.version_at(timestamp)
         snapshot = self._newest() if version is None else self._at(version)
@@ -391,7 +391,11 @@ class DeltaLog:
     def _no_version(self, listing: Listing, version: int) -> VersionNotFoundError:
         first = earliest(listing, self.table)
         there = f"{first} to {listing.newest}" if first is not None else "none"
-        return VersionNotFoundError(f"version {version} of {self.table} can't be read; the versions that can: {there}")
+        return VersionNotFoundError(
+            f"version {version} of {self.table} can't be read; the versions that can: {there}",
+            condition="DELTA_VERSION_NOT_FOUND",
+            parameters={"userVersion": version, "earliest": first, "latest": listing.newest},
+        )
 
     def _built(self, segment: Segment) -> Snapshot:
         base = None

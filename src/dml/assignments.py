@@ -36,7 +36,9 @@ def path_of(
         listed = ", ".join(dotted((f.name,)) for f in columns)
         raise SchemaMismatchError(
             f"{command} sets the column {name}, and the table has none of that name; it has {listed}. What lies inside "
-            "an array or a map is set with the whole column"
+            "an array or a map is set with the whole column",
+            condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            parameters={"objectName": name, "proposal": listed},
         )
     return found[0]
 
@@ -56,7 +58,9 @@ def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:
             if path[:shared] == other[:shared]:
                 raise InvalidArgumentError(
                     f"{command} sets {dotted(min(path, other, key=len))} more than once"
-                    + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}")
+                    + ("" if path == other else f", as a whole and in {dotted(max(path, other, key=len))}"),
+                    condition="DELTA_CONFLICT_SET_COLUMN",
+                    parameters={"columnList": dotted(path)},
                 )
 
 

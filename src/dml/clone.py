@@ -52,13 +52,18 @@ def clone(
     """
     then = source.snapshot
     if then.table == target.table:
-        raise InvalidArgumentError(f"{target.table} can't be cloned onto itself")
+        raise InvalidArgumentError(
+            f"{target.table} can't be cloned onto itself",
+            condition="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+            parameters={"tableName": target.table},
+        )
     with jobs(spark, "CLONE", target.table):
         work = Work(spark, target, target.transaction(), options)
         txn, old = work.txn, work.txn.snapshot
         if old is not None and not replaces:
             raise TableAlreadyExistsError(
-                f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place."
+                f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place.",
+                condition="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
             )
         txn.read_whole_table()
         own = dict(overrides or {})

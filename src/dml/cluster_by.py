@@ -64,10 +64,15 @@ def checked(metadata: Metadata, columns: Sequence[str], table: str) -> list[sche
         return []
     if metadata.partition_columns:
         raise InvalidArgumentError(
-            f"{table} is partitioned by {', '.join(metadata.partition_columns)}: a table is partitioned or clustered"
+            f"{table} is partitioned by {', '.join(metadata.partition_columns)}: a table is partitioned or clustered",
+            condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
         )
     if len(columns) > MOST_COLUMNS:
-        raise InvalidArgumentError(f"{table} can be clustered by {MOST_COLUMNS} columns at most, not {len(columns)}")
+        raise InvalidArgumentError(
+            f"{table} can be clustered by {MOST_COLUMNS} columns at most, not {len(columns)}",
+            condition="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            parameters={"numColumnsLimit": MOST_COLUMNS, "actualNumColumns": len(columns)},
+        )
     found: list[schema.Column] = []
     fields = schema.parse_schema(metadata.schema_string)
     known = properties.TableProperties.of(metadata)
@@ -84,14 +89,24 @@ def checked(metadata: Metadata, columns: Sequence[str], table: str) -> list[sche
             raise InvalidArgumentError(f"a table is clustered by names of columns, not by {text!r}") from None
         hit = schema.find(fields, wanted)
         if hit is None:
-            raise InvalidArgumentError(f"{table} has no column {text} to be clustered by")
+            raise InvalidArgumentError(
+                f"{table} has no column {text} to be clustered by",
+                condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                parameters={"columnName": text},
+            )
         column, field = hit
         if column in found:
-            raise InvalidArgumentError(f"{table} can't be clustered by {text} twice")
+            raise InvalidArgumentError(
+                f"{table} can't be clustered by {text} twice",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+                parameters={"duplicateCols": text},
+            )
         if not schema.has_min_max(field.data_type) or column not in kept:
             raise InvalidArgumentError(
                 f"{table} keeps no statistics of {text}, so that no filter would gain from clustering by it: see the "
-                "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns"
+                "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
+                condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+                parameters={"columns": text},
             )
         found.append(column)
     return found

@@ -26,7 +26,11 @@ def add_constraint(
     committed. InvalidArgumentError for a name that is taken and for what is no condition on one row.
     """
     if not name or name == _RESERVED:
-        raise InvalidArgumentError(f"{name!r} can't be the name of a constraint")
+        raise InvalidArgumentError(
+            f"{name!r} can't be the name of a constraint",
+            condition="DELTA_INVALID_CONSTRAINT_NAME",
+            parameters={"name": name},
+        )
     with jobs(spark, "ADD CONSTRAINT", log.table):
         work = Work.on(spark, log, options)
         if work.applied_already:
@@ -34,7 +38,9 @@ def add_constraint(
         taken = _find(work, name)
         if taken is not None:
             raise InvalidArgumentError(
-                f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or choose another name"
+                f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or choose another name",
+                condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
+                parameters={"constraintName": taken[0], "oldConstraint": taken[1]},
             )
         expressions.check_constraint(spark, work.snapshot.schema, name, expression)
         work.txn.read_whole_table()
@@ -44,7 +50,9 @@ def add_constraint(
             if wrong:
                 raise ConstraintViolationError(
                     f"{log.table}: {wrong} rows of the table break {expression}, so that it can't be the constraint "
-                    f"{name}: mend or delete them first"
+                    f"{name}: mend or delete them first",
+                    condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+                    parameters={"numRows": wrong, "tableName": log.table, "checkConstraint": expression},
                 )
         configuration = {**work.snapshot.metadata.configuration, f"{CONSTRAINT_PREFIX}{name.lower()}": expression}
         work.txn.set_metadata(replace(work.snapshot.metadata, configuration=configuration))
@@ -65,7 +73,16 @@ def drop_constraint(
         found = _find(work, name)
         if found is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
             known = ", ".join(sorted(rules.constraints(work.snapshot.metadata))) or "none"
-            raise InvalidArgumentError(f"{log.table} has no constraint {name!r}; it has {known}")
+            raise InvalidArgumentError(
+                f"{log.table} has no constraint {name!r}; it has {known}",
+                condition="DELTA_CONSTRAINT_DOES_NOT_EXIST",
+                parameters={
+                    "constraintName": name,
+                    "tableName": log.table,
+                    "config": "spark.databricks.delta.constraints.assumesDropIfExists.enabled",
+                    "confValue": "true",
+                },
+            )
         parameters = {"name": name, "existed": "false"}
         metadata = work.snapshot.metadata
         if found is not None:

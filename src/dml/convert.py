@@ -121,7 +121,11 @@ def _listed(files: TableFiles, table: str) -> list[Found]:
             if not name.startswith((".", "_"))
         ]
     if not found:
-        raise TableNotFoundError(f"there is no file to convert in {table}")
+        raise TableNotFoundError(
+            f"there is no file to convert in {table}",
+            condition="DELTA_EMPTY_DIRECTORY",
+            parameters={"directory": table},
+        )
     return sorted(found)
 
 
@@ -152,19 +156,27 @@ def _partition_values(
         if [name.lower() for name in names] != [name.lower() for name in columns.names]:
             raise InvalidArgumentError(
                 f"{table}/{directory}: the directories are partitioned by {names}, and the partition schema that was "
-                f"given has {list(columns.names)}. Give the columns of the directories, in their order"
+                f"given has {list(columns.names)}. Give the columns of the directories, in their order",
+                condition="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
+                parameters={"path": directory, "expectedCols": list(columns.names), "parsedCols": names},
             )
         found[directory] = dict(zip(columns.names, (value for _, value in pairs), strict=True))
     for f in columns.fields if checked else ():
         if not isinstance(f.data_type, PrimitiveType):
-            raise InvalidArgumentError(f"{table} can't be partitioned by {f.name}, which isn't of a simple type")
+            raise InvalidArgumentError(
+                f"{table} can't be partitioned by {f.name}, which isn't of a simple type",
+                condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                parameters={"name": f.name, "dataType": schema.type_text(f.data_type)},
+            )
         texts = sorted({text for values in found.values() if (text := values[f.name]) is not None})
         try:
             partition_values.typed(pa.array(texts, pa.string()), f.data_type)
         except CorruptLogError as error:
             raise InvalidArgumentError(
                 f"{table}: a value of the partition column {f.name} is no {schema.type_text(f.data_type)}: {error}. "
-                "Give another type for it"
+                "Give another type for it",
+                condition="DELTA_FAILED_CAST_PARTITION_VALUE",
+                parameters={"value": error, "dataType": schema.type_text(f.data_type)},
             ) from None
     return found
 
@@ -192,6 +204,8 @@ def _stage(txn: Transaction, columns: StructType, partition_by: Sequence[str], l
             f"{log.table} can't be converted to a table that maps its columns, for its files have other names for "
             "them: unset spark.databricks.delta.properties.defaults.columnMapping.mode",
             ("columnMapping",),
+            condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+            parameters={"config": "delta.columnMapping.mode"},
         )
 
 
@@ -263,7 +277,9 @@ class _Sources:
                 return file, None
             raise InvalidArgumentError(
                 f"{self._table}/{file.name} is no Parquet file ({error}). Remove it, or set {_IGNORE_CORRUPT} to true "
-                "and such files are left out"
+                "and such files are left out",
+                condition="DELTA_FAILED_READ_FILE_FOOTER",
+                parameters={"currentFile": file.name},
             ) from error
 
     def _take(self, file: Found, footer: "pq.FileMetaData", key: str) -> None:
@@ -277,7 +293,9 @@ class _Sources:
         if not foreign_files.fits(merged, data, widens):
             raise SchemaMismatchError(
                 f"{self._table}/{file.name} has the columns {schema.type_text(own)}, which can't be merged with "
-                f"{schema.type_text(self.merged)}, those of files before it"
+                f"{schema.type_text(self.merged)}, those of files before it",
+                condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
+                parameters={"file": file.name, "schema": schema.type_text(own)},
             )
         self.merged = merged
         self._schemas[key] = own

@@ -80,10 +80,16 @@ def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
             logger.info("%s is there already: nothing is created", log.table)
             return None
         raise TableAlreadyExistsError(
-            f"There is a Delta table at {log.table}. createIfNotExists leaves it, createOrReplace replaces it."
+            f"There is a Delta table at {log.table}. createIfNotExists leaves it, createOrReplace replaces it.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+            parameters={"relationName": log.table},
         )
     if old is None and mode == "replace":
-        raise TableNotFoundError(f"There is no Delta table at {log.table} to replace: createOrReplace would create it.")
+        raise TableNotFoundError(
+            f"There is no Delta table at {log.table} to replace: createOrReplace would create it.",
+            condition="TABLE_OR_VIEW_NOT_FOUND",
+            parameters={"relationName": log.table},
+        )
     if work.applied_already:
         return None
     made = _metadata(definition, log)
@@ -125,18 +131,23 @@ def check_same(definition: Definition, found: Snapshot) -> None:
     if wrong:
         raise SchemaMismatchError(
             f"{found.table} is there and isn't the table that was to be made: {', '.join(wrong)}. Leave out the "
-            "columns and properties to have it as it is, or replace it"
+            "columns and properties to have it as it is, or replace it",
+            condition="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+            parameters={"path": found.table},
         )
 
 
 def _check_replaceable(work: Work, definition: Definition, old: Snapshot) -> None:
     work.check_removable()
     if not len(definition.columns):
-        raise SchemaMismatchError(f"To replace {work.log.table}, say what columns it has.")
+        raise SchemaMismatchError(
+            f"To replace {work.log.table}, say what columns it has.", condition="DELTA_SCHEMA_NOT_PROVIDED"
+        )
     if definition.partition_by and "clustering" in features.supported(old.protocol):
         raise InvalidArgumentError(
             f"{work.log.table} is a clustered table, which can't be replaced by a partitioned one: cluster it by the "
-            "columns, or drop the feature clustering first."
+            "columns, or drop the feature clustering first.",
+            condition="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
         )
 
 
@@ -169,18 +180,31 @@ def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
             continue
         what = f"the identity column {schema.dotted((f.name,))}"
         if f.data_type != schema.LONG:
-            raise InvalidArgumentError(f"{what} is of the type {schema.type_text(f.data_type)}: it has to be bigint")
+            raise InvalidArgumentError(
+                f"{what} is of the type {schema.type_text(f.data_type)}: it has to be bigint",
+                condition="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+                parameters={"dataType": schema.type_text(f.data_type)},
+            )
         if schema.GENERATION_KEY in f.metadata:
-            raise InvalidArgumentError(f"{what} has a generation expression too: it is the one or the other")
+            raise InvalidArgumentError(
+                f"{what} has a generation expression too: it is the one or the other",
+                condition="DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
+            )
         if f.name in made.partition_columns:
-            raise InvalidArgumentError(f"a table can't be partitioned by {what}")
+            raise InvalidArgumentError(
+                f"a table can't be partitioned by {what}",
+                condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+                parameters={"colName": f.name},
+            )
     with_defaults = [schema.dotted((f.name,)) for f in columns if schema.DEFAULT_KEY in f.metadata]
     if with_defaults and "allowColumnDefaults" not in features.supported(
         features.protocol_for_new_table(made, log.conf)
     ):
         raise InvalidArgumentError(
             f"the columns {', '.join(with_defaults)} have default values, for which the table needs a feature: set the "
-            "property delta.feature.allowColumnDefaults to 'supported'"
+            "property delta.feature.allowColumnDefaults to 'supported'",
+            condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            parameters={"commandType": "CREATE TABLE"},
         )
 
 

@@ -104,7 +104,9 @@ def _truncate(log: DeltaLog, plan: Plan, changed: bool) -> None:
         raise FeatureInHistoryError(
             f"the newest version of {log.table} is free of the feature {plan.name}, and older ones that the log still "
             f"holds use it. Drop it again when they have expired ({_waiting(snapshot)}), or without truncateHistory at "
-            "once"
+            "once",
+            condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+            parameters={"feature": plan.name},
         )
 
 
@@ -143,7 +145,8 @@ def _unprotect(log: DeltaLog) -> None:
         if not _gone_below(log, below):
             raise FeatureInHistoryError(
                 f"the log of {log.table} still holds versions below {below}, whose checkpoints are protected. Drop the "
-                f"feature again when they have expired ({_waiting(snapshot)})"
+                f"feature again when they have expired ({_waiting(snapshot)})",
+                condition="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
             )
     feature_traces.change_properties(log, unset=[PROTECTED_BELOW])
 

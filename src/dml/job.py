@@ -79,7 +79,11 @@ class Work:
         """A command on a table that has to be there: TableNotFoundError."""
         txn = log.transaction()
         if txn.snapshot is None:
-            raise TableNotFoundError(f"There is no Delta table at {log.table}.")
+            raise TableNotFoundError(
+                f"There is no Delta table at {log.table}.",
+                condition="DELTA_TABLE_NOT_FOUND",
+                parameters={"tableName": log.table},
+            )
         return cls(spark, log, txn, options)
 
     @property
@@ -127,7 +131,9 @@ class Work:
         if properties.TableProperties.of(self.txn.metadata).append_only:
             raise AppendOnlyTableError(
                 f"The table {self.txn.table} is append-only (delta.appendOnly=true): rows can't be removed or "
-                "replaced. Unset the property first if that is what you want."
+                "replaced. Unset the property first if that is what you want.",
+                condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                parameters={"table_name": self.txn.table, "config": "delta.appendOnly"},
             )
 
     def rows(self, numbers: pa.Array, *, file_number: str | None = None, row_index: str | None = None) -> DataFrame:

@@ -20,7 +20,11 @@ def generate(spark: SparkSession, log: DeltaLog, mode: str) -> None:
     deletion vectors or mapped columns.
     """
     if mode.lower() != manifest.MODE:
-        raise InvalidArgumentError(f"GENERATE has the mode {manifest.MODE} only, not {mode!r}")
+        raise InvalidArgumentError(
+            f"GENERATE has the mode {manifest.MODE} only, not {mode!r}",
+            condition="DELTA_MODE_NOT_SUPPORTED",
+            parameters={"mode": mode, "supportedModes": manifest.MODE},
+        )
     snapshot = log.snapshot()
     manifest.check(snapshot)
     written = manifests.write(log, snapshot)

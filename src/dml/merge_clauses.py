@@ -17,6 +17,11 @@ ACTIONS: Mapping[Kind, tuple[Action, ...]] = {
     "not matched": ("insert",),
     "not matched by source": ("update", "delete"),
 }
+_UNREACHABLE: Mapping[Kind, str] = {
+    "matched": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not matched by source": "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+}
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,16 @@ def check(clauses: Sequence[Clause]) -> None:
     """InvalidArgumentError for no clause at all, and for one that can never be reached."""
     if not clauses:
         raise InvalidArgumentError(
-            "a MERGE needs at least one WHEN clause: whenMatched..., whenNotMatched... or whenNotMatchedBySource..."
+            "a MERGE needs at least one WHEN clause: whenMatched..., whenNotMatched... or whenNotMatchedBySource...",
+            condition="DELTA_MERGE_MISSING_WHEN",
         )
     for kind in ACTIONS:
         found = of_kind(clauses, kind)
         if any(clause.condition is None for clause in found[:-1]):
             raise InvalidArgumentError(
                 f"with several WHEN {kind.upper()} clauses only the last one may have no condition: the clauses after "
-                "it would never be reached"
+                "it would never be reached",
+                condition=_UNREACHABLE[kind],
             )
 
 

@@ -222,5 +222,6 @@ def _check_single(work: Work, resolved: Resolved, *, several: bool) -> None:
         raise InvalidArgumentError(
             f"{work.log.table}: a row of the table matches several rows of the source of MERGE, and which of them it "
             "would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "
-            "dropDuplicates or the newest row for each key; nothing was committed"
+            "dropDuplicates or the newest row for each key; nothing was committed",
+            condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         )

@@ -117,7 +117,9 @@ class _Names:
             return path_of(name, parts, columns, self._alias, case_sensitive=self.case_sensitive, command=clause.text)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(
-                f"{table}: {error}. To add columns of the source to the table, merge withSchemaEvolution()"
+                f"{table}: {error}. To add columns of the source to the table, merge withSchemaEvolution()",
+                condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                parameters={"sqlExpr": name, "clause": clause.text, "cols": ", ".join(columns.names)},
             ) from None
 
     def place(self, name: str) -> int | None:
@@ -211,7 +213,9 @@ class _Clauses:
                 listed = ", ".join(dotted((one.name,)) for one in self._names.source)
                 raise SchemaMismatchError(
                     f"{self._work.log.table}: {clause.text} of all columns needs a column {f.name} in the source, "
-                    f"which has: {listed}. Name the columns that it sets, or merge withSchemaEvolution()"
+                    f"which has: {listed}. Name the columns that it sets, or merge withSchemaEvolution()",
+                    condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                    parameters={"sqlExpr": f.name, "clause": clause.text, "cols": listed},
                 )
             found.append(((f.name,), self._scope.source_columns[place]))
         return found

@@ -19,9 +19,17 @@ def partition_names(partition_by: Sequence[str], columns: StructType) -> tuple[s
     for name in partition_by:
         matches = [field.name for field in columns if field.name.lower() == name.lower()]
         if not matches:
-            raise InvalidArgumentError(f"The partition column {name!r} is not among the columns {list(columns.names)}.")
+            raise InvalidArgumentError(
+                f"The partition column {name!r} is not among the columns {list(columns.names)}.",
+                condition="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                parameters={"columnName": name, "schemaMap": ", ".join(columns.names)},
+            )
         if len(matches) > 1:
-            raise InvalidArgumentError(f"The partition column {name!r} is ambiguous: {matches}.")
+            raise InvalidArgumentError(
+                f"The partition column {name!r} is ambiguous: {matches}.",
+                condition="DELTA_AMBIGUOUS_PARTITION_COLUMN",
+                parameters={"column": name, "colMatches": ", ".join(matches)},
+            )
         names.append(matches[0])
     return tuple(names)
 
@@ -37,7 +45,9 @@ def new_table(
 ) -> Metadata:
     """The metadata of a table that a first write makes. `created_time` is in milliseconds."""
     if not columns.fields:
-        raise SchemaMismatchError(f"A frame with no columns can't become a Delta table ({table}).")
+        raise SchemaMismatchError(
+            f"A frame with no columns can't become a Delta table ({table}).", condition="DELTA_EMPTY_DATA"
+        )
     return Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema.to_json(columns),

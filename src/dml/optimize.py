@@ -120,12 +120,18 @@ def optimize(
 
 def _condition(work: Work, layout: Layout, name: str, where: str) -> scan.Condition:
     if cluster_by.current(work.snapshot) and not layout.purge:
-        raise InvalidArgumentError(f"{work.log.table} is clustered: OPTIMIZE takes no condition on such a table")
+        raise InvalidArgumentError(
+            f"{work.log.table} is clustered: OPTIMIZE takes no condition on such a table",
+            condition="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            parameters={"predicates": where},
+        )
     found = scan.split_condition(scan.for_conditions(work.spark, work.snapshot), where, work.snapshot.mapping)
     if found.data is not None:
         raise InvalidArgumentError(
             f"{name} on {work.log.table} takes a condition on partition columns only "
-            f"({', '.join(work.snapshot.partition_columns) or 'there is none'}), not {found.sql[0]}"
+            f"({', '.join(work.snapshot.partition_columns) or 'there is none'}), not {where}",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": where, "columnList": ", ".join(work.snapshot.partition_columns)},
         )
     return found
 
@@ -137,11 +143,16 @@ def _columns(work: Work, layout: Layout) -> list[schema.Column]:
         if layout.by:
             raise InvalidArgumentError(
                 f"{work.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "
-                "ZORDER BY on such a table"
+                "ZORDER BY on such a table",
+                condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
+                parameters={"zOrderBy": ", ".join(layout.by)},
             )
         return clustered
     if layout.full:
-        raise InvalidArgumentError(f"{work.log.table} isn't clustered: a full OPTIMIZE is for clustered tables")
+        raise InvalidArgumentError(
+            f"{work.log.table} isn't clustered: a full OPTIMIZE is for clustered tables",
+            condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+        )
     return [_ordered_by(work, text) for text in layout.by]
 
 
@@ -153,17 +164,25 @@ def _ordered_by(work: Work, text: str) -> schema.Column:
         raise InvalidArgumentError(f"ZORDER BY takes names of columns, not {text!r}") from None
     found = schema.find(snapshot.schema, wanted)
     if found is None:
-        raise InvalidArgumentError(f"{work.log.table} has no column {text} to lay rows out by")
+        raise InvalidArgumentError(
+            f"{work.log.table} has no column {text} to lay rows out by",
+            condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+            parameters={"columnName": text},
+        )
     column = found[0]
     if column[0] in snapshot.partition_columns:
         raise InvalidArgumentError(
-            f"{text} is a partition column of {work.log.table}: its values lie in files of their own already"
+            f"{text} is a partition column of {work.log.table}: its values lie in files of their own already",
+            condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
+            parameters={"colName": text},
         )
     checks = settings.flag(work.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
     if checks is not False and column not in indexed(snapshot):
         raise InvalidArgumentError(
             f"{work.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
-            "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns"
+            "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
+            condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
+            parameters={"cols": text, "zorderColStatKey": _PREFIX + "zorder.checkStatsCollection.enabled"},
         )
     return column
 

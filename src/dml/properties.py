@@ -90,7 +90,9 @@ def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bo
             raise InvalidArgumentError(f"the value of the table property {key} needs to be a text, not {value!r}")
         low = key.lower()
         if low.startswith(properties.CONSTRAINT_PREFIX):
-            raise InvalidArgumentError(f"{key} can't be set as a property: use DeltaTable.addConstraint")
+            raise InvalidArgumentError(
+                f"{key} can't be set as a property: use DeltaTable.addConstraint", condition="DELTA_ADD_CONSTRAINTS"
+            )
         if low in _ELSEWHERE:
             raise InvalidArgumentError(f"{key} can't be set as a property: {_ELSEWHERE[low]}")
     existing = metadata.configuration
@@ -113,10 +115,16 @@ def without_properties(metadata: Metadata, keys: Sequence[str], table: str, *, i
         if key.lower().startswith(properties.CONSTRAINT_PREFIX) and key in metadata.configuration:
             raise InvalidArgumentError(f"{key} can't be unset as a property: use DeltaTable.dropConstraint")
         if not properties.editable(key):
-            raise InvalidArgumentError(f"the table property {key} can't be unset: it is kept by the table itself")
+            raise InvalidArgumentError(
+                f"the table property {key} can't be unset: it is kept by the table itself",
+                condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                parameters={"prop": key},
+            )
         if key not in metadata.configuration and key != _COMMENT and not if_exists:
             raise InvalidArgumentError(
-                f"the table property {key} isn't set on {table}; ifExists=True passes over what isn't there"
+                f"the table property {key} isn't set on {table}; ifExists=True passes over what isn't there",
+                condition="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+                parameters={"property": key, "tableName": table},
             )
     kept = {key: value for key, value in metadata.configuration.items() if key not in keys}
     return replace(metadata, configuration=kept, description=None if _COMMENT in keys else metadata.description)

@@ -27,7 +27,9 @@ def condition(work: Work, text: str) -> scan.Condition:
     found = scan.split_condition(frame, text, work.snapshot.mapping)
     if found.data is not None and not _enabled(work.log, ON_DATA):
         raise InvalidArgumentError(
-            f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false."
+            f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false.",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": text, "columnList": ", ".join(work.snapshot.partition_columns)},
         )
     return found
 
@@ -77,7 +79,8 @@ def checked(log: DeltaLog, frame: DataFrame, condition: str) -> DataFrame:
         f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
         "written; nothing was written"
     )
-    return checks.checked(frame, functions.expr(condition), message)
+    mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
+    return checks.checked(frame, functions.expr(condition), message, broken=mismatch)
 
 
 def _enabled(log: DeltaLog, key: str) -> bool:

@@ -47,7 +47,9 @@ def check_inserted(work: Work, given: Iterable[str]) -> None:
         if known is not None and not known[1].explicit:
             raise InvalidArgumentError(
                 f"{work.log.table}: the column {known[0]} is GENERATED ALWAYS AS IDENTITY, and takes no values from "
-                "outside: leave it out"
+                "outside: leave it out",
+                condition="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+                parameters={"colName": known[0]},
             )
 
 
@@ -56,7 +58,11 @@ def check_updated(work: Work, given: Iterable[str]) -> None:
     identity = {name.lower(): name for name in rules_of(work).identity}
     for name in given:
         if (known := identity.get(name.lower())) is not None:
-            raise InvalidArgumentError(f"{work.log.table}: the identity column {known} can't be updated")
+            raise InvalidArgumentError(
+                f"{work.log.table}: the identity column {known} can't be updated",
+                condition="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                parameters={"colName": known},
+            )
 
 
 def write_new(

@@ -67,7 +67,9 @@ def drop_columns(
         exact, _ = resolved(work.snapshot.schema, column)
         if any(concerns(work.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
             raise InvalidArgumentError(
-                f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it."
+                f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it.",
+                condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+                parameters={"columnList": schemas.dotted(exact)},
             )
         _check_unused(work, column, "dropped")
     return _commit(work, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))

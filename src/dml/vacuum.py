@@ -174,7 +174,8 @@ def _told_by_log(log: DeltaLog, needed: Needed, version: int | None) -> Removabl
     if earliest != 0 and (done is None or done < earliest):
         raise InvalidArgumentError(
             f"{log.table}: VACUUM LITE can't tell all files that may go, for the log before version {earliest} is gone "
-            "and no VACUUM noted that it had been there. Run VACUUM FULL"
+            "and no VACUUM noted that it had been there. Run VACUUM FULL",
+            condition="DELTA_CANNOT_VACUUM_LITE",
         )
     sizes: dict[str, int] = {}
     if version is not None:
@@ -210,7 +211,9 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
     if missing:
         raise InvalidArgumentError(
             f"the inventory for VACUUM lacks {', '.join(missing)}; it needs path (string), length (long), isDir "
-            "(boolean) and modificationTime (long, milliseconds)"
+            "(boolean) and modificationTime (long, milliseconds)",
+            condition="DELTA_INVALID_INVENTORY_SCHEMA",
+            parameters={"expectedSchema": "path string, length long, isDir boolean, modificationTime long"},
         )
     root = _AUTHORITY.sub("", paths.absolute(log.table, "")).rstrip("/") + "/"
     groups: dict[str, list[Found]] = {"": []}

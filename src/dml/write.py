@@ -90,7 +90,9 @@ def _write(
     if txn.snapshot is not None:
         if request.mode == "ErrorIfExists":
             raise TableAlreadyExistsError(
-                f"There is a Delta table at {log.table}. Set the mode to append or overwrite to write to it."
+                f"There is a Delta table at {log.table}. Set the mode to append or overwrite to write to it.",
+                condition="DELTA_PATH_EXISTS",
+                parameters={"path": log.table},
             )
         if request.mode == "Ignore":
             return None
@@ -105,7 +107,10 @@ def _write(
     replaces = request.overwrites and txn.snapshot is not None
     dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
     if dynamic and request.replaces_schema:
-        raise InvalidArgumentError("overwriteSchema can't be combined with dynamic partition overwrite.")
+        raise InvalidArgumentError(
+            "overwriteSchema can't be combined with dynamic partition overwrite.",
+            condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
     options = _write_options(request)
 
     if request.data_change:
@@ -120,7 +125,9 @@ def _write(
                 if not request.data_change and condition.data is not None:
                     raise InvalidArgumentError(
                         "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
-                        "stay would be written anew."
+                        "stay would be written anew.",
+                        condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+                        parameters={"dataFilters": request.replace_where},
                     )
                 removal = remove_matching(work, condition, options)
         if removal.changes:
@@ -171,7 +178,9 @@ def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None
     if changed != current:
         if not request.data_change:
             raise InvalidArgumentError(
-                f"dataChange=false can't change the schema or the partitioning of the table {log.table}."
+                f"dataChange=false can't change the schema or the partitioning of the table {log.table}.",
+                condition="DELTA_DATA_CHANGE_FALSE",
+                parameters={"op": "WRITE"},
             )
         txn.set_metadata(changed, replaces_table=request.replaces_schema)
 
@@ -187,7 +196,9 @@ def _stage_clustering(txn: Transaction, request: WriteRequest) -> list[Action]:
         by = ", ".join(map(schema.dotted, now)) if now else "nothing"
         raise InvalidArgumentError(
             f"{txn.table} is clustered by {by}, not by {', '.join(request.cluster_by)}: leave out clusterBy, or change "
-            "it with DeltaTable.clusterBy first"
+            "it with DeltaTable.clusterBy first",
+            condition="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            parameters={"providedClusteringColumns": ", ".join(request.cluster_by), "existingClusteringColumns": by},
         )
     return []
 

@@ -12,6 +12,7 @@ from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from . import plans
 from .gateway import Gateway, JavaObject
+from .spark_messages import sql_of
 from .types import table_schema
 
 if TYPE_CHECKING:
@@ -76,18 +77,24 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
     inner = frame._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(inner):
         raise InvalidArgumentError(
-            "the values of UPDATE are of one row each: they can't be aggregates, windows or generators"
+            "the values of UPDATE are of one row each: they can't be aggregates, windows or generators",
+            condition="UNSUPPORTED_EXPR_FOR_OPERATOR",
+            parameters={"invalidExprSqls": ", ".join(map(str, given))},
         )
     for one in gateway.elements(plan.projectList()):
         if gateway.has_subquery(one):
             raise UnsupportedFeatureError(
-                f"the value {one.child().simpleString(25)} of UPDATE has a subquery, which Delta doesn't take either: "
-                "collect its result first, or use MERGE"
+                f"the value {sql_of(one.child())} of UPDATE has a subquery, which Delta doesn't take either: "
+                "collect its result first, or use MERGE",
+                condition="DELTA_UNSUPPORTED_SUBQUERY",
+                parameters={"operation": "UPDATE", "cond": sql_of(one.child())},
             )
         if not one.deterministic():
             raise InvalidArgumentError(
-                f"the value {one.child().simpleString(25)} of UPDATE is not deterministic: put it into a frame of its "
-                "own and use MERGE"
+                f"the value {sql_of(one.child())} of UPDATE is not deterministic: put it into a frame of its "
+                "own and use MERGE",
+                condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                parameters={"sqlExprs": sql_of(one.child())},
             )
     return [Value(gateway, one.child()) for one in gateway.elements(gateway.at_one_time(plan).projectList())]
 

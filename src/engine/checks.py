@@ -4,7 +4,7 @@ A row that breaks one fails the job; `violations.translated` makes a `Constraint
 row's values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.protocol.rules import Check
@@ -17,14 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def checked(df: "DataFrame", condition: "Column", message: str, *, on: str | None = None) -> "DataFrame":
+def checked(
+    df: "DataFrame",
+    condition: "Column",
+    message: str,
+    *,
+    on: str | None = None,
+    broken: tuple[str | None, Mapping[str, str]] = (None, {}),
+) -> "DataFrame":
     """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
 
-    The check rides on the column `on` (the first, when not given), which has to be one that is written.
+    The check rides on the column `on` (the first, when not given), which has to be one that is written. `broken` is the
+    error's condition and its parameters.
     """
     from pyspark.sql import functions as F
 
-    return _guarded(df, [(condition, F.lit(marked(message)))], on or df.columns[0])
+    return _guarded(df, [(condition, F.lit(marked(message, *broken)))], on or df.columns[0])
 
 
 def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame":
@@ -55,21 +63,27 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
     return _guarded(
         df,
         [
-            (condition, _with_values(df, f"a row breaks {check.what}, {check.sql}; nothing was written", columns))
+            (condition, _with_values(df, check, columns))
             for check, condition, columns in zip(checks, conditions, names, strict=True)
         ],
         df.columns[0],
     )
 
 
-def _with_values(df: "DataFrame", message: str, columns: Sequence[str]) -> "Column":
-    """The message with a row's values as JSON behind it."""
+def _with_values(df: "DataFrame", check: Check, columns: Sequence[str]) -> "Column":
+    """What a row that breaks the check is refused with: its values are behind the message, as JSON."""
     from pyspark.sql import functions as F
 
+    message = F.lit(
+        marked(
+            f"a row breaks {check.what}, {check.sql}; nothing was written",
+            parameters={"constraintName": check.what, "expression": check.sql},
+        )
+    )
     if not columns:
-        return F.lit(marked(message))
+        return message
     row = F.struct(*(df[_quoted(name)] for name in columns))
-    return F.concat(F.lit(marked(message)), F.to_json(row, {"ignoreNullFields": "false"}))
+    return F.concat(message, F.to_json(row, {"ignoreNullFields": "false"}))
 
 
 def _guarded(df: "DataFrame", checks: "Sequence[tuple[Column, Column]]", column: str) -> "DataFrame":

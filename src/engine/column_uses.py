@@ -8,6 +8,7 @@ from ..core.protocol.schema import Column, StructField, StructType, dotted, to_j
 from ..errors import InvalidArgumentError, SchemaMismatchError
 from . import plans
 from .gateway import Gateway, JavaObject
+from .spark_messages import said
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
             df = spark.range(0).select(F.expr(sql).alias(f.name))
             plans.assigned(df, to_json(StructType((StructField(f.name, f.data_type),))), "its type")
     except (AnalysisException, SchemaMismatchError) as error:
-        raise InvalidArgumentError(f"{what} can't be stored as {type_text(f.data_type)}: {error}") from error
+        raise InvalidArgumentError(f"{what} can't be stored as {type_text(f.data_type)}: {said(error)}") from error
 
 
 def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
@@ -46,7 +47,7 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
     try:
         waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
     except ParseException as error:
-        raise InvalidArgumentError(f"{sql} is no SQL expression: {error}") from error
+        raise InvalidArgumentError(f"{sql} is no SQL expression: {said(error)}") from error
     while waiting:
         one = waiting.pop()
         yield one

@@ -13,6 +13,7 @@ from .file_index import FileIndex
 from .gateway import Gateway, JavaObject
 from .predicates import translate
 from .sources import Pinned
+from .spark_messages import sql_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,13 +64,17 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     expression = gateway.filter_condition(filtered)
     if gateway.has_subquery(expression):
         raise UnsupportedFeatureError(
-            f"the condition {expression.simpleString(25)} has a subquery, which comes with a later version of "
-            "tablelog: collect the subquery's result first and put it into the condition"
+            f"the condition {sql_of(expression)} has a subquery, which comes with a later version of "
+            "tablelog: collect the subquery's result first and put it into the condition",
+            condition="DELTA_UNSUPPORTED_SUBQUERY",
+            parameters={"cond": sql_of(expression)},
         )
     if not expression.deterministic():
         raise InvalidArgumentError(
-            f"the condition {expression.simpleString(25)} is not deterministic: it would give another answer when the "
-            "rows that stay are read, and rows would be lost or kept by chance"
+            f"the condition {sql_of(expression)} is not deterministic: it would give another answer when the "
+            "rows that stay are read, and rows would be lost or kept by chance",
+            condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            parameters={"sqlExprs": sql_of(expression)},
         )
     expression = gateway.at_one_time(filtered._jdf.queryExecution().analyzed()).condition()
     width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))

@@ -186,7 +186,9 @@ class _Fit:
         if self.missing:
             raise ConstraintViolationError(
                 f"{self.table}: the column {', '.join(map(dotted, self.missing))} is NOT NULL, and the data has no "
-                f"such column. The data has: {_listed(self.data)}."
+                f"such column. The data has: {_listed(self.data)}.",
+                condition="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                parameters={"columnName": ", ".join(map(dotted, self.missing))},
             )
 
 

@@ -1,6 +1,7 @@
 """SQL expressions of a table's metadata: what Spark makes of them, and whether one may become a rule of a table."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ..core.protocol.schema import (
 )
 from ..errors import InvalidArgumentError
 from .gateway import Gateway, JavaObject
+from .spark_messages import said
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,6 +30,19 @@ _OF_THE_QUERY = (
     "CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike Now LocalTimestamp CurrentDatabase CurrentCatalog "
     "CurrentUser CurrentTimeZone"
 ).split()
+
+_OF_CHECK = {
+    "unresolved": "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+    "aggregate": "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT",
+    "udf": "DELTA_UDF_IN_CHECK_CONSTRAINT",
+    "by chance": "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT",
+}
+_OF_GENERATED = {
+    "unresolved": "DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
+    "aggregate": "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
+    "udf": "DELTA_UDF_IN_GENERATED_COLUMN",
+    "by chance": "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
+}
 
 
 @dataclass(frozen=True)
@@ -78,10 +93,12 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
 
 def check_constraint(spark: "SparkSession", schema: StructType, name: str, sql: str) -> None:
     """`InvalidArgumentError` unless `sql` can be a CHECK constraint of a table: a condition that decides on one row."""
-    found = _of_row(spark, schema, sql, f"the CHECK constraint {name}")
+    found = _of_row(spark, schema, sql, f"the CHECK constraint {name}", _OF_CHECK)
     if found.data_type != BOOLEAN:
         raise InvalidArgumentError(
-            f"the CHECK constraint {name}, {sql}, is of the type {type_text(found.data_type)}, and no condition"
+            f"the CHECK constraint {name}, {sql}, is of the type {type_text(found.data_type)}, and no condition",
+            condition="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+            parameters={"name": name, "expr": sql},
         )
 
 
@@ -99,34 +116,57 @@ def check_generated(spark: "SparkSession", schema: StructType) -> None:
         sql, what = str(f.metadata[GENERATION_KEY]), f"the generation expression of the column {dotted((f.name,))}"
         if contains(f.data_type, lambda data_type: data_type == VARIANT):
             raise InvalidArgumentError(f"{what}: a variant can't be compared, so no generated column can be one")
-        found = _of_row(spark, base, sql, what)
+        found = _of_row(spark, base, sql, what, _OF_GENERATED)
         if queried := sorted(found.kinds & set(_OF_THE_QUERY)):
-            raise InvalidArgumentError(f"{what}, {sql}, is another one in each query: it has {', '.join(queried)}")
+            raise InvalidArgumentError(
+                f"{what}, {sql}, is another one in each query: it has {', '.join(queried)}",
+                condition=_OF_GENERATED["by chance"],
+                parameters={"expr": sql},
+            )
         if type_text(found.data_type) != type_text(f.data_type):
             raise InvalidArgumentError(
                 f"{what}, {sql}, is of the type {type_text(found.data_type)}, and the column of "
-                f"{type_text(f.data_type)}: cast it"
+                f"{type_text(f.data_type)}: cast it",
+                condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+                parameters={
+                    "columnName": f.name,
+                    "expressionType": type_text(found.data_type),
+                    "columnType": type_text(f.data_type),
+                },
             )
 
 
-def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str) -> Resolved:
+def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str, refusals: Mapping[str, str]) -> Resolved:
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import functions as F
 
     try:
         found = resolved(empty(spark, schema), F.expr(sql))
     except ParseException as error:
-        raise InvalidArgumentError(f"{what}, {sql}, is no SQL expression: {error}") from error
+        raise InvalidArgumentError(
+            f"{what}, {sql}, is no SQL expression: {said(error)}", condition="PARSE_SYNTAX_ERROR"
+        ) from error
     except AnalysisException as error:
         raise InvalidArgumentError(
-            f"{what}, {sql}, can't be resolved over the columns {', '.join(schema.names)}: {error}"
+            f"{what}, {sql}, can't be resolved over the columns {', '.join(schema.names)}: {said(error)}",
+            condition=refusals["unresolved"],
+            parameters=error.getMessageParameters(),
         ) from error
     if found is None or found.has_subquery:
-        raise InvalidArgumentError(f"{what}, {sql}, asks for more than one row: it has an aggregate, or a subquery")
+        raise InvalidArgumentError(
+            f"{what}, {sql}, asks for more than one row: it has an aggregate, or a subquery",
+            condition=refusals["aggregate"],
+            parameters={"sqlExpr": sql},
+        )
     if users := sorted(found.kinds & set(_FUNCTIONS_OF_USERS)):
         raise InvalidArgumentError(
-            f"{what}, {sql}, has a function of a user ({', '.join(users)}), which other writers of the table don't have"
+            f"{what}, {sql}, has a function of a user ({', '.join(users)}), which other writers of the table don't "
+            "have",
+            condition=refusals["udf"],
+            parameters={"expr": sql},
         )
     if not found.deterministic:
-        raise InvalidArgumentError(f"{what}, {sql}, is not deterministic")
+        raise InvalidArgumentError(
+            f"{what}, {sql}, is not deterministic", condition=refusals["by chance"], parameters={"expr": sql}
+        )
     return found

@@ -74,11 +74,15 @@ class Scope:
         if self._gateway.has_subquery(found):
             raise UnsupportedFeatureError(
                 f"{what} has a subquery, which a MERGE can't have: collect the subquery's result first and put it into "
-                "the condition, or join it to the source"
+                "the condition, or join it to the source",
+                condition="DELTA_UNSUPPORTED_SUBQUERY",
+                parameters={"operation": "MERGE", "cond": what},
             )
         if not found.deterministic():
             raise InvalidArgumentError(
-                f"{what} is not deterministic: it would give another answer when the rows are written"
+                f"{what} is not deterministic: it would give another answer when the rows are written",
+                condition="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+                parameters={"operation": "MERGE", "expression": what},
             )
         return self._expression(found)
 
@@ -95,7 +99,11 @@ class Scope:
         columns = [F.expr(one) if isinstance(one, str) else one for one in bound]
         plan = _analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
-            raise InvalidArgumentError(f"{what} must be one value for each row, without aggregates and generators")
+            raise InvalidArgumentError(
+                f"{what} must be one value for each row, without aggregates and generators",
+                condition="DELTA_AGGREGATION_NOT_SUPPORTED",
+                parameters={"operation": "MERGE", "predicate": what},
+            )
         return [self._gateway.column(one.child()) for one in self._gateway.elements(plan.projectList())]
 
     @cached_property

@@ -69,7 +69,11 @@ def frame(
     analysed = snapshot if snapshot is not None else log.snapshot()
     schema = read_schema(analysed.schema)
     if not len(schema):
-        raise InvalidArgumentError(f"the table {analysed.table} has no columns yet: write to it before reading it")
+        raise InvalidArgumentError(
+            f"the table {analysed.table} has no columns yet: write to it before reading it",
+            condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
+            parameters={"tableName": analysed.table},
+        )
     for name in [*more, *(f.name for f in beside.fields)]:
         if schema.get(name) is not None:
             raise InvalidArgumentError(f"the table {analysed.table} has a column {name} of its own")

@@ -165,5 +165,7 @@ def _check_nulls(files: Sequence[DataFile], mapping: ColumnMapping, table: str) 
         if declared is not None and not declared.nullable and any(file.partition[i] is None for file in files):
             raise ConstraintViolationError(
                 f"{table}: the partition column {name} is NOT NULL, and the data has a null or an empty text there "
-                "(which is a null in a partition column); nothing was written"
+                "(which is a null in a partition column); nothing was written",
+                condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                parameters={"columnName": name},
             )

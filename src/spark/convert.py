@@ -31,7 +31,9 @@ def converted(
         )
     if provider not in ("parquet", "delta"):
         raise InvalidArgumentError(
-            f"CONVERT TO DELTA takes a directory of Parquet files (parquet.`/path`), not {provider}"
+            f"CONVERT TO DELTA takes a directory of Parquet files (parquet.`/path`), not {provider}",
+            condition="DELTA_CONVERT_NON_PARQUET_TABLE",
+            parameters={"sourceName": provider, "tableId": path},
         )
     log = delta_log(path, session_conf(spark, path))
     convert(spark, log, _columns(partition_schema), statistics=statistics, options=commit_of(spark))
@@ -45,12 +47,18 @@ def _of_catalog(
     catalog = SessionCatalog(spark)
     entry = catalog.find(name)
     if entry is None:
-        raise TableNotFoundError(f"There is no table {name} in Spark's catalog. A directory is named parquet.`/path`.")
+        raise TableNotFoundError(
+            f"There is no table {name} in Spark's catalog. A directory is named parquet.`/path`.",
+            condition="DELTA_TABLE_NOT_FOUND",
+            parameters={"tableName": name},
+        )
     if entry.is_delta:
         return delta_log(entry.location, session_conf(spark, entry.location))
     if not entry.is_parquet:
         raise InvalidArgumentError(
-            f"CONVERT TO DELTA takes tables of Parquet files, not {entry.name}: {names.what_is(entry)}."
+            f"CONVERT TO DELTA takes tables of Parquet files, not {entry.name}: {names.what_is(entry)}.",
+            condition="DELTA_CONVERT_NON_PARQUET_TABLE",
+            parameters={"sourceName": entry.provider, "tableId": entry.name},
         )
     if entry.bucketed:
         raise UnsupportedFeatureError(f"{entry.name} is bucketed, which no Delta table is", ("bucketing",))
@@ -59,7 +67,9 @@ def _of_catalog(
     if given != known:
         raise InvalidArgumentError(
             f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, which its partition schema, "
-            f"{list(given.names)}, contradicts in names or types. Leave it out"
+            f"{list(given.names)}, contradicts in names or types. Leave it out",
+            condition="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+            parameters={"catalogPartitionSchema": list(known.names), "userPartitionSchema": list(given.names)},
         )
     log = delta_log(entry.location, session_conf(spark, entry.location))
     partitions = _below(entry, catalog.partition_locations(entry))

@@ -13,7 +13,7 @@ from ..dml.create import Definition, Mode, check_same, create
 from ..engine.types import declared
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import names
-from .boundary import pyspark_errors
+from .boundary import with_pyspark_errors
 from .conf import delta_log, session_conf
 from .writer import commit_of
 
@@ -29,7 +29,7 @@ class IdentityGenerator:
     step: int = 1
 
 
-@pyspark_errors
+@with_pyspark_errors
 class DeltaTableBuilder:
     """Says what a table is to be, and makes it: see `DeltaTable.create` and its like."""
 
@@ -133,7 +133,11 @@ class DeltaTableBuilder:
         definition = replace(self._definition, columns=schema.StructType(tuple(self._columns)), managed=place.managed)
         if place.name is not None and place.entry is None:
             if mode == "replace":
-                raise TableNotFoundError(f"There is no table {place.name} to replace: createOrReplace would create it.")
+                raise TableNotFoundError(
+                    f"There is no table {place.name} to replace: createOrReplace would create it.",
+                    condition="TABLE_OR_VIEW_NOT_FOUND",
+                    parameters={"relationName": place.name},
+                )
             if mode != "createOrReplace" and log.exists():
                 check_same(definition, log.snapshot())
                 place.enter(spark)
@@ -144,7 +148,10 @@ class DeltaTableBuilder:
 
     def _checked(self) -> "DeltaTableBuilder":
         if self._definition.partition_by and self._definition.cluster_by:
-            raise InvalidArgumentError("A table can't be both partitioned (partitionedBy) and clustered (clusterBy).")
+            raise InvalidArgumentError(
+                "A table can't be both partitioned (partitionedBy) and clustered (clusterBy).",
+                condition="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            )
         return self
 
 

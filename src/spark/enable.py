@@ -18,7 +18,7 @@ from ..engine import builders, explain, read_errors
 from ..engine.catalog import SessionCatalog
 from ..engine.gateway import check_version, is_classic
 from ..errors import UnsupportedEnvironmentError, UnsupportedFeatureError
-from .boundary import pyspark_errors
+from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
 
 _ENABLED = "spark.tablelog.enabled"
@@ -90,7 +90,7 @@ def _install() -> None:
         original = getattr(owner, name, None)
         if original is None:
             continue  # a method that this PySpark doesn't have yet
-        replacement = pyspark_errors(functools.wraps(original)(patch(original)))
+        replacement = replacing(functools.wraps(original)(patch(original)))
         setattr(owner, name, replacement)
         _installed.append((owner, name, original, replacement))
     read_errors.install(as_spark)

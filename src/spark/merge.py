@@ -10,7 +10,7 @@ from ..core.deltalog import DeltaLog
 from ..dml.merge import merge
 from ..dml.merge_clauses import Action, Clause, Kind
 from .arguments import assignments_of, condition_of
-from .boundary import pyspark_errors
+from .boundary import with_pyspark_errors
 from .describe import local_frame
 from .writer import session_commit
 
@@ -22,7 +22,7 @@ RESULT = StructType(
 )
 
 
-@pyspark_errors
+@with_pyspark_errors
 class DeltaMergeBuilder:
     """Says what becomes of rows that match, and of those that don't; `execute` does it.
 

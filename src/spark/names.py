@@ -53,9 +53,17 @@ def found(spark: SparkSession, name: str) -> Entry:
     """The catalog's entry of a Delta table: TableNotFoundError where there is none, or another's."""
     entry = SessionCatalog(spark).find(name)
     if entry is None:
-        raise TableNotFoundError(f"There is no table {name} in Spark's catalog.")
+        raise TableNotFoundError(
+            f"There is no table {name} in Spark's catalog.",
+            condition="DELTA_MISSING_DELTA_TABLE",
+            parameters={"tableName": name},
+        )
     if not entry.is_delta:
-        raise TableNotFoundError(f"{entry.name} is not a Delta table: {what_is(entry)}.")
+        raise TableNotFoundError(
+            f"{entry.name} is not a Delta table: {what_is(entry)}.",
+            condition="DELTA_MISSING_DELTA_TABLE",
+            parameters={"tableName": entry.name},
+        )
     return entry
 
 
@@ -63,7 +71,10 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
     """The place of a table to be made, by its name, its location or both, which must not contradict each other."""
     if identifier is None:
         if not location:
-            raise InvalidArgumentError("Say where the table is to lie: location(path), or tableName(name).")
+            raise InvalidArgumentError(
+                "Say where the table is to lie: location(path), or tableName(name).",
+                condition="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            )
         return Place(location)
     named = by_path(identifier)
     if named is not None:
@@ -71,7 +82,11 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
         if provider != "delta":
             raise InvalidArgumentError(f"{identifier} is to be a Delta table: call it delta.`{path}`.")
         if location is not None and not _same(spark, location, path):
-            raise InvalidArgumentError(f"The table's name is the path {path}, and its location is {location}.")
+            raise InvalidArgumentError(
+                f"The table's name is the path {path}, and its location is {location}.",
+                condition="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+                parameters={"identifier": path, "location": location},
+            )
         return Place(path)
     catalog = SessionCatalog(spark)
     entry = catalog.find(identifier)
@@ -79,10 +94,16 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
         default = catalog.location_of_new(identifier)
         return Place(location or default, identifier, managed=location is None)
     if not entry.is_delta:
-        raise InvalidArgumentError(f"{entry.name} can't become a Delta table: {what_is(entry)}. Drop it first.")
+        raise InvalidArgumentError(
+            f"{entry.name} can't become a Delta table: {what_is(entry)}. Drop it first.",
+            condition="DELTA_NOT_A_DELTA_TABLE",
+            parameters={"tableName": entry.name},
+        )
     if location is not None and not _same(spark, location, entry.location):
         raise InvalidArgumentError(
-            f"{entry.name} lies at {entry.location}, and the location that is given is {location}."
+            f"{entry.name} lies at {entry.location}, and the location that is given is {location}.",
+            condition="DELTA_TABLE_LOCATION_MISMATCH",
+            parameters={"tableName": entry.name, "existingTableLocation": entry.location, "tableLocation": location},
         )
     return Place(entry.location, entry.name, entry, managed=entry.is_managed)
 

@@ -19,7 +19,7 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.actions import AddFile
 from ..dml.optimize import Layout, Outcome, optimize
 from ..errors import InvalidArgumentError
-from .boundary import pyspark_errors
+from .boundary import with_pyspark_errors
 from .describe import local_frame
 from .writer import commit_of
 
@@ -68,7 +68,7 @@ METRICS = _struct(
 RESULT = _struct(path=StringType(), metrics=METRICS)
 
 
-@pyspark_errors
+@with_pyspark_errors
 class DeltaOptimizeBuilder:
     """What is to be optimized; made by `DeltaTable.optimize()`."""
 

@@ -54,7 +54,11 @@ class Options:
         if value is None:
             return None
         if value.lower() not in ("true", "false"):
-            raise InvalidArgumentError(f"Invalid value '{value}' for option '{name}', must be 'true' or 'false'.")
+            raise InvalidArgumentError(
+                f"Invalid value '{value}' for option '{name}', must be 'true' or 'false'.",
+                condition="DELTA_ILLEGAL_OPTION",
+                parameters={"input": value, "name": name, "explain": "must be 'true' or 'false'"},
+            )
         return value.lower() == "true"
 
     def starting_with(self, *prefixes: str) -> dict[str, str]:
@@ -99,12 +103,15 @@ def read_options(options: Options) -> ReadOptions:
         if version is not None or timestamp is not None:
             raise InvalidArgumentError(
                 "A change data feed is read from startingVersion (or startingTimestamp) to endingVersion (or "
-                "endingTimestamp): leave out versionAsOf and timestampAsOf."
+                "endingTimestamp): leave out versionAsOf and timestampAsOf.",
+                condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
             )
         start = _end_of_changes(options, "starting")
         if start is None:
             raise InvalidArgumentError(
-                "No startingVersion or startingTimestamp provided for CDC read: say from where on the changes are read."
+                "No startingVersion or startingTimestamp provided for CDC read: say from where on the changes are "
+                "read.",
+                condition="DELTA_NO_START_FOR_CDC_READ",
             )
         if options.boolean("readRowIds"):
             raise InvalidArgumentError(
@@ -112,7 +119,10 @@ def read_options(options: Options) -> ReadOptions:
             )
         changed = ChangeRange(start, _end_of_changes(options, "ending"))
     if version is not None and timestamp is not None:
-        raise InvalidArgumentError("Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.")
+        raise InvalidArgumentError(
+            "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
+            condition="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
     return ReadOptions(
         version=None if version is None else _version("versionAsOf", version),
         timestamp=timestamp,
@@ -127,14 +137,20 @@ def _end_of_changes(options: Options, which: str) -> int | str | None:
     if version is not None and timestamp is not None:
         raise InvalidArgumentError(
             f"Multiple {which} arguments provided for CDC read. Please provide one of either {which}Timestamp or "
-            f"{which}Version."
+            f"{which}Version.",
+            condition="DELTA_MULTIPLE_CDC_BOUNDARY",
+            parameters={"startingOrEnding": which},
         )
     return timestamp if version is None else _version(f"{which}Version", version)
 
 
 def _version(option: str, text: str) -> int:
     if not re.fullmatch(r"\s*\+?\d{1,18}\s*", text):
-        raise InvalidArgumentError(f"{option} needs to be a version, an integer from 0 on, not '{text}'.")
+        raise InvalidArgumentError(
+            f"{option} needs to be a version, an integer from 0 on, not '{text}'.",
+            condition="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE" if option == "versionAsOf" else "DELTA_VERSION_INVALID",
+            parameters={"timeTravelKey": option, "version": text},
+        )
     return int(text)
 
 
@@ -192,9 +208,17 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
     if app_id is None and version is None:
         return None
     if app_id is None or version is None:
-        raise InvalidArgumentError(f"An idempotent write needs both {where}, or neither.")
+        raise InvalidArgumentError(
+            f"An idempotent write needs both {where}, or neither.",
+            condition="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+            parameters={"reason": "txnAppId and txnVersion belong together"},
+        )
     if not re.fullmatch(r"\d{1,18}", version):
-        raise InvalidArgumentError(f"Invalid value '{version}' for option 'txnVersion', must be an integer from 0 on.")
+        raise InvalidArgumentError(
+            f"Invalid value '{version}' for option 'txnVersion', must be an integer from 0 on.",
+            condition="DELTA_ILLEGAL_OPTION",
+            parameters={"input": version, "name": "txnVersion", "explain": "must be an integer from 0 on"},
+        )
     return app_id, int(version)
 
 
@@ -203,17 +227,23 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
     value = explicit if explicit is not None else conf.get("spark.sql.sources.partitionOverwriteMode", "static")
     if value.lower() not in ("static", "dynamic"):
         raise InvalidArgumentError(
-            f"Invalid value '{value}' for option 'partitionOverwriteMode', must be 'STATIC' or 'DYNAMIC'."
+            f"Invalid value '{value}' for option 'partitionOverwriteMode', must be 'STATIC' or 'DYNAMIC'.",
+            condition="DELTA_ILLEGAL_OPTION",
+            parameters={"input": value, "name": "partitionOverwriteMode", "explain": "must be 'STATIC' or 'DYNAMIC'"},
         )
     dynamic = value.lower() == "dynamic"
     if dynamic and conf.get("spark.databricks.delta.dynamicPartitionOverwrite.enabled", "true").lower() == "false":
         raise InvalidArgumentError(
             "Dynamic partition overwrite is asked for, but spark.databricks.delta.dynamicPartitionOverwrite.enabled is "
-            "false."
+            "false.",
+            condition="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
         )
     if dynamic and options.get("replaceWhere") is not None:
         if explicit is not None:
-            raise InvalidArgumentError("replaceWhere and partitionOverwriteMode=dynamic can't both be set as options.")
+            raise InvalidArgumentError(
+                "replaceWhere and partitionOverwriteMode=dynamic can't both be set as options.",
+                condition="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
         return False  # what is set on the query wins over what is set in the session
     return dynamic
 

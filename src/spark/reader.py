@@ -14,6 +14,7 @@ from ..core.table.snapshot import Snapshot
 from ..engine import builders, row_ids, scan
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import change_feed, names
+from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
 from .options import Options, read_options
 from .time_travel import split_at, timestamp_ms
@@ -27,18 +28,21 @@ _ROW_IDS = ("_row_id", "_row_commit_version")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
+@pyspark_errors
 def load(reader: Any, path: Any) -> DataFrame:
     """The DataFrame of what was set on a `DataFrameReader` whose format is delta."""
     spark: SparkSession = reader._spark
     state = builders.reader_state(reader)
     if state.has_schema:
         raise InvalidArgumentError(
-            "A Delta table has its own schema: leave out schema(...), and select or cast the columns after load()."
+            "A Delta table has its own schema: leave out schema(...), and select or cast the columns after load().",
+            condition="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
     options = Options(state.options)
     return frame(spark, single_path(path, options), options)
 
 
+@pyspark_errors
 def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
     """The DataFrame of a table by its name in Spark's catalog, or by ``delta.`path```."""
     named_by_path = names.by_path(name)
@@ -87,7 +91,10 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
             raise InvalidArgumentError(f"{path!r} names a version: a change data feed takes its range from options.")
         found = opened(at.path, at.version, at.timestamp)
         if found is not None and (wanted.version is not None or wanted.timestamp is not None):
-            raise InvalidArgumentError(f"Time travel is asked for twice: by {path!r} and by an option.")
+            raise InvalidArgumentError(
+                f"Time travel is asked for twice: by {path!r} and by an option.",
+                condition="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+            )
     if found is None:
         raise not_a_table(path)
     return _of_partition(found, path) if found.partition else found.value
@@ -143,7 +150,11 @@ def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str
 
 
 def not_a_table(path: str) -> TableNotFoundError:
-    return TableNotFoundError(f"{path} is not a Delta table: there is no log of transactions in its _delta_log.")
+    return TableNotFoundError(
+        f"{path} is not a Delta table: there is no log of transactions in its _delta_log.",
+        condition="DELTA_PATH_DOES_NOT_EXIST",
+        parameters={"path": path},
+    )
 
 
 def _of_partition(found: Found[DataFrame], path: str) -> DataFrame:

@@ -28,7 +28,7 @@ from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
 from .arguments import assignments_of, condition_of
-from .boundary import pyspark_errors
+from .boundary import with_pyspark_errors
 from .columns import column_change, new_columns
 from .conf import delta_log, session_conf
 from .convert import converted, named
@@ -41,7 +41,7 @@ from .time_travel import timestamp_ms
 from .writer import commit_of, session_commit
 
 
-@pyspark_errors
+@with_pyspark_errors
 class DeltaTable:
     """A Delta table in a Spark session. Made by `forPath`; works whether or not the session is enabled."""
 
@@ -74,7 +74,11 @@ class DeltaTable:
         entry = names.found(sparkSession, tableOrViewName)
         log = delta_log(entry.location, session_conf(sparkSession, entry.location))
         if not log.exists():
-            raise TableNotFoundError(f"{entry.name} lies at {entry.location}, where there is no Delta table.")
+            raise TableNotFoundError(
+                f"{entry.name} lies at {entry.location}, where there is no Delta table.",
+                condition="DELTA_MISSING_DELTA_TABLE",
+                parameters={"tableName": entry.name},
+            )
         return cls(sparkSession, log)
 
     @classmethod
@@ -262,6 +266,7 @@ class DeltaTable:
                 "A clone with copies of all files isn't supported, as in Delta: clone with isShallow=True, or write "
                 "the table's rows to another path.",
                 ("deep clone",),
+                condition="DELTA_UNSUPPORTED_DEEP_CLONE",
             )
         place = names.target(self._spark, target)
         log = delta_log(place.path, session_conf(self._spark, place.path))
@@ -371,5 +376,9 @@ def _check_session(spark: SparkSession) -> None:
 def _file_system(hadoopConf: Mapping[str, str] | None) -> dict[str, str]:
     wrong = [key for key in hadoopConf or {} if not key.startswith(("fs.", "dfs."))]
     if wrong:
-        raise InvalidArgumentError(f"hadoopConf takes keys that begin with 'fs.' or 'dfs.' only, not {wrong}.")
+        raise InvalidArgumentError(
+            f"hadoopConf takes keys that begin with 'fs.' or 'dfs.' only, not {wrong}.",
+            condition="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
+            parameters={"allowedPrefixes": "fs., dfs.", "unsupportedOptions": ", ".join(wrong)},
+        )
     return dict(hadoopConf or {})

@@ -35,5 +35,9 @@ def timestamp_ms(spark: SparkSession, text: str) -> int:
     """Milliseconds since the epoch of a timestamp as Spark reads it, in the session's time zone."""
     row = spark.sql("SELECT unix_millis(try_cast(:text AS TIMESTAMP)) AS ms", args={"text": text}).first()
     if row is None or row.ms is None:
-        raise InvalidArgumentError(f"The provided timestamp ('{text}') cannot be converted to a valid timestamp.")
+        raise InvalidArgumentError(
+            f"The provided timestamp ('{text}') cannot be converted to a valid timestamp.",
+            condition="DELTA_TIMESTAMP_INVALID",
+            parameters={"expr": text},
+        )
     return int(row.ms)

@@ -11,6 +11,7 @@ from ..dml.write import write
 from ..engine import builders
 from ..errors import InvalidArgumentError
 from . import names
+from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
 from .options import Options, commit_options, write_request
 from .reader import single_path
@@ -19,13 +20,18 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
+@pyspark_errors
 def save(writer: Any, path: Any) -> None:
     """Write what was set on a `DataFrameWriter` whose format is delta."""
     state = builders.writer_state(writer)
     options = Options(state.options)
     target = single_path(path, options)
     if state.bucketed:
-        raise InvalidArgumentError("A Delta table has no buckets: leave out bucketBy and sortBy.")
+        raise InvalidArgumentError(
+            "A Delta table has no buckets: leave out bucketBy and sortBy.",
+            condition="DELTA_OPERATION_NOT_ALLOWED",
+            parameters={"operation": "Bucketing"},
+        )
     spark = writer._spark
     conf = session_conf(spark, target)
     request = write_request(
@@ -38,6 +44,7 @@ def save(writer: Any, path: Any) -> None:
         _reset_session_transaction(spark, conf)
 
 
+@pyspark_errors
 def save_as_table(writer: Any, name: str) -> None:
     """Write to a table by its name in Spark's catalog, which gets to know it where it is new."""
     spark: SparkSession = writer._spark

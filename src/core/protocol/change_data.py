@@ -29,5 +29,7 @@ def check_names(metadata: Metadata, table: str) -> None:
     if taken:
         raise SchemaMismatchError(
             f"{table} can't record its changes (delta.enableChangeDataFeed) while it has the columns "
-            f"{', '.join(taken)}, which are the change data feed's own: rename them, or leave the property out"
+            f"{', '.join(taken)}, which are the change data feed's own: rename them, or leave the property out",
+            condition="RESERVED_CDC_COLUMNS_ON_WRITE",
+            parameters={"columnList": ", ".join(taken)},
         )

@@ -255,7 +255,9 @@ def assigned(
     old_schema = StructType() if old is None else parse_schema(old.schema_string)
     if old is not None and mode != before and not (replaces_table or (before == "none" and mode == "name")):
         raise InvalidArgumentError(
-            f"{MODE} can't be changed from {before} to {mode}: only from none to name, or set when a table is made"
+            f"{MODE} can't be changed from {before} to {mode}: only from none to name, or set when a table is made",
+            condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            parameters={"oldMode": before, "newMode": mode},
         )
     if mode == "none":
         if not _marked(schema) or _marked(old_schema):

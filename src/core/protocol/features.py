@@ -231,6 +231,8 @@ def _refuse(table: str, doing: str, features: Iterable[str]) -> NoReturn:
         f"Upgrade tablelog, have the table {doing} by an engine that has it, or remove it from the table there "
         "(ALTER TABLE ... DROP FEATURE).",
         names,
+        condition="DELTA_UNSUPPORTED_FEATURES_FOR_READ" if doing == "read" else "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        parameters={"tableNameOrPath": table, "unsupported": ", ".join(names)},
     )
 
 
@@ -343,9 +345,18 @@ def requested(configuration: Mapping[str, str]) -> frozenset[str]:
         name = key[len(properties.FEATURE_PREFIX) :]
         feature = _BY_LOWER_NAME.get(name.lower())
         if feature is None:
-            raise UnsupportedFeatureError(f"{key}: there is no table feature {name!r} that tablelog knows", (name,))
+            raise UnsupportedFeatureError(
+                f"{key}: there is no table feature {name!r} that tablelog knows",
+                (name,),
+                condition="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+                parameters={"configs": key},
+            )
         if value.lower() not in ("supported", "enabled"):
-            raise InvalidArgumentError(f"{key} is {value!r}: it needs to be 'supported'")
+            raise InvalidArgumentError(
+                f"{key} is {value!r}: it needs to be 'supported'",
+                condition="DELTA_UNSUPPORTED_FEATURE_STATUS",
+                parameters={"feature": name, "status": value},
+            )
         found.add(feature.name)
     return frozenset(found)
 
@@ -393,6 +404,8 @@ def required_upgrade(protocol: Protocol, metadata: Metadata, table: str) -> Prot
             f"{table} doesn't support {', '.join(manual)}, which the new metadata needs. Add it by hand first: "
             + ", ".join(f"set the table property delta.feature.{name} to 'supported'" for name in manual),
             tuple(manual),
+            condition="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+            parameters={"unsupportedFeatures": ", ".join(manual)},
         )
     unknown = have - FEATURES.keys()
     if unknown:

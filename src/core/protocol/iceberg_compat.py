@@ -52,7 +52,11 @@ def check(protocol: Protocol, metadata: Metadata, old: Metadata | None, actions:
     name = f"icebergCompatV{version}"
 
     def refuse(reason: str) -> InvalidArgumentError:
-        return InvalidArgumentError(f"{table} has {name} enabled, and {reason}")
+        return InvalidArgumentError(
+            f"{table} has {name} enabled, and {reason}",
+            condition="DELTA_ICEBERG_COMPAT_VIOLATION",
+            parameters={"version": version},
+        )
 
     if len(found) > 1:
         raise refuse(f"can't have icebergCompatV{found[1]} at the same time")

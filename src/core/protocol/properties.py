@@ -438,13 +438,19 @@ def validate(
             if not allow_arbitrary:
                 raise InvalidArgumentError(
                     f"{key} is not a table property that this version of tablelog knows: correct it, or set "
-                    f"{ARBITRARY_KEY} to true to store it as it is"
+                    f"{ARBITRARY_KEY} to true to store it as it is",
+                    condition="DELTA_UNKNOWN_CONFIGURATION",
+                    parameters={"config": key, "disableCheckConfig": ARBITRARY_KEY},
                 )
             _log.warning("storing the table property %s, which this version of tablelog doesn't know", key)
             result[key] = value
             continue
         if not known.editable:
-            raise InvalidArgumentError(f"the table property {known.key} can't be set: it {known.help}")
+            raise InvalidArgumentError(
+                f"the table property {known.key} can't be set: it {known.help}",
+                condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                parameters={"prop": known.key},
+            )
         if known.check(value) and known.foreign:
             raise UnsupportedFeatureError(
                 f"the table property {known.key} can't be set to {value!r}: tablelog doesn't have what it asks for",

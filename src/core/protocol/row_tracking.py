@@ -46,7 +46,11 @@ def enabled(protocol: Protocol, metadata: Metadata) -> bool:
 def check(configuration: Mapping[str, str]) -> None:
     """`InvalidArgumentError` where row tracking is both enabled and suspended."""
     if properties.get(configuration, "enableRowTracking") and properties.get(configuration, "rowTrackingSuspended"):
-        raise InvalidArgumentError(f"{ENABLED} and {SUSPENDED} can't both be true")
+        raise InvalidArgumentError(
+            f"{ENABLED} and {SUSPENDED} can't both be true",
+            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            parameters={"property1": ENABLED, "property2": SUSPENDED},
+        )
 
 
 def high_water_mark(domains: Mapping[str, DomainMetadata]) -> int:

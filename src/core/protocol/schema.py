@@ -500,7 +500,9 @@ def check_no_duplicates(schema: StructType) -> None:
         folded = tuple(part.lower() for part in name)
         if folded in seen:
             raise SchemaMismatchError(
-                f"the column {dotted(name)} occurs twice (names of columns that differ in case only are one name)"
+                f"the column {dotted(name)} occurs twice (names of columns that differ in case only are one name)",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
+                parameters={"duplicateCols": dotted(name)},
             )
         seen.add(folded)
 
@@ -516,7 +518,9 @@ def check_parquet_names(schema: StructType) -> None:
             shown = ", ".join(repr(char) for char in bad) or "no character"
             raise InvalidArgumentError(
                 f"the name of the column {dotted(name)} has {shown}: a column name is not empty and has none of "
-                f"{_FORBIDDEN!r} unless the table uses column mapping; rename the column"
+                f"{_FORBIDDEN!r} unless the table uses column mapping; rename the column",
+                condition="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+                parameters={"invalidColumnNames": dotted(name)},
             )
 
 
@@ -527,14 +531,25 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         found = schema.get(name, case_sensitive=True)
         if found is None:
             raise InvalidArgumentError(
-                f"the partition column {name!r} is not in the schema ({', '.join(schema.names)})"
+                f"the partition column {name!r} is not in the schema ({', '.join(schema.names)})",
+                condition="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                parameters={"columnName": name, "schemaMap": ", ".join(schema.names)},
             )
         if name in seen:
-            raise InvalidArgumentError(f"the partition column {name!r} is given twice")
+            raise InvalidArgumentError(
+                f"the partition column {name!r} is given twice",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+                parameters={"duplicateCols": name},
+            )
         seen.add(name)
         if not isinstance(found.data_type, PrimitiveType) or found.data_type in (VOID, VARIANT):
             raise InvalidArgumentError(
-                f"a table can't be partitioned by {name!r}, which is of the type {type_text(found.data_type)}"
+                f"a table can't be partitioned by {name!r}, which is of the type {type_text(found.data_type)}",
+                condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                parameters={"name": name, "dataType": type_text(found.data_type)},
             )
     if partition_columns and len(seen) == len(schema):
-        raise InvalidArgumentError("every column is a partition column: a table needs one column that is not")
+        raise InvalidArgumentError(
+            "every column is a partition column: a table needs one column that is not",
+            condition="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
+        )

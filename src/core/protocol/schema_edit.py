@@ -36,7 +36,9 @@ def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | 
         if name not in inner:
             known = ", ".join(level.names if isinstance(level, StructType) else inner) or "nothing"
             raise InvalidArgumentError(
-                f"there is no column {dotted(column)}: {dotted(tuple(exact)) or 'the table'} has {known}"
+                f"there is no column {dotted(column)}: {dotted(tuple(exact)) or 'the table'} has {known}",
+                condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                parameters={"objectName": dotted(column), "proposal": known},
             )
         exact.append(name)
         level = inner[name]

@@ -120,7 +120,9 @@ def added(metadata: Metadata, columns: Sequence[NewColumn]) -> Metadata:
         if not isinstance(struct, StructType):
             raise InvalidArgumentError(
                 f"the column {dotted(new.name)} can't be added: {dotted(parent)} is no struct but "
-                f"{type_text(struct)} (the struct inside an array is at .element, inside a map at .key or .value)"
+                f"{type_text(struct)} (the struct inside an array is at .element, inside a map at .key or .value)",
+                condition="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
+                parameters={"columnName": dotted(new.name), "other": type_text(struct)},
             )
         position = new.position or (Position(struct.names[-1]) if struct.names else Position())
         schema = with_struct(schema, parent, StructType(_placed(struct.fields, new.field, position)))
@@ -138,7 +140,8 @@ def _check_addable(new: NewColumn) -> None:
         if DEFAULT_KEY in f.metadata:
             raise InvalidArgumentError(
                 f"the column {dotted(name)} can't be added with a default value: the rows that are there wouldn't have "
-                "it. Add the column, then set its default"
+                "it. Add the column, then set its default",
+                condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             )
         if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
             raise InvalidArgumentError(
@@ -154,7 +157,9 @@ def _placed(fields: Sequence[StructField], new: StructField, position: Position)
     if found is None:
         raise InvalidArgumentError(
             f"the column {dotted((new.name,))} can't be placed after {dotted((position.after,))}: the columns "
-            f"there are {', '.join(f.name for f in fields)}"
+            f"there are {', '.join(f.name for f in fields)}",
+            condition="FIELD_NOT_FOUND",
+            parameters={"columnName": position.after, "tableSchema": ", ".join(f.name for f in fields)},
         )
     at = fields.index(found) + 1
     return (*fields[:at], new, *fields[at:])
@@ -173,7 +178,11 @@ def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
     *above, _ = at
     taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
     if not new_name or new_name.lower() in taken:
-        raise SchemaMismatchError(f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken")
+        raise SchemaMismatchError(
+            f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken",
+            condition="FIELD_ALREADY_EXISTS",
+            parameters={"duplicateCols": new_name},
+        )
     changed = transformed(schema, lambda f, name: replace(f, name=new_name) if name == at else f)
     partition = tuple(new_name if (name,) == at else name for name in metadata.partition_columns)
 
@@ -195,12 +204,22 @@ def dropped(metadata: Metadata, column: Column) -> Metadata:
     """
     schema, at = _mapped(metadata, column, "dropped")
     if len(at) == 1 and at[0] in metadata.partition_columns:
-        raise InvalidArgumentError(f"the partition column {dotted(at)} can't be dropped")
+        raise InvalidArgumentError(
+            f"the partition column {dotted(at)} can't be dropped",
+            condition="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+            parameters={"columnList": dotted(at)},
+        )
     changed = cast(StructType, transformed(schema, lambda f, name: None if name == at else f))
     if any(f.data_type == StructType() for _, f in all_fields(changed)) or not changed.fields:
-        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: it is the last one of its struct")
+        raise InvalidArgumentError(
+            f"the column {dotted(at)} can't be dropped: it is the last one of its struct",
+            condition="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+        )
     if metadata.partition_columns and len(changed) == len(metadata.partition_columns):
-        raise InvalidArgumentError(f"the column {dotted(at)} can't be dropped: all others are partition columns")
+        raise InvalidArgumentError(
+            f"the column {dotted(at)} can't be dropped: all others are partition columns",
+            condition="DELTA_NON_PARTITION_COLUMN_ABSENT",
+        )
     return replace(
         metadata,
         schema_string=to_json(changed),
@@ -212,7 +231,9 @@ def _mapped(metadata: Metadata, column: Column, what: str) -> tuple[StructType, 
     if mode_of(metadata) == "none":
         raise InvalidArgumentError(
             f"the column {dotted(column)} can't be {what}: that takes column mapping. Set the table property {MODE} to "
-            "name first (readers and writers then need to know of it)"
+            "name first (readers and writers then need to know of it)",
+            condition="DELTA_UNSUPPORTED_DROP_COLUMN" if what == "dropped" else "DELTA_UNSUPPORTED_RENAME_COLUMN",
+            parameters={"advice": f"Set {MODE} to name first."},
         )
     schema = parse_schema(metadata.schema_string)
     exact, f = resolved(schema, column)
@@ -259,13 +280,17 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     if change.nullable is False and f.nullable:
         raise InvalidArgumentError(
             f"the column {dotted(at)} can't be made NOT NULL: it may hold nulls already. Add a CHECK constraint "
-            f"({dotted(at)} IS NOT NULL) instead, which is tested on the rows that are there"
+            f"({dotted(at)} IS NOT NULL) instead, which is tested on the rows that are there",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={"fieldPath": dotted(at), "oldField": "NULL", "newField": "NOT NULL"},
         )
     if change.default is not None and "allowColumnDefaults" not in supported(protocol):
         raise UnsupportedFeatureError(
             f"the column {dotted(at)} can't have a default: the table doesn't support allowColumnDefaults. Set the "
             "table property delta.feature.allowColumnDefaults to 'supported' first",
             ("allowColumnDefaults",),
+            condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            parameters={"commandType": "ALTER TABLE"},
         )
 
     def changed(field: StructField, name: Column) -> StructField:
@@ -308,7 +333,13 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
     if not isinstance(old.data_type, PrimitiveType):
         raise InvalidArgumentError(
             f"the type of {dotted(at)}, {type_text(old.data_type)}, can't be changed as a whole: add, drop or "
-            "alter what is inside it"
+            "alter what is inside it",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={
+                "fieldPath": dotted(at),
+                "oldField": type_text(old.data_type),
+                "newField": type_text(new.data_type),
+            },
         )
     what = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
     if old.data_type == new.data_type == STRING:
@@ -317,13 +348,45 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
             before is not None and before[1] <= after[1] and (after[0] == "varchar" or before == after)
         ):
             return
-        raise InvalidArgumentError(f"{what}: texts that are there may be longer")
+        raise InvalidArgumentError(
+            f"{what}: texts that are there may be longer",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={
+                "fieldPath": dotted(at),
+                "oldField": type_text(old.data_type),
+                "newField": type_text(new.data_type),
+            },
+        )
     if not type_widening.can_widen(old.data_type, new.data_type):
-        raise InvalidArgumentError(f"{what}: the data files hold values that it can't hold, or can't be read so")
+        raise InvalidArgumentError(
+            f"{what}: the data files hold values that it can't hold, or can't be read so",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={
+                "fieldPath": dotted(at),
+                "oldField": type_text(old.data_type),
+                "newField": type_text(new.data_type),
+            },
+        )
     if not type_widening.can_widen(old.data_type, new.data_type, iceberg=bound_by_iceberg(protocol)):
-        raise InvalidArgumentError(f"{what}: Iceberg has no such change, and the table is to be readable as Iceberg")
+        raise InvalidArgumentError(
+            f"{what}: Iceberg has no such change, and the table is to be readable as Iceberg",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={
+                "fieldPath": dotted(at),
+                "oldField": type_text(old.data_type),
+                "newField": type_text(new.data_type),
+            },
+        )
     if not widening(metadata, protocol):
-        raise InvalidArgumentError(f"{what}: set the table property delta.enableTypeWidening to true first")
+        raise InvalidArgumentError(
+            f"{what}: set the table property delta.enableTypeWidening to true first",
+            condition="NOT_SUPPORTED_CHANGE_COLUMN",
+            parameters={
+                "fieldPath": dotted(at),
+                "oldField": type_text(old.data_type),
+                "newField": type_text(new.data_type),
+            },
+        )
     if _STABLE not in supported(protocol):
         raise UnsupportedFeatureError(
             f"{what}: the table has the preview of type widening, whose records tablelog doesn't write. Add the "

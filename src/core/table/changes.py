@@ -160,10 +160,14 @@ def version_range(
         if start.timestamp_ms is not None:
             raise TimestampOutOfRangeError(
                 f"{history.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: no change "
-                "is that new"
+                "is that new",
+                condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+                parameters={"providedTimestamp": history.text(start.timestamp_ms)},
             )
         raise VersionNotFoundError(
-            f"the changes of {log.table} can't be read from version {first} on: its newest version is {newest}"
+            f"the changes of {log.table} can't be read from version {first} on: its newest version is {newest}",
+            condition="DELTA_CDC_START_VERSION_AFTER_LATEST",
+            parameters={"start": first, "latest": newest},
         )
     last = newest if end is None else _last(log, end, lenient)
     begins, ends = start.timestamp_ms, None if end is None else end.timestamp_ms
@@ -172,7 +176,9 @@ def version_range(
     if last < first:
         raise InvalidArgumentError(
             f"the changes of {log.table} can't be read from version {first} to version {last}: the end is before the "
-            "start"
+            "start",
+            condition="DELTA_INVALID_CDC_RANGE",
+            parameters={"start": first, "end": last},
         )
     return first, min(last, newest)
 
@@ -204,7 +210,14 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
             raise ChangeDataMissingError(
                 f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read: "
                 f"version {commit.version} didn't record them. The table's history tells when "
-                "delta.enableChangeDataFeed was set: begin there"
+                "delta.enableChangeDataFeed was set: begin there",
+                condition="DELTA_MISSING_CHANGE_DATA",
+                parameters={
+                    "startVersion": commits[0].version,
+                    "endVersion": commits[-1].version,
+                    "version": commit.version,
+                    "key": "delta.enableChangeDataFeed",
+                },
             )
 
 
@@ -226,7 +239,9 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
             raise ChangeFeedSchemaError(
                 f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read in "
                 f"one: they are read with the columns of version {at}, and between it and version {version} {found}. "
-                "Read the versions before and after that change each on their own"
+                "Read the versions before and after that change each on their own",
+                condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+                parameters={"start": commits[0].version, "end": commits[-1].version, "readVersion": at},
             )
 
 

@@ -152,24 +152,35 @@ def plan(snapshot: Snapshot, name: str, *, truncates: bool) -> Plan:
     known = {feature.lower(): feature for feature in features.FEATURES}.get(name.lower())
     if known not in have:
         hint = "; it is a property: unset that" if name.lower().removeprefix("delta.") in properties.PROPERTIES else ""
-        raise InvalidArgumentError(f"{table} doesn't have the feature {name}, so that it can't be dropped{hint}")
+        raise InvalidArgumentError(
+            f"{table} doesn't have the feature {name}, so that it can't be dropped{hint}",
+            condition="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
+            parameters={"feature": name},
+        )
     removal = REMOVALS.get(known)
     if removal is None:
         raise UnsupportedFeatureError(
-            f"the feature {known} of {table} can't be dropped: no engine takes it away", (known,)
+            f"the feature {known} of {table} can't be dropped: no engine takes it away",
+            (known,),
+            condition="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
+            parameters={"feature": known},
         )
     dependents = sorted(f for f in have if f in features.FEATURES and known in features.FEATURES[f].requires)
     if dependents:
         raise InvalidArgumentError(
-            f"the feature {known} of {table} can't be dropped, for {', '.join(dependents)} needs it: drop that first"
+            f"the feature {known} of {table} can't be dropped, for {', '.join(dependents)} needs it: drop that first",
+            condition="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+            parameters={"feature": known, "dependentFeatures": ", ".join(dependents)},
         )
     if truncates and not removal.needs_history and known != PROTECTION:
         raise InvalidArgumentError(
-            f"dropping {known} from {table} needs no truncated history: call it without truncateHistory"
+            f"dropping {known} from {table} needs no truncated history: call it without truncateHistory",
+            condition="DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
         )
     if known == PROTECTION and not truncates:
         raise InvalidArgumentError(
-            f"{PROTECTION} protects the history of {table} and can only go with it: set truncateHistory=True"
+            f"{PROTECTION} protects the history of {table} and can only go with it: set truncateHistory=True",
+            condition="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
     return Plan(known, removal, truncates)
 

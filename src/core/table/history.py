@@ -61,12 +61,24 @@ def choose_version(
     first, last = times[0], times[-1]
     if timestamp_ms < first[1] and not can_return_first:
         raise TimestampOutOfRangeError(
-            f"{text(timestamp_ms)} is before the first version of {table} that can be read; {_range(first, last)}"
+            f"{text(timestamp_ms)} is before the first version of {table} that can be read; {_range(first, last)}",
+            condition="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+            parameters={
+                "userTimestamp": text(timestamp_ms),
+                "commitTs": text(first[1]),
+                "timestampString": text(first[1]),
+            },
         )
     if timestamp_ms > last[1] and not can_return_last:
         raise TimestampOutOfRangeError(
             f"{text(timestamp_ms)} is after the last version of {table}; {_range(first, last)}. "
-            "For the newest version, leave the timestamp out"
+            "For the newest version, leave the timestamp out",
+            condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            parameters={
+                "providedTimestamp": text(timestamp_ms),
+                "lastCommitTimestamp": text(last[1]),
+                "maximumTimestamp": text(last[1]),
+            },
         )
     found = at_or_before(times, timestamp_ms)
     return first[0] if found is None else found[0]

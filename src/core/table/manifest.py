@@ -33,7 +33,9 @@ def check_metadata(metadata: Metadata, table: str) -> None:
     if enabled(metadata) and TableProperties.of(metadata).enable_deletion_vectors:
         raise InvalidArgumentError(
             f"{table}: {PROPERTY} and delta.enableDeletionVectors exclude each other, for readers of a manifest don't "
-            "see deletion vectors: set one of them only"
+            "see deletion vectors: set one of them only",
+            condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+            parameters={"table": table},
         )
 
 
@@ -45,12 +47,14 @@ def check(snapshot: "Snapshot") -> None:
             f"{snapshot.table} has deletion vectors, which readers of a symlink manifest don't see: they would show "
             "deleted rows. Rewrite the files first (REORG), with delta.enableDeletionVectors unset",
             ("deletionVectors",),
+            condition="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
         )
     if snapshot.mapping.active:
         raise UnsupportedFeatureError(
             f"{snapshot.table} maps its columns (delta.columnMapping.mode): its files have other names for them than "
             "those that readers of a symlink manifest look for",
             ("columnMapping",),
+            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
 
 

@@ -84,12 +84,17 @@ def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: 
         return default_ms
     found = round(hours * _HOUR_MS)
     if found < 0:
-        raise InvalidArgumentError(f"the retention of VACUUM can't be less than 0, and {hours} hours were given")
+        raise InvalidArgumentError(
+            f"the retention of VACUUM can't be less than 0, and {hours} hours were given",
+            condition="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+        )
     if checked and found < default_ms:
         raise InvalidArgumentError(
             f"{table}: a retention of {hours} hours is less than the table's, {-(-default_ms // _HOUR_MS)} hours. "
             "Writers that are at work, and readers of older versions, would lose files. If there are none, set "
-            "spark.databricks.delta.retentionDurationCheck.enabled to false"
+            "spark.databricks.delta.retentionDurationCheck.enabled to false",
+            condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            parameters={"configuredRetentionHours": -(-default_ms // _HOUR_MS)},
         )
     return found
 

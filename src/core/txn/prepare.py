@@ -227,7 +227,9 @@ def _check_stats_columns(metadata: Metadata, old: Metadata | None, table: str) -
             what = "has no such column" if found is None else "is partitioned by it"
             raise InvalidArgumentError(
                 f"{_STATS_COLUMNS} names the column {schema.dotted(column)}, and {table} {what}: it lists columns "
-                "whose values are kept in the statistics of data files"
+                "whose values are kept in the statistics of data files",
+                condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                parameters={"columnName": schema.dotted(column)},
             )
 
 
@@ -276,7 +278,8 @@ def _check_domains(base: Base, actions: list[Action], rules: Protocol) -> None:
 def _check_not_lowered(table: str, old: Protocol, new: Protocol) -> None:
     if missing := features.supported(old) - features.supported(new):
         raise InvalidArgumentError(
-            f"the protocol of {table} can't be lowered: {', '.join(sorted(missing))} would no longer be supported"
+            f"the protocol of {table} can't be lowered: {', '.join(sorted(missing))} would no longer be supported",
+            condition="DELTA_INVALID_PROTOCOL_DOWNGRADE",
         )
 
 
@@ -296,7 +299,9 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
             if action.data_change and base.metadata is not None and _append_only(base.metadata):
                 raise AppendOnlyTableError(
                     f"{base.table} has delta.appendOnly=true: its data can only be added to, not changed or removed. "
-                    "Unset the property first, if that is meant"
+                    "Unset the property first, if that is meant",
+                    condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                    parameters={"table_name": base.table, "config": "delta.appendOnly"},
                 )
             _once("removed", action, removed, base)
         elif isinstance(action, AddCDCFile) and action.partition_values.keys() != columns:

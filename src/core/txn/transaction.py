@@ -356,7 +356,8 @@ class Transaction:
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
         raise ConcurrentWriteException(
             f"nothing was committed to {self.table}: other writers took {most} versions in a row, and "
-            f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again"
+            f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again",
+            condition="DELTA_CONCURRENT_WRITE",
         )
 
     def _ground(self) -> Ground:
