@@ -15,7 +15,7 @@
     ├── nobody knows yet: ask `DeltaLog.find_commit(token)` before anything else
     │   ├── WriteOutcomeUnknown            (one write of a store; the core resolves it)
     │   └── CommitStateUnknownError        (a whole commit; names table, version and token)
-    │   (CommitInterrupted, below, is a KeyboardInterrupt and stands outside of the tree)
+    │   (CommitInterrupted and CommandInterrupted, below, are KeyboardInterrupts and stand outside of the tree)
     ├── the table or the version isn't there
     │   ├── TableNotFoundError
     │   ├── TableAlreadyExistsError
@@ -191,8 +191,7 @@ class CommitInterrupted(KeyboardInterrupt):
         said = {
             True: f"version {version} of {table} was committed",
             False: f"nothing was committed to {table}",
-            None: f"it is unknown whether version {version} of {table} was committed: "
-            f"DeltaLog.for_path(...).find_commit({token!r}) tells",
+            None: _unknown(table, version, token),
         }
         super().__init__(f"interrupted; {said[committed]}")
         self.table = table
@@ -200,8 +199,69 @@ class CommitInterrupted(KeyboardInterrupt):
         self.token = token
         self.committed = committed
 
-    def __reduce__(self) -> tuple[type, tuple[str, int, str, bool | None]]:
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions that are known to be committed."""
+        return (self.version,) if self.committed else ()
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.table, self.version, self.token, self.committed)
+
+
+class CommandInterrupted(CommitInterrupted):
+    """Ctrl-C reached a command, which may take several commits; `versions` are those that it has made, and they stay.
+
+    `committed` is False where there are none: the command can be run again. True: `versions` are all, and the message
+    has the operation of each. None: it is not known yet whether `version` was committed too; `token` finds it, as with
+    `CommitStateUnknownError`. `version` is -1 where nothing was written.
+    """
+
+    def __init__(
+        self, operation: str, table: str, commits: tuple[tuple[int, str], ...], unknown: tuple[int, str] | None = None
+    ) -> None:
+        """`commits` are the version and the operation of each commit, `unknown` the version and the token of another
+        one.
+        """
+        version, token = unknown or (commits[-1][0] if commits else -1, "")
+        super().__init__(table, version, token, None if unknown else bool(commits))
+        said = [committed_text(table, commits)] if commits else []
+        if unknown:
+            said.append(_unknown(table, *unknown))
+        self.args = (
+            f"{operation} on {table} was interrupted: its Spark jobs are cancelled, and "
+            f"{'; '.join(said) or 'nothing was committed'}.",
+        )
+        self.operation = operation
+        self.commits = commits
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        return tuple(version for version, _ in self.commits)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        unknown = (self.version, self.token) if self.committed is None else None
+        return type(self), (self.operation, self.table, self.commits, unknown)
+
+
+def committed_text(table: str, commits: tuple[tuple[int, str], ...]) -> str:
+    """What a command has committed, for a message: versions in a row of one operation are put together."""
+    runs: list[tuple[int, int, str]] = []
+    for version, operation in commits:
+        if runs and runs[-1][1:] == (version - 1, operation):
+            runs[-1] = runs[-1][0], version, operation
+        else:
+            runs.append((version, version, operation))
+    if len(commits) == 1:
+        return f"version {commits[0][0]} of {table} was committed ({commits[0][1]}) and stays"
+    parts = [f"{f'{first} to {last}' if last > first else first} ({operation})" for first, last, operation in runs]
+    return f"the versions {', '.join(parts)} of {table} were committed and stay"
+
+
+def _unknown(table: str, version: int, token: str) -> str:
+    return (
+        f"it is unknown whether version {version} of {table} was committed: "
+        f"DeltaLog.for_path(...).find_commit({token!r}) tells"
+    )
 
 
 class TableNotFoundError(TablelogError, FileNotFoundError):

@@ -51,7 +51,7 @@ No listing from a known commit on tells, for the newer checkpoint is before it, 
 _MOST_COMPACTED = 64 << 20
 """Commits of more bytes than this aren't compacted together after a commit: they would all be in memory."""
 _LONG_TAIL = 2_000
-"""From this many actions after the base on, a newer checkpoint is worth reading."""
+"""From this many actions after the base on, a newer checkpoint is worth reading: it takes their place in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class DeltaLog:
         self._lock = threading.RLock()
         self._known: _Known | None = None
         self._opened_at = 0.0
+        self._opened_version = -1
         self._cleaned_until: int | None = None
 
     @classmethod
@@ -174,6 +175,7 @@ class DeltaLog:
             known = self._known
             if known is None:
                 if read is None:
+                    self._opened_version = -1
                     # One list, at the birth of a table only: a later refresh must be able to tell it from another.
                     self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
             elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
@@ -191,11 +193,16 @@ class DeltaLog:
         UnsupportedFeatureError for a version whose protocol can't be written, and what the store raises: the table
         itself doesn't depend on it.
         """
-        from .log.checkpoint_writer import point_at, write
-
         snapshot = snapshot or self.snapshot()
         # Of an old version too: a checkpoint of what isn't understood would lose it (`checkpointProtection`).
         check_writable(snapshot.protocol, snapshot.metadata, self.table)
+        return self.write_checkpoint(snapshot, sidecar_writer)
+
+    def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
+        """`checkpoint` of a version that is known to be one that can be written."""
+        # Parquet and all of Arrow: only where a checkpoint is due.
+        from .log.checkpoint_writer import point_at, write
+
         hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
         known = self.reader.last_checkpoint()
         if known is None or known.version <= hint.version or not self._has_checkpoint(known.version):
@@ -277,6 +284,7 @@ class DeltaLog:
                 self._known = None
             self._opened_at = self.clock.monotonic()
             snapshot, segment = self._opened(None)
+            self._opened_version = snapshot.version
             self._known = _Known(snapshot, segment.version, segment.last_commit)
             return snapshot
 
@@ -298,13 +306,15 @@ class DeltaLog:
         old = snapshot.base_version >= 0 and self.clock.monotonic() - self._opened_at > _OLD_BASE_S
         if newest < snapshot.version or old:
             return None
+        if snapshot.tail_actions > _LONG_TAIL:
+            # One that was there when the handle opened was either taken then, or couldn't be read.
+            known_base = max(snapshot.base_version, self._opened_version)
+            if any(checkpoint.version > known_base for checkpoint in listing.checkpoints):
+                return None
         if newest == snapshot.version:
             if snapshot.version != known.seen_version or known.seen is None:
                 return _Known(snapshot, newest, listing.commits[newest])
             return known
-        long = snapshot.tail_actions > _LONG_TAIL
-        if long and any(c.version > snapshot.base_version for c in listing.checkpoints):
-            return None
         entries = []
         for version in range(snapshot.version + 1, newest + 1):
             if version not in listing.commits:
@@ -464,7 +474,8 @@ class DeltaLog:
         listing = self.reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
         times = history.file_times(listing, 0, newest.version)
         found: dict[int, CommitInfo | None] = {}
-        for (version, _), data in zip(times, self.reader.many([listing.commits[v] for v, _ in times]), strict=True):
+        versions = [version for version, _ in times]
+        for version, data in zip(versions, self.reader.each([listing.commits[v] for v in versions]), strict=True):
             if data is not None:
                 infos = (action for action in self.reader.parsed(version, data) if isinstance(action, CommitInfo))
                 found[version] = next(infos, None)

@@ -53,7 +53,14 @@ def drop_feature(
             _truncate(log, plan, changed)
         committed = _lowered(spark, log, plan, protects, options)
         if protects:
-            log.checkpoint()
+            try:
+                log.checkpoint()
+            except Exception:
+                logger.warning(
+                    "%s: version %d, without the feature %s, is committed, but its checkpoint wasn't written: readers "
+                    "that don't know the feature need one. DeltaLog.checkpoint() writes it",
+                    log.table, committed.version, plan.name, exc_info=True,
+                )  # fmt: skip
         return committed
 
 

@@ -1,6 +1,7 @@
-"""What every command does around its Spark jobs: Ctrl-C ends them and is told apart, files of a failure go away."""
+"""What every command does around its Spark jobs: Ctrl-C ends them and says what is committed, files of a failure go."""
 
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from ..core.protocol import properties, row_tracking, rules, schema
 from ..core.protocol.actions import Action, AddFile, SetTransaction
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
+from ..core.txn.record import recorded
 from ..core.txn.transaction import Committed, Transaction
 from ..engine import interrupts, large_checkpoint, row_ids, scan, writer
 from ..engine.placement import Placement
-from ..errors import AppendOnlyTableError, CommitInterrupted, CommitStateUnknownError, TableNotFoundError
+from ..errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
 from . import after_commit
 
 logger = logging.getLogger(__name__)
@@ -40,23 +42,26 @@ PLAIN = CommitOptions()
 
 @contextmanager
 def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
-    """Tag the Spark jobs of a command; on Ctrl-C cancel them and say that nothing was committed.
+    """Run a command: tag its Spark jobs and note its commits, so that whatever ends it early can say what they are.
 
-    An interrupt during the commit itself is the transaction's to explain (CommitInterrupted).
+    On Ctrl-C the jobs are cancelled, and CommandInterrupted says what is committed. Another error of a command that has
+    committed something gets a note that says so.
     """
-    with interrupts.tagged(spark, "tablelog") as tag:
+    handled = sys.exc_info()[1]
+    with interrupts.tagged(spark, "tablelog") as tag, recorded() as records:
         try:
             yield
-        except CommitInterrupted as interrupt:
-            logger.warning("%s on %s: %s", operation, table, interrupt)
-            raise
         except BaseException as error:
-            if not interrupts.is_behind(error):
-                raise
-            interrupts.stop(spark, tag)
-            message = f"{operation} on {table} was interrupted: its Spark jobs are cancelled and nothing was committed."
-            logger.warning(message)
-            raise KeyboardInterrupt(message) from None
+            commits = tuple((record.version, record.operation) for record in records if record.committed)
+            if interrupts.is_behind(error, handled):
+                interrupts.stop(spark, tag)
+                unknown = next(((one.version, one.token) for one in records if one.committed is None), None)
+                interrupt = CommandInterrupted(operation, table, commits, unknown)
+                logger.warning("%s", interrupt)
+                raise interrupt from None
+            if commits:
+                error.add_note(f"{operation} did not end, but {committed_text(table, commits)}.")
+            raise
 
 
 class Work:
@@ -211,13 +216,9 @@ class Work:
         """Remove the files when the command fails, unless they are, or may be, part of the table."""
         try:
             yield
-        except CommitStateUnknownError:
-            raise
-        except CommitInterrupted as interrupt:
-            if interrupt.committed is False:
-                self._discard()
-            raise
         except BaseException:
+            # This command's own transaction decides: an interrupt of what runs after its commit (compaction) says
+            # that nothing was committed by that, and these files are part of the table.
             if not self.txn.may_be_committed:
                 self._discard()
             raise

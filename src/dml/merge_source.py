@@ -1,5 +1,6 @@
 """The source of a MERGE, read once: put away, and what its keys say of the files that it can match."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from ..engine.resolution import Equality, Local, PutAway, column_of, local, pick
 from ..engine.types import has_collation, read_schema, table_schema
 from .job import Work
 from .merge_resolve import Resolved
+
+logger = logging.getLogger(__name__)
 
 ROW = "__tablelog_source_row"
 _MOST_VALUES = 1_000
@@ -64,7 +67,10 @@ def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Sour
     try:
         yield _of_executors(work, put_away, resolved, keys)
     finally:
-        put_away.release()
+        try:
+            put_away.release()
+        except Exception as error:  # the MERGE may be committed, and what is put away is Spark's to drop
+            logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", work.log.table, error)
 
 
 def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> Source:

@@ -277,13 +277,14 @@ def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence
         _metrics(added, removed),
         changes_data=False,
     )
+    # Before the commit, like all that may fail.
+    for column, parts in samples.items():
+        before, after = (_lookup(work, column, pa.concat_arrays(parts), files) for files in (removed, added))
+        outcome.lookups[schema.dotted(column)] = before, after
     outcome.versions.append(work.commit(actions, operation).version)
     outcome.bins += batch
     outcome.removed += removed
     outcome.added += added
-    for column, parts in samples.items():
-        before, after = (_lookup(work, column, pa.concat_arrays(parts), files) for files in (removed, added))
-        outcome.lookups[schema.dotted(column)] = before, after
 
 
 def _together(work: Work, part: Sequence[Bin]) -> DataFrame:

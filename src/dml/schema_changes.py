@@ -19,7 +19,7 @@ from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..engine.column_uses import check_default, check_unused, concerns
 from ..errors import InvalidArgumentError
-from .job import PLAIN, CommitOptions, Work
+from .job import PLAIN, CommitOptions, Work, jobs
 
 
 def add_columns(
@@ -99,8 +99,9 @@ def alter_column(
 
 
 def _commit(work: Work, metadata: Metadata, operation: Operation) -> Committed:
-    work.txn.set_metadata(metadata)
-    return work.commit([], operation)
+    with jobs(work.spark, operation.name, work.log.table):
+        work.txn.set_metadata(metadata)
+        return work.commit([], operation)
 
 
 def _check_unused(work: Work, column: Column, what: str) -> None:

@@ -27,7 +27,7 @@ from ..engine.placement.local import PREFIX as STAGING
 from ..engine.table_files import TableFiles
 from ..errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ..logstore.uri import scheme_of
-from .job import PLAIN, CommitOptions
+from .job import PLAIN, CommitOptions, jobs
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,19 @@ def vacuum(
     `inventory` has the columns path, length, isDir and modificationTime and is used in place of a listing. Raises
     InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError, the `StorageError` group.
     """
+    with jobs(spark, "VACUUM", log.table):
+        return _vacuum(spark, log, retention_hours, dry_run, mode, inventory, options)
+
+
+def _vacuum(
+    spark: SparkSession,
+    log: DeltaLog,
+    retention_hours: float | None,
+    dry_run: bool,
+    mode: Mode | None,
+    inventory: DataFrame | None,
+    options: CommitOptions,
+) -> Vacuumed:
     snapshot = log.snapshot()
     features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
     window = _window(spark, log, snapshot, retention_hours)

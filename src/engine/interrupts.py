@@ -107,9 +107,13 @@ def settle(spark: "SparkSession", tag: str) -> bool:
     return False
 
 
-def is_behind(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind the error: PySpark and Py4J may cover it by what they meet while they handle it."""
-    while error is not None:
+def is_behind(error: BaseException | None, handled: BaseException | None = None) -> bool:
+    """Whether Ctrl-C is behind the error: PySpark and Py4J may cover it by what they meet while they handle it.
+
+    `handled` is what the caller was handling before: a command that is run in `except KeyboardInterrupt` wasn't
+    interrupted itself.
+    """
+    while error is not None and error is not handled:
         if isinstance(error, KeyboardInterrupt):
             return True
         error = error.__context__

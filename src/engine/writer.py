@@ -8,6 +8,7 @@ before the commit. After a failure nothing is left.
 import logging
 import random
 import string
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,11 +116,12 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
 @contextmanager
 def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
     """In the end nothing is left but what was published; after an interrupt the Spark jobs inside have ended before."""
+    handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog-write") as tag:
         try:
             yield
         except BaseException as error:
-            interrupted = interrupts.is_behind(error)
+            interrupted = interrupts.is_behind(error, handled)
             try:  # what went wrong before is what the user needs to know
                 if interrupted:
                     interrupts.stop(spark, tag)

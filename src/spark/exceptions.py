@@ -13,7 +13,7 @@ import pyspark.errors
 from pyspark.errors import PySparkException
 
 from .. import error_conditions, errors
-from ..errors import CommitInterrupted
+from ..errors import CommandInterrupted, CommitInterrupted
 
 
 class TablelogError(errors.TablelogError, PySparkException):
@@ -230,6 +230,7 @@ __all__ = [
     "ChangeDataMissingError",
     "ChangeFeedSchemaError",
     "ChecksumMismatchError",
+    "CommandInterrupted",
     "CommitInterrupted",
     "CommitStateUnknownError",
     "ConcurrentAppendException",

@@ -43,9 +43,12 @@ class Place:
             return
         try:
             SessionCatalog(spark).register(self.name, self.path, managed=self.managed)
-        except AnalysisException:
+        except AnalysisException as error:
             entry = SessionCatalog(spark).find(self.name)  # another session may have entered the same table first
             if entry is None or not entry.is_delta or not _same(spark, entry.location, self.path):
+                error.add_note(
+                    f"The Delta table at {self.path} is committed: only its name {self.name} isn't in the catalog."
+                )
                 raise
 
 

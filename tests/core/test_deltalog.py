@@ -3,17 +3,22 @@
 import gc
 import os
 import threading
+import tracemalloc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from support import memory_table
 from support.log_builder import LogBuilder, SetClock, add, metadata, remove
 from tablelog.core import DeltaLog, Operation
 from tablelog.core.log import checksum
-from tablelog.core.protocol.actions import Protocol
+from tablelog.core.log.last_checkpoint import LastCheckpoint
+from tablelog.core.protocol.actions import AddFile, Protocol
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
+from tablelog.core.table.snapshot import Snapshot
 from tablelog.errors import (
     CorruptLogError,
     InvalidArgumentError,
@@ -23,6 +28,7 @@ from tablelog.errors import (
     VersionNotFoundError,
 )
 from tablelog.logstore import CountingLogStore, LocalLogStore, LogStoreWrapper, MemoryLogStore
+from tablelog.logstore.base import FileStatus
 
 LIST_ONCE = {"list_from": 1}
 
@@ -108,7 +114,9 @@ def test_what_this_process_committed_is_not_read_again() -> None:
         transaction = log.transaction()
         counting.reset()
         transaction.commit([add(f"new{number}")], Operation("WRITE", {}, {}))
-        assert counting.calls["read"] == 0
+        # The hint is read before it is written: another writer's may name a newer checkpoint.
+        due = transaction.read_version % 10 == 9
+        assert [path.rpartition("/")[2] for kind, path in counting.log if kind == "read"] == ["_last_checkpoint"] * due
         # Once a day, at a checkpoint, what has expired is looked for.
         assert counting.calls["list_from"] == (3 + number == 10)
         counting.reset()
@@ -219,6 +227,25 @@ def test_a_checkpoint_newer_than_the_hint_is_used() -> None:
     counting = CountingLogStore(builder.store)
     assert builder.log(counting).snapshot().base_version == 12
     assert counting.calls == {"read": 3, "list_from": 1}
+
+
+def test_a_commit_that_comes_late_to_its_checkpoint_leaves_the_newer_hint() -> None:
+    """Another writer's commits and checkpoint came between this commit and its checkpoint."""
+    builder = table(9)
+    late, meanwhile = builder.log(), builder.log()
+    write = late.write_checkpoint
+
+    def after_others(snapshot: Snapshot, sidecar_writer: None = None) -> LastCheckpoint:
+        for number in range(12):
+            meanwhile.transaction().commit([add(f"meanwhile {number}")], Operation("WRITE", {"mode": "Append"}))
+        assert b'"version":20' in builder.read("_last_checkpoint")
+        return write(snapshot, sidecar_writer)
+
+    late.transaction().commit([add("9")], Operation("WRITE", {"mode": "Append"}))
+    late.write_checkpoint = after_others  # type: ignore[method-assign]
+    late.transaction().commit([add("10")], Operation("WRITE", {"mode": "Append"}))
+    assert checkpoint_name(10) in builder.names()
+    assert b'"version":20' in builder.read("_last_checkpoint")
 
 
 def test_a_hint_whose_checkpoint_is_gone() -> None:
@@ -502,3 +529,82 @@ def test_nothing_but_its_handle_keeps_a_snapshot() -> None:
         assert (handle(), read()) == (None, None)
     finally:
         gc.enable()
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def rewritten(log: DeltaLog, times: int, files: int) -> list[int]:
+    """Commits that each replace all files of the table; how many actions the handle held over its base after each."""
+    live: list[AddFile] = []
+    held = []
+    for number in range(times):
+        new = [add(f"f-{number}-{file}") for file in range(files)]
+        gone = [file.remove(number, data_change=True) for file in live]
+        log.transaction().commit([*new, *gone], Operation("WRITE", {"mode": "Overwrite"}))
+        live = new
+        held.append(len(log.snapshot().overlay))
+    return held
+
+
+def test_a_handle_that_alone_writes_a_table_takes_each_checkpoint_for_its_base() -> None:
+    """What its commits say would else stay in memory for as long as the handle lives: 60,000 actions here."""
+    log = memory_table.table(checkpointInterval="50")
+    held = rewritten(log, 1500, 20)
+    # 2,000 actions, and those of the commits until the checkpoint that follows.
+    assert max(held) <= 2_000 + 51 * 40
+    snapshot, fresh = log.snapshot(), memory_table.other(log).snapshot()
+    assert snapshot.base_version > 1400
+    for ours, theirs in ((snapshot.files, fresh.files), (snapshot.tombstones, fresh.tombstones)):
+        assert sorted(ours.column("path").to_pylist()) == sorted(theirs.column("path").to_pylist())
+    assert (snapshot.num_files, snapshot.tombstones.num_rows) == (20, 1499 * 20)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_tried_at_each_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablelog.core.deltalog._LONG_TAIL", 5)
+    builder = table(8, checkpoint=6)
+    builder.write(checkpoint_name(6), b"PAR1 torn")
+    counting = CountingLogStore(builder.store)
+    log = builder.log(counting)
+    assert log.snapshot().base_version == -1
+    assert log.snapshot().num_files == 8
+    counting.reset()
+    for _ in range(3):
+        log.snapshot()
+    assert counting.calls == {"list_from": 3}
+
+
+class Copying(LogStoreWrapper):
+    """A store whose reads give bytes of their own, as all do but that in memory."""
+
+    def read(self, path: str) -> bytes:
+        return bytes(bytearray(super().read(path)))
+
+
+def test_a_history_holds_the_bytes_of_some_commits_at_a_time() -> None:
+    builder = table(1)
+    for number in range(60):
+        builder.commit(replace(add(str(number)), tags={"long": "x" * (1 << 20)}))
+    log = builder.log(Copying(builder.store))
+    log.snapshot()
+    tracemalloc.start()
+    try:
+        assert len(log.history()) == 61
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30 << 20, "the commits have 60 MiB"
+
+
+def test_files_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = LogBuilder().create().log().reader
+    asked: list[list[str]] = []
+    monkeypatch.setattr(
+        reader, "many", lambda some: asked.append([one.path for one in some]) or [b"" for _ in some], raising=True
+    )
+    sizes = [1] * 130 + [9 << 20, 8 << 20, 20 << 20]
+    statuses = [FileStatus(str(number), size, 0) for number, size in enumerate(sizes)]
+    assert len(list(reader.each(statuses))) == len(sizes)
+    assert [len(some) for some in asked] == [64, 64, 3, 1, 1]
+    assert [path for some in asked for path in some] == [status.path for status in statuses]
+    assert list(reader.each([])) == []

@@ -129,12 +129,14 @@ def test_an_interrupt_before_the_commit_was_written(spark, table, monkeypatch):
 def test_files_go_only_where_the_commit_surely_failed(spark, table, monkeypatch, committed, kept):
     table.write(spark.range(1))
 
-    def interrupt(*args, **kwargs):
+    def interrupt(self, *args):
+        self._record.committed = committed
         raise CommitInterrupted(table.path, 1, "token", committed)
 
-    monkeypatch.setattr(Transaction, "commit", interrupt)
-    with pytest.raises(CommitInterrupted):
+    monkeypatch.setattr(Transaction, "_commit", interrupt)
+    with pytest.raises(CommitInterrupted) as caught:
         table.write(spark.range(1, 2))
+    assert caught.value.committed is committed
     assert (table.data_files() > table.logged_files()) is kept
 
 

@@ -1,7 +1,7 @@
 """The requests that reading a log makes: listing it, and the files that it names."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ...clock import Clock
@@ -20,6 +20,11 @@ _log = logging.getLogger(__name__)
 _THREADS = 8
 _SLOW_READ_S = 0.002
 """A read that takes longer than this is worth a thread."""
+_MOST_WARNINGS = 100
+"""Of how many engines a handle warns: what they are called is up to whoever commits."""
+_AT_ONCE = 64
+_AT_ONCE_BYTES = 16 << 20
+"""How many files, and bytes of them, `each` has in memory at a time; at least one file."""
 
 
 def whole(data: bytes) -> Sequence[Action]:
@@ -64,6 +69,18 @@ class LogReader:
             return self._store.read(status.path)
         except FileNotFoundError:
             return None
+
+    def each(self, statuses: Sequence[FileStatus]) -> "Iterator[bytes | None]":
+        """`read` of each, in order, of which some are in memory at a time."""
+        some: list[FileStatus] = []
+        size = 0
+        for status in statuses:
+            if some and (len(some) == _AT_ONCE or size + status.size > _AT_ONCE_BYTES):
+                yield from self.many(some)
+                some, size = [], 0
+            some.append(status)
+            size += status.size
+        yield from self.many(some)
 
     def many(self, statuses: Sequence[FileStatus]) -> "Sequence[bytes | None]":
         """`read` of each, in order; in parallel once a read turns out to be slow."""
@@ -136,7 +153,7 @@ class LogReader:
         """Say, once for each handle and engine, that a commit's writer doesn't keep to this store's exclusion."""
         for action in actions:
             engine = action.engine_info if isinstance(action, CommitInfo) else None
-            if not engine or engine in self._warned_of:
+            if not engine or engine in self._warned_of or len(self._warned_of) >= _MOST_WARNINGS:
                 continue
             for part, why in self._store.endangered_by.items():
                 if part in engine:
@@ -154,7 +171,7 @@ class LogReader:
         read: the commits that it stands for will do.
         """
         found: list[Sequence[Action]] = []
-        for entry, data in zip(entries, self.many([entry.status for entry in entries]), strict=True):
+        for entry, data in zip(entries, self.each([entry.status for entry in entries]), strict=True):
             name = name_of(entry.status)
             if data is None or len(data) != entry.status.size:
                 raise ReplacedError(f"{name} is gone or of another size than listed")

@@ -115,7 +115,7 @@ def read_commits(log: "DeltaLog", first: int, last: int) -> list[Commit]:
         )
     found: dict[int, Sequence[Action]] = {}
     statuses = [listing.commits[version] for version in range(first, last + 1)]
-    for version, data in enumerate(log.reader.many(statuses), first):
+    for version, data in enumerate(log.reader.each(statuses), first):
         if data is None:
             raise VersionNotFoundError(f"the commit of version {version} of {log.table} vanished while it was read")
         found[version] = log.reader.parsed(version, data)

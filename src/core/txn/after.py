@@ -56,13 +56,13 @@ def after_commit(
     try:
         due = version > 0 and version % snapshot.properties.checkpoint_interval == 0
         if due:
-            # Parquet and all of Arrow: only where a checkpoint is due.
-            from ..log.checkpoint_writer import point_at, write
-
-            hint = write(log.store, log.log_path, snapshot, log.clock.now_ms(), log.conf, sidecar_writer)
-            point_at(log.store, log.log_path, hint)
+            log.write_checkpoint(snapshot, sidecar_writer)
     except Exception:
-        _warn(log, version, "its checkpoint wasn't written: reading the table takes longer until the next one is")
+        _warn(
+            log,
+            version,
+            "its checkpoint wasn't written, or isn't pointed at: reading the table takes longer until the next one is",
+        )
         return
     try:
         if due and snapshot.properties.enable_expired_log_cleanup:

@@ -26,6 +26,7 @@ from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, lo
 from .conflict import IsolationLevel, ReadSet, Staged, Winner
 from .operation import Operation
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
+from .record import CommitRecord, begin
 from .stamp import Ground, stamped
 
 if TYPE_CHECKING:
@@ -91,10 +92,9 @@ class Transaction:
         self._paths: set[str] = set()
         self._whole_table = False
         self._app_ids: set[str] = set()
-        self._used = False
-        # (version, bytes, token) from the moment when a write of it may be under way; whether it is known to be ours.
-        self._writing: tuple[int, bytes, str] | None = None
-        self._won = False
+        self._record: CommitRecord | None = None
+        self._data = b""
+        """The bytes of the attempt that the record is about."""
 
     # --- what it sees ---------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Transaction:
 
         For whoever catches what `commit` can't turn into a CommitInterrupted (SystemExit from a signal handler).
         """
-        return self._writing is not None
+        return self._record is not None and self._record.committed is not False
 
     # --- what it reads --------------------------------------------------------------------------------------------
 
@@ -220,9 +220,9 @@ class Transaction:
         CommitStateUnknownError. A KeyboardInterrupt before anything was written comes through as it is, a later one
         as CommitInterrupted, which says what became of the commit.
         """
-        if self._used:
+        if self._record is not None:
             raise InvalidArgumentError(f"this transaction on {self.table} was committed before: begin another one")
-        self._used = True
+        self._record = begin(self.table, operation.name)
         try:
             return self._commit(actions, operation, user_metadata, tags, engine_info)
         except KeyboardInterrupt as interrupt:
@@ -345,11 +345,11 @@ class Transaction:
                     round((clock.monotonic() - started) * 1000),
                 )  # fmt: skip
             if isinstance(outcome, Won):
-                self._won = True
+                self._noted.committed = True
                 return version, said, actions, winners, number
             if isinstance(outcome, Unknown):
                 raise CommitStateUnknownError(self.table, version, token, outcome.reason) from outcome.cause
-            self._writing = None
+            self._noted.committed = False
             if number == most:
                 break
             self._pause(number, clock.monotonic() - started)
@@ -359,6 +359,11 @@ class Transaction:
             f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again",
             condition="DELTA_CONCURRENT_WRITE",
         )
+
+    @property
+    def _noted(self) -> CommitRecord:
+        assert self._record is not None
+        return self._record
 
     def _ground(self) -> Ground:
         seen = self.snapshot
@@ -382,7 +387,9 @@ class Transaction:
         return int(value) + 1
 
     def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
-        self._writing = version, data, token
+        record = self._noted
+        self._data, record.version, record.token = data, version, token
+        record.committed = None  # from here on a write of it may be under way
         try:
             return attempt(
                 self._log.store,
@@ -394,7 +401,7 @@ class Transaction:
                 patience=self._patience,
             )
         except Exception:
-            self._writing = None
+            record.committed = False
             raise
 
     def _rebase(
@@ -451,14 +458,13 @@ class Transaction:
 
     def _interrupted(self) -> CommitInterrupted | None:
         """What an interrupt in the middle of the commit has to say; `None` if nothing can have been written."""
-        if self._writing is None:
+        record = self._noted
+        if record.committed is None:
+            outcome = look(self._log.store, self._commit_path(record.version), self._data, record.token)
+            record.committed = {Won: True, Lost: False}.get(type(outcome))
+        elif record.committed is False:
             return None
-        version, data, token = self._writing
-        if self._won:
-            return CommitInterrupted(self.table, version, token, committed=True)
-        outcome = look(self._log.store, self._commit_path(version), data, token)
-        committed = {Won: True, Lost: False}.get(type(outcome))
-        return CommitInterrupted(self.table, version, token, committed=committed)
+        return CommitInterrupted(self.table, record.version, record.token, record.committed)
 
     def _commit_path(self, version: int) -> str:
         return f"{self._log.log_path}/{paths.commit_name(version)}"
