@@ -24,6 +24,7 @@
     │   └── ChangeDataMissingError         (a version recorded no changes)
     ├── the request is wrong: change it
     │   ├── InvalidArgumentError
+    │   │   └── ArgumentTypeError
     │   ├── SchemaMismatchError
     │   ├── SchemaChangedError             (make the DataFrame anew)
     │   ├── ChangeFeedSchemaError          (read the versions before and after the change on their own)
@@ -298,6 +299,10 @@ class InvalidArgumentError(TablelogError, ValueError):
     """An option, predicate, path or argument that can't be honoured as it was given."""
 
     condition = "DELTA_ILLEGAL_OPTION"
+
+
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """An argument of another type than the method takes; a ValueError and a TypeError, as delta.tables has either."""
 
 
 class SchemaMismatchError(TablelogError, ValueError):

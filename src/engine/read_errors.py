@@ -80,7 +80,8 @@ def translate(text: str) -> BaseException | None:
 # --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
 
 _installed = 0
-_original: Callable[..., Any] | None = None
+_patch: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+"""What was PySpark's function, and ours in its place."""
 
 
 def _text(error: Any) -> str:
@@ -94,7 +95,7 @@ def _text(error: Any) -> str:
 
 def install(raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
     """Have PySpark raise tablelog's errors, as `raised` makes them. Counted: `uninstall` as often undoes it."""
-    global _installed, _original  # noqa: PLW0603
+    global _installed, _patch  # noqa: PLW0603
     from pyspark.errors.exceptions import captured
 
     with _lock:
@@ -102,22 +103,26 @@ def install(raised: Callable[[BaseException], BaseException] = lambda error: err
         if _installed > 1:
             return
         original: Callable[..., Any] = captured.convert_exception
-        _original = original
 
         def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            found = translate(_text(error))
+            found = translate(_text(error)) if _patch is not None and _patch[1] is convert_exception else None
             return original(error, *args, **kwargs) if found is None else raised(found)
 
+        _patch = original, convert_exception
         captured.convert_exception = convert_exception  # type: ignore[assignment]
 
 
 def uninstall() -> None:
-    """Undo one `install`."""
-    global _installed, _original  # noqa: PLW0603
+    """Undo one `install`. A function that another library has put in front of ours since stays, and ours translates
+    nothing any more.
+    """
+    global _installed, _patch  # noqa: PLW0603
     from pyspark.errors.exceptions import captured
 
     with _lock:
         _installed = max(_installed - 1, 0)
-        if _installed == 0 and _original is not None:
-            captured.convert_exception = _original
-            _original = None
+        if _installed == 0 and _patch is not None:
+            original, ours = _patch
+            if captured.convert_exception is ours:
+                captured.convert_exception = original  # type: ignore[assignment]
+            _patch = None

@@ -1,29 +1,138 @@
-"""The arguments of DeltaTable's methods, checked as delta.tables checks them."""
+"""The arguments of the public methods: each is checked by its annotation before the method runs.
 
-from typing import Any
+`checked` wraps every public method of a class, so that a new one is checked as well. What is wrong is an
+ArgumentTypeError: a ValueError and a TypeError in one, for delta.tables raises one of them here and the other there.
+"""
 
-from pyspark.sql import Column
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pyspark.sql import Column, SparkSession
+
+from ..errors import ArgumentTypeError, InvalidArgumentError
+
+_Class = TypeVar("_Class", bound=type)
+
+_NAMES = {str: "a string", int: "an int", bool: "a bool", float: "a number", type(None): "None"}
 
 
-def condition_of(given: Any) -> str | Column | None:
-    """A condition that may be left out; TypeError."""
-    if given is not None and not isinstance(given, str | Column):
-        raise TypeError(f"condition must be a string or a Column, not {type(given).__name__}")
-    return given
+def checked(cls: _Class) -> _Class:
+    """Have the public methods of a class, and the constructor of a dataclass, check their arguments."""
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and not (name == "__init__" and is_dataclass(cls)):
+            continue
+        if isinstance(member, classmethod):
+            setattr(cls, name, classmethod(_checking(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(cls, name, _checking(member))
+    return cls
 
 
-def assignments_of(given: Any, name: str) -> dict[str, str | Column]:
-    """Columns with what they are set to; ValueError where they are left out, TypeError for anything else."""
+def assignments_of(given: Mapping[str, str | Column] | None, name: str) -> dict[str, str | Column]:
+    """Columns with what they are set to; InvalidArgumentError where they are left out."""
     if given is None:
-        raise ValueError(f"'{name}' must be given: a dictionary of columns and their new values")
-    if not isinstance(given, dict):
-        raise TypeError(f"'{name}' must be a dictionary of columns and their new values, not {type(given).__name__}")
-    for column, value in given.items():
-        if not isinstance(column, str):
-            raise TypeError(f"the keys of '{name}' must be names of columns, not {type(column).__name__}")
-        if not isinstance(value, str | Column):
-            raise TypeError(
-                f"the values of '{name}' must be Columns or strings of SQL, and that of {column} is a "
-                f"{type(value).__name__}: {value!r}. Use pyspark.sql.functions.lit for a constant"
-            )
+        raise InvalidArgumentError(f"'{name}' must be given: a dictionary of columns and their new values")
     return dict(given)
+
+
+def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names in `*cols`: one by one, or as one list of them."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], list | tuple) else given
+
+
+def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+    kinds = {name: one.annotation for name, one in list(signature.parameters.items())[1:]}
+    for name, kind in kinds.items():
+        _described(kind)  # at import, so that no parameter has an annotation that can't be checked
+        assert kind is not inspect.Parameter.empty, f"{method.__qualname__}: {name} has no annotation"
+    several = {one.name for one in signature.parameters.values() if one.kind is one.VAR_POSITIONAL}
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return method(*args, **kwargs)  # which says what is missing, or too much
+        for name, kind in kinds.items():
+            if name in given:
+                for value in given[name] if name in several else (given[name],):
+                    _check(name, value, kind)
+        return method(*args, **kwargs)
+
+    return call
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    """Raise ArgumentTypeError where the value isn't of the kind; what it holds is not shown, for it may be a secret."""
+    found = [one for one in _kinds(kind) if _is(value, one)]
+    if not found:
+        raise ArgumentTypeError(f"{name} must be {_described(kind)}, not {_type_of(value)}")
+    inside = get_args(found[0])
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not _any(key, inside[0]):
+                raise ArgumentTypeError(f"the keys of {name} must be {_described(inside[0])}, not {_type_of(key)}")
+            if not _any(item, inside[1]):
+                hint = ". Use pyspark.sql.functions.lit for a constant" if Column in _kinds(inside[1]) else ""
+                raise ArgumentTypeError(
+                    f"the values of {name} must be {_described(inside[1])}, and that of {key} is {_type_of(item)}{hint}"
+                )
+    elif isinstance(value, list | tuple) and inside:
+        for item in value:
+            if not _any(item, inside[0]):
+                raise ArgumentTypeError(f"{name} must hold {_described(inside[0])} each, not {_type_of(item)}")
+
+
+def _any(value: Any, kind: Any) -> bool:
+    return any(_is(value, one) for one in _kinds(kind))
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind, of a collection without a look at what it holds."""
+    origin = get_origin(kind)
+    if kind is None:
+        return value is None
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is SparkSession:  # one of Spark Connect is refused by what it is, not by its type
+        return isinstance(value, SparkSession) or type(value).__name__ == "SparkSession"
+    if origin is Literal:
+        return isinstance(value, str)
+    if origin in (Sequence, Iterable):
+        return isinstance(value, origin) and not isinstance(value, str | bytes | bytearray | Mapping)
+    return isinstance(value, origin or kind)
+
+
+def _described(kind: Any) -> str:
+    """What a value has to be, for a message; AssertionError for an annotation that isn't known here."""
+    return " or ".join(dict.fromkeys(_one(one) for one in _kinds(kind)))
+
+
+def _one(kind: Any) -> str:
+    origin, inside = get_origin(kind), get_args(kind)
+    if kind is None or kind in _NAMES:
+        return _NAMES[type(None) if kind is None else kind]
+    if origin is Literal:
+        return "a string"
+    if origin is Mapping:
+        return f"a dictionary of {_described(inside[0])} to {_described(inside[1])}"
+    if origin in (Sequence, Iterable, list, tuple):
+        return f"a list of {_described(inside[0])} each"
+    assert origin is None, f"{kind} is an annotation that `checked` doesn't know"
+    assert isinstance(kind, type), f"{kind} is an annotation that `checked` doesn't know"
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def _type_of(value: Any) -> str:
+    return "None" if value is None else _NAMES.get(type(value), f"of the type {type(value).__name__}")

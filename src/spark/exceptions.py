@@ -113,6 +113,10 @@ class InvalidArgumentError(errors.InvalidArgumentError, TablelogError):
     """An option, predicate, path or argument that can't be honoured as it was given."""
 
 
+class ArgumentTypeError(errors.ArgumentTypeError, InvalidArgumentError):
+    """An argument of another type than the method takes; a ValueError and a TypeError, as delta.tables has either."""
+
+
 class SchemaMismatchError(errors.SchemaMismatchError, TablelogError):
     """The data's columns or types don't fit the table's schema."""
 
@@ -227,6 +231,7 @@ def _restored(
 
 __all__ = [
     "AppendOnlyTableError",
+    "ArgumentTypeError",
     "ChangeDataMissingError",
     "ChangeFeedSchemaError",
     "ChecksumMismatchError",

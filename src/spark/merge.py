@@ -1,7 +1,6 @@
 """`DeltaTable.merge`: the builder that mirrors `delta.tables.DeltaMergeBuilder` call for call."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -9,7 +8,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from ..core.deltalog import DeltaLog
 from ..dml.merge import merge
 from ..dml.merge_clauses import Action, Clause, Kind
-from .arguments import assignments_of, condition_of
+from .arguments import assignments_of, checked
 from .boundary import with_pyspark_errors
 from .describe import local_frame
 from .writer import session_commit
@@ -23,6 +22,7 @@ RESULT = StructType(
 
 
 @with_pyspark_errors
+@checked
 class DeltaMergeBuilder:
     """Says what becomes of rows that match, and of those that don't; `execute` does it.
 
@@ -112,10 +112,10 @@ class DeltaMergeBuilder:
         self,
         kind: Kind,
         action: Action,
-        condition: Any,
+        condition: str | Column | None,
         values: Mapping[str, str | Column] | None = None,
     ) -> "DeltaMergeBuilder":
-        clause = Clause(kind, action, condition_of(condition), values)
+        clause = Clause(kind, action, condition, values)
         return self._copy((*self._clauses, clause), evolves=self._evolves)
 
     def _copy(self, clauses: tuple[Clause, ...], *, evolves: bool) -> "DeltaMergeBuilder":

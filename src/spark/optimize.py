@@ -19,6 +19,7 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.actions import AddFile
 from ..dml.optimize import Layout, Outcome, optimize
 from ..errors import InvalidArgumentError
+from .arguments import checked, names_of
 from .boundary import with_pyspark_errors
 from .describe import local_frame
 from .writer import commit_of
@@ -69,6 +70,7 @@ RESULT = _struct(path=StringType(), metrics=METRICS)
 
 
 @with_pyspark_errors
+@checked
 class DeltaOptimizeBuilder:
     """What is to be optimized; made by `DeltaTable.optimize()`."""
 
@@ -86,14 +88,14 @@ class DeltaOptimizeBuilder:
         """Small files into larger ones; of a clustered table, cluster what isn't yet. A row of metrics."""
         return self._run(Layout.of(self._spark))
 
-    def executeZOrderBy(self, *cols: Any) -> DataFrame:
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Lay the rows of each partition out by several columns (names, or one list of them). A row of metrics.
 
         `metrics.lookups` tells, for each column, how many files and bytes a filter for one of its values reads on
         average, before and after.
         """
-        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
-        if not names or not all(isinstance(name, str) for name in names):
+        names = names_of(cols)
+        if not names:
             raise InvalidArgumentError("executeZOrderBy takes the names of one column or more.")
         return self._run(Layout.of(self._spark, by=names))
 

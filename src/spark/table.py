@@ -1,7 +1,6 @@
 """`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
@@ -27,7 +26,7 @@ from ..engine import scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
-from .arguments import assignments_of, condition_of
+from .arguments import assignments_of, checked, names_of
 from .boundary import with_pyspark_errors
 from .columns import column_change, new_columns
 from .conf import delta_log, session_conf
@@ -42,6 +41,7 @@ from .writer import commit_of, session_commit
 
 
 @with_pyspark_errors
+@checked
 class DeltaTable:
     """A Delta table in a Spark session. Made by `forPath`; works whether or not the session is enabled."""
 
@@ -85,7 +85,7 @@ class DeltaTable:
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at the path `identifier`."""
         _check_session(sparkSession)
-        return find_table(identifier, session_conf(sparkSession), {}) is not None
+        return find_table(identifier, session_conf(sparkSession, identifier), {}) is not None
 
     @classmethod
     def convertToDelta(
@@ -144,9 +144,8 @@ class DeltaTable:
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which `condition` (SQL text or a Column) is TRUE; all rows where it is left out."""
-        where = condition_of(condition)
         with session_commit(self._spark) as options:
-            delete(self._spark, self._log, where, alias=self._alias, options=options)
+            delete(self._spark, self._log, condition, alias=self._alias, options=options)
 
     def update(
         self,
@@ -157,17 +156,12 @@ class DeltaTable:
 
         The keys of `set` are columns, or fields of structs; its values SQL expressions or Columns over the old row.
         """
-        where, values = condition_of(condition), assignments_of(set, "set")
+        values = assignments_of(set, "set")
         with session_commit(self._spark) as options:
-            update(self._spark, self._log, values, where, alias=self._alias, options=options)
+            update(self._spark, self._log, values, condition, alias=self._alias, options=options)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Merge `source` into the table: the builder says what becomes of rows that match by `condition`, or don't."""
-        if not isinstance(source, DataFrame):
-            raise TypeError(f"source must be a DataFrame, not {type(source).__name__}")
-        if condition is None:
-            raise ValueError("condition must be given: a string or a Column")
-        condition_of(condition)
         return DeltaMergeBuilder(self._spark, self._log, self._alias, source, condition)
 
     def vacuum(
@@ -193,7 +187,7 @@ class DeltaTable:
         """Set table properties, as ALTER TABLE SET TBLPROPERTIES does."""
         set_properties(self._spark, self._log, properties, commit_of(self._spark))
 
-    def unsetProperties(self, keys: Sequence[str], ifExists: bool = False) -> None:
+    def unsetProperties(self, keys: str | Sequence[str], ifExists: bool = False) -> None:
         """Take table properties away; those that aren't set are an error unless `ifExists`."""
         names = [keys] if isinstance(keys, str) else list(keys)
         unset_properties(self._spark, self._log, names, if_exists=ifExists, options=commit_of(self._spark))
@@ -211,14 +205,10 @@ class DeltaTable:
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Have the table support all that the protocol versions stand for."""
-        for name, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"{name} must be an int, not {type(value).__name__}")  # as delta.tables does
         upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, commit_of(self._spark))
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Have the table support a feature, and raise its protocol as that needs."""
-        _check_text(featureName, "featureName")
         add_feature(self._spark, self._log, featureName, commit_of(self._spark))
 
     def generate(self, mode: str) -> None:
@@ -291,9 +281,6 @@ class DeltaTable:
         What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
         `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
         """
-        _check_text(featureName, "featureName")
-        if truncateHistory is not None and not isinstance(truncateHistory, bool):
-            raise ValueError(f"truncateHistory must be a bool, not {type(truncateHistory).__name__}")
         options = commit_of(self._spark)
         drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
@@ -309,10 +296,9 @@ class DeltaTable:
         """A builder to rewrite the table's files: fewer and larger ones, or laid out for filters."""
         return DeltaOptimizeBuilder(self._spark, self._log)
 
-    def clusterBy(self, *cols: Any) -> None:
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
-        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else list(cols)
-        cluster_by(self._spark, self._log, names, options=commit_of(self._spark))
+        cluster_by(self._spark, self._log, names_of(cols), options=commit_of(self._spark))
 
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
@@ -359,11 +345,6 @@ class DeltaTable:
             drop_default=dropDefault,
         )
         alter_column(self._spark, self._log, change, options=commit_of(self._spark))
-
-
-def _check_text(value: object, name: str) -> None:
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be a string, not {type(value).__name__}")
 
 
 def _check_session(spark: SparkSession) -> None:

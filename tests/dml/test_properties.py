@@ -45,7 +45,7 @@ def test_properties_are_set_and_unset(table: Table) -> None:
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             table.delta.setProperties(wrong)
-    with pytest.raises(InvalidArgumentError, match="needs to be a text"):
+    with pytest.raises(InvalidArgumentError, match="the values of properties must be a string"):
         table.delta.setProperties({"delta.appendOnly": True})  # type: ignore[dict-item]
     assert table.version == before
     table.delta.unsetProperties("nothing", ifExists=True)

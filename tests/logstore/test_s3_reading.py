@@ -1,6 +1,6 @@
 """Reads after the first one are copies of the SDK's request: the same to the service, and the same to the caller."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -8,9 +8,10 @@ import pytest
 
 from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
 from tablelog.errors import StorageAccessError
-from tablelog.logstore import answers
+from tablelog.logstore import answers, s3_reading
 from tablelog.logstore.s3 import S3LogStore
 from tablelog.logstore.s3_reading import Reader
+from tablelog.logstore.s3_settings import S3Access, sdk
 
 LOG = "s3a://bucket/t/_delta_log"
 NAMES = ("0.json", "a b%20+é~c#d?e&f=g.json", "1.json")
@@ -116,3 +117,96 @@ def test_a_refusal_is_told_as_the_sdk_tells_it(fake: FakeS3) -> None:
     fake.replies = [Reply(403, "ExpiredToken")] * 2
     with pytest.raises(StorageAccessError, match="expired"):
         store.read(path("1.json"))
+
+
+# --- what the SDK doesn't promise to keep -----------------------------------------------------------------------------
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise TypeError("its arguments are others now")
+
+
+def without_endpoint(patch: pytest.MonkeyPatch) -> None:
+    made = S3Access.client
+
+    def client(self: S3Access) -> Any:
+        class Changed:
+            """A client whose private attribute has another name."""
+
+            def __getattr__(self, name: str) -> Any:
+                if name == "_endpoint":
+                    raise AttributeError(name)
+                return getattr(found, name)
+
+        found = made(self)
+        return Changed()
+
+    patch.setattr(S3Access, "client", client)
+
+
+def without_requests() -> Any:
+    class Changed:
+        exceptions = sdk().exceptions
+
+    return Changed
+
+
+def with_another_signer(before_key: str, headers: Any, context: Any, signer: Any) -> Any:
+    class Signer:
+        sign = fail
+
+    return Model(before_key, headers, context, Signer())
+
+
+def with_another_session(patch: pytest.MonkeyPatch) -> None:
+    """Only copies fail: what the SDK itself prepares has its body as a stream."""
+    request = sdk().awsrequest.AWSRequest
+    prepare = request.prepare
+    patch.setattr(request, "prepare", lambda self: prepare(self) if self.stream_output else fail())
+
+
+Model = s3_reading._Model
+BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "no endpoint": without_endpoint,
+    "another request": lambda patch: patch.setattr(s3_reading, "sdk", without_requests),
+    "another signer": lambda patch: patch.setattr(s3_reading, "_Model", with_another_signer),
+    "another session": with_another_session,
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_another_version_of_the_sdk_reads_by_itself(
+    fake: FakeS3, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    BROKEN[broken](monkeypatch)
+    store = store_of(fake)
+    assert [store.read(path(name)) for name in (*NAMES, *NAMES)] == [name.encode() for name in (*NAMES, *NAMES)]
+    with pytest.raises(FileNotFoundError):
+        store.read(path("2.json"))
+    said = [record for record in caplog.records if "botocore" in record.getMessage()]
+    assert len(said) == 1, "once for a client"
+
+
+def test_a_hook_with_other_arguments_is_no_error(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = s3_reading._note
+    monkeypatch.setattr(s3_reading, "_note", lambda **_: note(something="else"))
+    store = store_of(fake)
+    assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
+
+
+def test_what_the_credentials_lack_is_told_and_changes_nothing(
+    fake: FakeS3, copies: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the SDK's own is one of the request, and not of the way that it is made."""
+    store = store_of(fake)
+    store.read(path("0.json"))
+    with monkeypatch.context() as patch:
+        patch.setattr("botocore.signers.RequestSigner.sign", lambda *_: (_ for _ in ()).throw(no_credentials()))
+        with pytest.raises(StorageAccessError):
+            store.read(path("1.json"))
+    assert store.read(path("1.json")) == b"1.json"
+    assert len(copies) == 1
+
+
+def no_credentials() -> Exception:
+    return sdk().exceptions.NoCredentialsError()  # type: ignore[no-any-return]
