@@ -4,6 +4,7 @@ Built one by one over Py4J a file costs about 3 ms, so about 10 us. Every file i
 own row of values: its partition values, whatever the layout on disk, and constants such as its number.
 """
 
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
 _TEXTS = "[Ljava.lang.String;"
 _BLOCK_SIZE = 128 << 20
 _VECTORS_AT_ONCE = 128
+_KEPT_BYTES = 64 << 20
+"""Of how many bytes of deletion bitmaps a listing keeps the JVM's directories for the next query."""
 _PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative, with nothing to encode or to normalise
 
 
@@ -47,6 +50,42 @@ def uris(root: str, files: pa.Table) -> list[str]:
         start = paths.absolute_uri(root, "x")[:-1]
         return [start + path for path in column.to_pylist()]
     return [paths.absolute_uri(root, path) for path in files.column("path").to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Directories of files with their deletion bitmaps: an `Object[]` of the JVM, and the file and the bytes of each.
+
+    Those that were used last come last.
+    """
+
+    directories: JavaObject
+    files: pa.Array
+    sizes: pa.Array
+
+    def with_more(self, gateway: Gateway, made: JavaObject, files: pa.Array, sizes: pa.Array) -> "Vectors":
+        return Vectors(
+            made if self.directories is None else gateway.joined(self.directories, made),
+            pa.concat_arrays([self.files, files]),
+            pa.concat_arrays([self.sizes, sizes.cast(pa.int64())]),
+        )
+
+    def trimmed(self, gateway: Gateway, used: pa.Array, most: int) -> "Vectors":
+        """Those of at most so many bytes, without the ones that were used longest ago."""
+        if (pc.sum(self.sizes).as_py() or 0) <= most:
+            return self
+        places = pa.array(range(len(self.files)), pa.int32())
+        now = pc.is_in(self.files, value_set=used)
+        order = pa.concat_arrays([places.filter(pc.invert(now)), places.filter(now)])
+        sizes = self.sizes.take(order)
+        behind = pc.subtract(pc.sum(sizes), pc.subtract(pc.cumulative_sum(sizes), sizes))  # with its own
+        order = order.filter(pc.less_equal(behind, most))
+        if not len(order):
+            return NO_VECTORS
+        return Vectors(gateway.picked(self.directories, order), self.files.take(order), self.sizes.take(order))
+
+
+NO_VECTORS = Vectors(None, pa.array([], pa.int32()), pa.array([], pa.int64()))
 
 
 class Listing:
@@ -79,7 +118,7 @@ class Listing:
         self._beside = beside
         self._numbered = numbered
         self._time_zone = time_zone
-        self._loaded: tuple[JavaObject, pa.Array] = None, pa.array([], pa.int32())
+        self._kept = NO_VECTORS
 
     def __len__(self) -> int:
         return int(self.files.num_rows)
@@ -159,11 +198,15 @@ class Listing:
         mask = has_vector(self.files).combine_chunks()
         return mask if pc.any(mask).as_py() else None
 
-    @cached_property
+    @property
     def everything(self) -> JavaObject:
         """`Seq[PartitionDirectory]` of all files."""
-        if self._with_vectors is not None:
+        if self._with_vectors is not None:  # not kept: it has all their bitmaps
             return self.subset(pa.array(range(len(self)), pa.int32()))
+        return self._plain
+
+    @cached_property
+    def _plain(self) -> JavaObject:
         return self._gateway.wrapped(self._directories)
 
     def subset(self, indices: pa.Array) -> JavaObject:
@@ -178,19 +221,20 @@ class Listing:
 
     def _marked(self, indices: pa.Array) -> JavaObject:
         """An `Object[]` of the directories of these files, with their deletion vectors, which are read once."""
-        loaded, known = self._loaded
-        fresh = indices.filter(pc.invert(pc.is_in(indices, value_set=known)))
+        kept = self._kept
+        fresh = indices.filter(pc.invert(pc.is_in(indices, value_set=kept.files)))
         for start in range(0, len(fresh), _VECTORS_AT_ONCE):
             part = fresh.slice(start, _VECTORS_AT_ONCE)
             files = self.files.take(part)
             assert self._hidden is not None
-            rows = self._rows_of(files, self._hidden.values(files), part)
+            hidden = self._hidden.values(files)
+            rows = self._rows_of(files, hidden, part)
             made = self._directories_of(files, rows, pa.array(range(len(part)), pa.int32()))
-            loaded = made if loaded is None else self._gateway.joined(loaded, made)
-            known = pa.concat_arrays([known, part])
-        if len(fresh):
-            self._loaded = loaded, known  # of two threads that come here at once, one has worked for itself alone
-        return self._gateway.picked(loaded, pc.index_in(indices, value_set=known).cast(pa.int32()))
+            kept = kept.with_more(self._gateway, made, part, pc.fill_null(pc.binary_length(hidden[0]), 0))
+        found = self._gateway.picked(kept.directories, pc.index_in(indices, value_set=kept.files).cast(pa.int32()))
+        # Of two threads that come here at once, one has worked for itself alone.
+        self._kept = kept.trimmed(self._gateway, indices, _KEPT_BYTES)
+        return found
 
     def matching(self, filters: JavaObject) -> pa.Array:
         """For each file whether its values make every one of the Catalyst filters TRUE: exactly, as Spark would."""

@@ -2,7 +2,8 @@
 
 import os
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +23,7 @@ class Clients(Generic[_Key, _Client]):
 
     A forked child gets clients of its own, for two processes must not share a connection; a pickled copy has none
     yet. There is no lock that a fork could copy while it is held: of two threads that come first at once, one makes a
-    client in vain.
+    client in vain. They are closed when this object goes, with the store that has it: nobody uses them then.
     """
 
     def __init__(self, make: Callable[[_Key], _Client]) -> None:
@@ -38,6 +39,16 @@ class Clients(Generic[_Key, _Client]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Clients, (self._make,)
+
+    def __del__(self) -> None:
+        close(client for (process, _), client in self._made.items() if process == os.getpid())
+
+
+def close(clients: Iterable[Any]) -> None:
+    """Close the connections of clients that nobody uses any more, of this process alone; errors mean nothing then."""
+    for client in clients:
+        with suppress(Exception):
+            client.close()
 
 
 def needed(module: str, extra: str) -> Any:

@@ -39,6 +39,7 @@ STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
 
 _SWEEP_EVERY_SECONDS = 3600.0
+_MOST_SWEPT = 10_000
 _HADOOP = "spark.hadoop."
 _PREFIXES = (
     *("fs.defaultFS", "fs.hdfs.", "fs.viewfs.", "fs.ofs.", "fs.AbstractFileSystem.", "fs.permissions."),
@@ -221,6 +222,8 @@ class HDFSLogStore(LogStore):
         now = time.monotonic()
         if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
             return
+        if len(self._swept) >= _MOST_SWEPT:
+            self._swept.clear()  # some directories are looked at again too soon
         self._swept[directory] = now
         try:
             entries = files.entries(directory + "/")

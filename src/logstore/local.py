@@ -18,6 +18,7 @@ STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
 
 _SWEEP_EVERY_SECONDS = 3600.0
+_MOST_SWEPT = 10_000
 
 _TOLD_AGAIN = ".crc"
 """Version checksums aren't flushed to disk: they double the time of a commit, and one that a power failure damages is
@@ -124,6 +125,8 @@ class LocalLogStore(LogStore):
         now = self._clock.monotonic()
         if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
             return
+        if len(self._swept) >= _MOST_SWEPT:
+            self._swept.clear()  # some directories are looked at again too soon
         self._swept[directory] = now
         try:
             remove_stale_temporaries(directory or ".", STALE_AFTER_MS, self._clock.now_ms())

@@ -11,11 +11,15 @@ store that wasn't asked for.
 """
 
 import inspect
+import os
+import threading
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ..errors import LogStoreConfigurationError
 from .azure import AzureLogStore
@@ -63,13 +67,30 @@ _DECLARATIONS = ("exclusion", "partial_writes_visible", "atomic_overwrite")
 
 _PREFIX = "delta.logStore."
 _EVERY_SCHEME = "*"
-_instances: dict[Hashable, LogStore] = {}
+_KEPT = 64
+"""How many stores that nobody uses are kept for who asks next."""
+
+# All stores that somebody has, so that two who ask for one get one; and those that were asked for last. A store that
+# is in neither is gone, with its connections: credentials that change every hour would else leave clients behind.
+_alive: "WeakValueDictionary[Hashable, LogStore]" = WeakValueDictionary()
+_recent: "OrderedDict[Hashable, LogStore]" = OrderedDict()
+_in_memory: dict[Hashable, MemoryLogStore] = {}
+"""The stores whose files would go with them: one for a scheme."""
+_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 - the thread that held it isn't in the child
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def store_for(
     path: str, *, conf: Mapping[str, str] | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> LogStore:
-    """The store that serves `path`: one instance for each class, scheme and set of options.
+    """The store that serves `path`: one instance for each class, scheme and set of options, as long as one is in use.
 
     Raises `LogStoreConfigurationError` where the configuration contradicts itself, names no usable store, or no store
     serves the scheme.
@@ -83,9 +104,24 @@ def store_for(
         hash(key)
     except TypeError:  # an option that can't be compared, such as a client: its store isn't shared
         return _made(found, source, scheme, relevant, storage_options)
-    store = _instances.get(key)
+    with _lock:
+        store = _alive.get(key)
     if store is None:
-        store = _instances.setdefault(key, _made(found, source, scheme, relevant, storage_options))
+        store = _made(found, source, scheme, relevant, storage_options)
+    with _lock:
+        return _noted(key, store)
+
+
+def _noted(key: Hashable, store: LogStore) -> LogStore:
+    """The one store for the key, noted as asked for last."""
+    store = _alive.setdefault(key, store)
+    if isinstance(store, MemoryLogStore):
+        _in_memory[key] = store
+        return store
+    _recent[key] = store
+    _recent.move_to_end(key)
+    while len(_recent) > _KEPT:
+        _recent.popitem(last=False)
     return store
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from ..clock import Clock, SystemClock
 from ..errors import LogStoreConfigurationError, StorageUnavailableError
 from .answers import Answer, Verdict, persist
+from .clients import close
 from .s3_requests import answer_of, error_of, is_transport, reply_of
 from .s3_settings import S3Settings
 from .uri import shown
@@ -106,6 +107,9 @@ class Entries:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_clients": {}}
+
+    def __del__(self) -> None:
+        close(client for process, client in self._clients.items() if process == os.getpid())
 
     def get(self, table_path: str, file_name: str) -> Entry | None:
         """The item of one file."""

@@ -21,6 +21,7 @@ from ..errors import (
 )
 from . import object_uri
 from .answers import Answer, Verdict, persist
+from .clients import close
 from .s3_reading import Reader
 from .s3_settings import S3Access, S3Settings, sdk
 from .uri import shown
@@ -214,6 +215,9 @@ class S3Requests:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings, "_clients": {}}
+
+    def __del__(self) -> None:
+        close(one.client for (process, _), one in self._clients.items() if process == os.getpid())
 
     def endpoint(self, bucket: str) -> str:
         """The URL that serves `bucket`."""

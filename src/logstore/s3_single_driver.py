@@ -143,7 +143,10 @@ class S3SingleDriverLogStore(S3LogStore):
             try:
                 settle(place.uri, lambda: self._requests.put_once(place, data))
             except WriteOutcomeUnknown:
-                _driver.late[_name(place)] = sha256(data).digest(), time.monotonic() + _LATE_SECONDS
+                now = time.monotonic()
+                for name in [name for name, (_, until) in list(_driver.late.items()) if until <= now]:
+                    _driver.late.pop(name, None)
+                _driver.late[_name(place)] = sha256(data).digest(), now + _LATE_SECONDS
                 raise
 
     def _replace(self, place: Place, data: bytes) -> None:

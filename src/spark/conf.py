@@ -42,6 +42,8 @@ _HONOURED = (
 _HONOURED_BELOW = ("properties.defaults.",)
 _PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")
 _KEPT = 256
+_KEPT_OF_A_PATH = 8
+"""Handles of one path: each configuration has its own, and credentials that change are another configuration."""
 
 _handles: OrderedDict[tuple[str, frozenset[tuple[str, str]]], DeltaLog] = OrderedDict()
 _handles_lock = Lock()
@@ -81,6 +83,9 @@ def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | Non
     log = DeltaLog.for_path(path, conf=settings)
     with _handles_lock:
         log = _handles.setdefault(key, log)
+        of_path = [one for one in _handles if one[0] == path]
+        for one in of_path[:-_KEPT_OF_A_PATH]:
+            del _handles[one]
         while len(_handles) > _KEPT:
             _handles.popitem(last=False)
     return log

@@ -96,3 +96,25 @@ def test_a_missing_package_names_its_extra() -> None:
     assert needed("json", "s3").loads("1") == 1
     with pytest.raises(UnsupportedEnvironmentError, match=r"pip install 'tablelog\[s3\]'"):
         needed("no_such_package.at_all", "s3")
+
+
+class Client:
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.key == "broken":
+            raise OSError("it was closed by the service")
+
+
+def test_clients_are_closed_with_what_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients: Clients[str, Client] = Clients(Client)
+    own = [clients["broken"], clients["a"]]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        foreign = clients["a"]
+    del clients
+    assert [client.closed for client in own] == [1, 1]
+    assert foreign.closed == 0, "two processes share its connection"

@@ -1,6 +1,9 @@
 """Which store serves a path, by the keys that a Delta user writes; and what is said when none can."""
 
+import gc
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -281,3 +284,56 @@ def test_entry_points_that_disagree_or_fail_are_named(entry_points: list[EntryPo
     assert "no.such:Store" in error("gone:/t", {})
     assert "not a subclass" in error("nostore:/t", {})
     assert type(store_for("own:/t", conf={impl("own"): OWN})) is Own
+
+
+# --- how many are kept ------------------------------------------------------------------------------------------------
+
+
+def with_key(number: int) -> LogStore:
+    conf = {
+        "fs.s3a.access.key": f"key-{number}",
+        "fs.s3a.secret.key": "secret",
+        "fs.s3a.endpoint": "http://127.0.0.1:1",
+    }
+    return store_for("s3a://bucket/t", conf=conf)
+
+
+def test_credentials_that_change_leave_no_stores_behind() -> None:
+    """Each hour's credentials are another store, with connections of its own."""
+    seen = weakref.WeakSet[LogStore]()
+    closed: list[str] = []
+    for number in range(200):
+        store = with_key(number)
+        assert isinstance(store, S3LogStore)
+        client = store._requests._client("bucket").client
+        client.close = lambda closed=closed, key=f"key-{number}": closed.append(key)
+        seen.add(store)
+    del store, client
+    gc.collect()
+    assert len(seen) <= registry._KEPT
+    assert len(registry._recent) <= registry._KEPT
+    assert len(closed) == 200 - len(seen)
+    assert closed == [f"key-{number}" for number in range(len(closed))], "those that were asked for longest ago"
+
+
+def test_a_store_that_is_in_use_stays_the_one_store() -> None:
+    used = with_key(-1)
+    for number in range(1000, 1000 + 2 * registry._KEPT):
+        with_key(number)
+    assert used not in registry._recent.values()
+    assert with_key(-1) is used
+    assert used._requests.endpoint("bucket") == "http://127.0.0.1:1"  # type: ignore[attr-defined]
+
+
+def test_the_files_in_memory_stay() -> None:
+    store_for("memory://a/t").write("memory://a/t/kept", b"kept")
+    for number in range(2000, 2000 + 2 * registry._KEPT):
+        with_key(number)
+    gc.collect()
+    assert store_for("memory://a/t").read("memory://a/t/kept") == b"kept"
+
+
+def test_threads_that_ask_at_once_get_one_store() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: with_key(3000), range(64)))
+    assert len({id(store) for store in found}) == 1

@@ -124,7 +124,7 @@ def test_hadoop_settings_are_those_of_file_systems_only(spark, table):
     with pytest.raises(InvalidArgumentError, match=r"spark\.x"):
         DeltaTable.forPath(spark, table.path, {"spark.x": "1"})
     with pytest.raises(UnsupportedEnvironmentError, match="Connect"):
-        DeltaTable.forPath(object(), table.path)
+        DeltaTable.forPath(type("SparkSession", (), {})(), table.path)
 
 
 def test_to_df_sees_new_versions_and_has_the_alias(spark, table):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablelog.core.protocol import deletion_vectors as vectors
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows
-from tablelog.engine import deletion_vectors, scan
+from tablelog.engine import bulk_listing, deletion_vectors, scan
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make
@@ -150,6 +151,29 @@ def test_vectors_that_are_too_large_to_ride_are_joined(spark: SparkSession, mark
     more = DeletedRows.of(range(50)) | DeletedRows.of(DELETED[0])
     marked.commit([add.remove(1), replace(add, deletion_vector=vectors.inline(more))])
     assert ids(frame) == live - set(range(50))
+
+
+@pytest.mark.parametrize("most", [0, 20])
+def test_a_listing_keeps_bitmaps_of_so_many_bytes(
+    spark: SparkSession, marked: HandMade, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    kept: list[int] = []
+    trimmed = bulk_listing.Vectors.trimmed
+
+    def watched(self: bulk_listing.Vectors, *args: Any) -> bulk_listing.Vectors:
+        found = trimmed(self, *args)
+        kept.append(sum(found.sizes.to_pylist()))
+        return found
+
+    monkeypatch.setattr(bulk_listing.Vectors, "trimmed", watched)
+    monkeypatch.setattr(bulk_listing, "_KEPT_BYTES", most)
+    frame = scan.frame(spark, marked.log)
+    live = live_ids()
+    for _ in range(2):
+        assert ids(frame) == live
+        assert ids(frame.where("id >= 200")) == {i for i in live if i >= 200}
+    assert len(kept) >= 2
+    assert max(kept) <= most
 
 
 def test_only_the_vectors_of_the_files_read_are_loaded(
