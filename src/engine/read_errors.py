@@ -124,5 +124,5 @@ def uninstall() -> None:
         if _installed == 0 and _patch is not None:
             original, ours = _patch
             if captured.convert_exception is ours:
-                captured.convert_exception = original  # type: ignore[assignment]
+                captured.convert_exception = original
             _patch = None
