@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tablelog.engine import hadoop_settings
+from tablelog.spark import conf as settings
 from tablelog.spark.conf import delta_log, relevant, session_conf
 
 
@@ -50,3 +51,12 @@ def test_s3_is_for_s3a_to_serve_where_nobody_else_is_named(
     assert hadoop_settings.reaching(spark, "s3://bucket/t", {}) is None  # there is no s3a without its jar
     conf("fs.s3.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
     assert hadoop_settings.reaching(spark, "s3://bucket/t", {}) == {}
+
+
+def test_settings_that_change_leave_few_handles_of_a_path() -> None:
+    """Credentials that change every hour are other settings, and each handle may hold the files of a table."""
+    made = [settings.delta_log("/no/table", {"spark.hadoop.fs.s3a.secret.key": str(number)}) for number in range(100)]
+    assert len([key for key in settings._handles if key[0] == "/no/table"]) == settings._KEPT_OF_A_PATH
+    assert settings.delta_log("/no/table", {"spark.hadoop.fs.s3a.secret.key": "99"}) is made[-1]
+    assert settings.delta_log("/no/table", {"spark.hadoop.fs.s3a.secret.key": "0"}) is not made[0]
+    settings.forget("/no/table")
