@@ -137,7 +137,10 @@ def driver(table: str) -> dict[str, Any]:
 
     def plan(first: int) -> None:
         low, high = pa.scalar(first * ROWS, pa.int64()), pa.scalar((first + 5) * ROWS - 1, pa.int64())
-        assert snapshot.prune(And((Compare(">=", ("id",), low), Compare("<=", ("id",), high)))).num_rows == 5
+        assert (
+            snapshot.prune(And((Compare(">=", ("id",), low), Compare("<=", ("id",), high))), time_zone="UTC").num_rows
+            == 5
+        )
 
     return {
         "open": opened,

@@ -181,7 +181,7 @@ def planning_tablelog(table: str, tries: int) -> dict[str, float]:
 
     def plan(first: int) -> None:
         low, high = pa.scalar(first * 1000, pa.int64()), pa.scalar(first * 1000 + 4999, pa.int64())
-        found = snapshot.prune(And((Compare(">=", ("id",), low), Compare("<=", ("id",), high))))
+        found = snapshot.prune(And((Compare(">=", ("id",), low), Compare("<=", ("id",), high))), time_zone="UTC")
         assert found.num_rows == 5
 
     first = _timed_once(lambda: plan(7))

@@ -170,7 +170,9 @@ def _partition_values(
             )
         texts = sorted({text for values in found.values() if (text := values[f.name]) is not None})
         try:
-            partition_values.typed(pa.array(texts, pa.string()), f.data_type)
+            partition_values.typed(
+                pa.array(texts, pa.string()), f.data_type, time_zone="UTC"
+            )  # of any zone: it is a value
         except CorruptLogError as error:
             raise InvalidArgumentError(
                 f"{table}: a value of the partition column {f.name} is no {schema.type_text(f.data_type)}: {error}. "

@@ -8,7 +8,7 @@ from pyspark.sql import functions
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
-from ..engine import scan, writer
+from ..engine import scan, settings, writer
 from . import changes, rows, vectors
 from .job import Work
 from .removal import Removal, num_records
@@ -30,15 +30,15 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     of the condition finds the rows. Where the table has deletion vectors, these tell them; else a second job rewrites
     the touched files that keep rows.
     """
-    snapshot, txn = work.snapshot, work.txn
+    snapshot = work.snapshot
     began = time.monotonic()
     if condition.data is None:
         numbers = scan.exact_partitions(work.spark, snapshot, condition)
-        record_read(txn, condition.predicate, snapshot.files.take(numbers))
+        record_read(work, condition.predicate, snapshot.files.take(numbers))
         return _whole(snapshot.add_files(numbers), began)
 
     candidates = scan.candidates(work.spark, snapshot, condition)
-    record_read(txn, condition.predicate, snapshot.files.take(candidates))
+    record_read(work, condition.predicate, snapshot.files.take(candidates))
     if len(candidates) and vectors.enabled(work, "delete"):
         frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
         found = frame.where(condition.column(frame)).select(FILE_NUMBER, ROW_INDEX)
@@ -76,10 +76,10 @@ def touched_files(work: Work, candidates: pa.Array, condition: scan.Condition) -
     return {places[number]: count for number, count in counted}
 
 
-def record_read(txn: Transaction, predicate: predicates.Predicate, files: pa.Table) -> None:
+def record_read(work: Work, predicate: predicates.Predicate, files: pa.Table) -> None:
     """Note that the command chose these files by the predicate."""
-    txn.read_predicate(predicate)
-    txn.read_table(files)
+    work.txn.read_predicate(predicate, time_zone=settings.time_zone(work.spark))
+    work.txn.read_table(files)
 
 
 def _whole(removed: list[AddFile], began: float) -> Removal:

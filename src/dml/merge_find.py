@@ -129,7 +129,7 @@ def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
             predicate = predicates.Or((predicate, condition.predicate))
             mask = pc.or_(mask, _mask(scan.candidates(work.spark, snapshot, condition), len(mask)))
     candidates = pc.indices_nonzero(mask)
-    work.txn.read_predicate(predicate)
+    work.txn.read_predicate(predicate, time_zone=zone)
     work.txn.read_table(snapshot.files.take(candidates))
     return candidates
 

@@ -11,8 +11,7 @@ from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.table.predicates import Predicate
 from ..core.table.snapshot import Snapshot
-from ..core.txn.transaction import Transaction
-from ..engine import checks, scan
+from ..engine import checks, scan, settings
 from ..errors import InvalidArgumentError
 from .job import Work
 from .removal import Removal
@@ -34,20 +33,20 @@ def condition(work: Work, text: str) -> scan.Condition:
     return found
 
 
-def partitions(txn: Transaction, adds: Sequence[AddFile]) -> Removal:
+def partitions(work: Work, adds: Sequence[AddFile]) -> Removal:
     """Dynamic partition overwrite: the partitions that `adds` has files in, nulls among their values included."""
-    snapshot = txn.snapshot
-    assert snapshot is not None
+    txn, snapshot = work.txn, work.snapshot
     if not adds:
         return Removal()
-    predicate = partition_predicate(snapshot, adds)
-    mask = snapshot.prune_mask(predicate)
-    txn.read_predicate(predicate)
+    zone = settings.time_zone(work.spark)
+    predicate = partition_predicate(snapshot, adds, zone)
+    mask = snapshot.prune_mask(predicate, time_zone=zone)
+    txn.read_predicate(predicate, time_zone=zone)
     txn.read_table(snapshot.files.filter(mask))
     return Removal(removed=snapshot.add_files(mask))
 
 
-def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile]) -> Predicate:
+def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: str) -> Predicate:
     """That the row lies in a partition of one of the files; values are compared by their types, not their texts."""
     names, physical = snapshot.partition_columns, snapshot.mapping.physical_partition_columns
     tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in physical) for add in adds))
@@ -57,7 +56,7 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile]) -> Predicat
         assert field is not None
         assert isinstance(field.data_type, schema.PrimitiveType)
         texts = pa.array([values[i] for values in tuples], pa.string())
-        columns.append(partition_values.typed(texts, field.data_type))
+        columns.append(partition_values.typed(texts, field.data_type, time_zone=time_zone))
     if len(names) == 1 and columns[0].null_count == 0:
         return predicates.In((names[0],), tuple(columns[0]))
     return predicates.Or(

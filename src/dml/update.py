@@ -97,10 +97,10 @@ def _removed(work: Work, split: scan.Condition | None) -> Removal:
         return _all(work, numbers, began)
     if split.data is None:
         chosen = scan.exact_partitions(work.spark, snapshot, split)
-        record_read(txn, split.predicate, snapshot.files.take(chosen))
+        record_read(work, split.predicate, snapshot.files.take(chosen))
         return _all(work, chosen.to_pylist(), began)
     candidates = scan.candidates(work.spark, snapshot, split)
-    record_read(txn, split.predicate, snapshot.files.take(candidates))
+    record_read(work, split.predicate, snapshot.files.take(candidates))
     if len(candidates) and vectors.enabled(work, "update"):
         frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
         found = frame.where(split.column(frame)).select(FILE_NUMBER, ROW_INDEX)

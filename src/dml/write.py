@@ -136,7 +136,7 @@ def _write(
         else:
             written = rows.write_new(work, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
-            removal = replacing.partitions(txn, written.adds) if dynamic else remove_all(txn)
+            removal = replacing.partitions(work, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:

@@ -102,7 +102,7 @@ class Listing:
         hidden: "Hidden | None" = None,
         beside: Beside = NOTHING,
         numbered: bool = False,
-        time_zone: str = "UTC",
+        time_zone: str,
     ) -> None:
         """`files` has the protocol's column names, `values_schema` the partition columns as the log calls them.
 

@@ -218,12 +218,14 @@ class FileIndex:
         wanted = self._wanted(snapshot, data_filters)
         if wanted == predicates.TRUE:
             return None
+        zone = settings.time_zone(self._spark)
         if self._files is None:
-            return snapshot.prune_mask(wanted)
+            return snapshot.prune_mask(wanted, time_zone=zone)
         # Statistics help where the subset came with them.
         mapping = snapshot.mapping
         wanted = predicates.with_columns(wanted, mapping.to_physical)
-        return pruning.may_match(self._files, wanted, mapping.physical, mapping.physical_partition_columns)
+        columns = mapping.physical_partition_columns
+        return pruning.may_match(self._files, wanted, mapping.physical, columns, time_zone=zone)
 
     def _skipping(self) -> bool:
         return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"

@@ -70,7 +70,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Filters:
-    """Which files may hold a row of `partition` and `data`, predicates by physical names; `zone` is for `partition`.
+    """Which files may hold a row of `partition` and `data`, predicates by physical names.
+
+    `zone` is the time zone of partition timestamps that name none.
 
     `tuples`, where there are any, are the partition values (`tuples_of`) that are wanted.
     """
@@ -83,14 +85,17 @@ class Filters:
     tuples: pa.Array | None = None
 
     def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
-        kept = piece.filter(
-            pruning.may_match(
-                piece, self.partition, self.schema, self.partition_columns, use_stats=False, time_zone=self.zone
-            )
-        )
+        kept = piece.filter(self._may_match(piece, self.partition, use_stats=False))
         if self.tuples is not None:
             kept = kept.filter(pc.is_in(tuples_of(kept, self.partition_columns), value_set=self.tuples))
-        return kept.filter(pruning.may_match(kept, self.data, self.schema, self.partition_columns)), kept.num_rows
+        return kept.filter(self._may_match(kept, self.data)), kept.num_rows
+
+    def _may_match(
+        self, files: pa.Table, predicate: predicates.Predicate, *, use_stats: bool = True
+    ) -> pa.BooleanArray:
+        return pruning.may_match(
+            files, predicate, self.schema, self.partition_columns, use_stats=use_stats, time_zone=self.zone
+        )
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ class Command:
         if partition is None:
             self.transaction.read_whole_table()
         else:
-            self.transaction.read_predicate(Compare("=", ("p",), pa.scalar(int(partition), pa.int32())))
+            self.transaction.read_predicate(
+                Compare("=", ("p",), pa.scalar(int(partition), pa.int32())), time_zone="UTC"
+            )
         self.transaction.read_keys(file.key for file in chosen)
         self.attempt.scope, self.attempt.seen = scope, frozenset(file.key for file in chosen)
         return chosen

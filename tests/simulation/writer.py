@@ -228,7 +228,7 @@ class Writer:
             attempt.detail = "rewrite a partition"
             value = int(self.rng.random() * 2)
             scope = _of_partition(str(value))
-            transaction.read_predicate(PARTITIONS[value])
+            transaction.read_predicate(PARTITIONS[value], time_zone="UTC")
         else:
             attempt.detail = "rewrite"
             scope = _everything

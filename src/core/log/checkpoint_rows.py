@@ -274,7 +274,9 @@ def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
 def _partition_structs(
     values: pa.Array, columns: Sequence[tuple[str, schema.PrimitiveType]], type_: pa.DataType
 ) -> pa.Array:
+    # A checkpoint is for readers in every zone: a timestamp that names no zone can be in none of theirs.
     arrays = [
-        partition_values.typed(partition_values.column_of(values, name), data_type) for name, data_type in columns
+        partition_values.typed(partition_values.column_of(values, name), data_type, time_zone="UTC")
+        for name, data_type in columns
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(type_))

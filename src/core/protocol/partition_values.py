@@ -28,6 +28,19 @@ _DATE_RE = re.compile(_DATE, re.ASCII)
 _TIME_RE = re.compile(
     rf"{_DATE}(?:[ T](\d{{1,2}}):(\d{{1,2}}):(\d{{1,2}})(?:\.(\d{{1,9}}))?)?\s*(Z|UTC|[+-]\d{{2}}:?\d{{2}})?", re.ASCII
 )
+_OFFSET_RE = re.compile(r"((?:UTC|GMT|UT)?[+-])(\d{1,2})(?::?([0-5]?\d)(?::?([0-5]\d))?)?", re.ASCII)
+_LARGEST_OFFSET = datetime.timedelta(hours=18)  # of java.time
+_SHORT_ZONES = {
+    "EST": "Etc/GMT+5", "MST": "Etc/GMT+7", "HST": "Etc/GMT+10", "ACT": "Australia/Darwin", "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo", "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns",
+    "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+"""The short names of zones that `java.time` has, and Spark takes."""
 
 
 def days_of(year: int, month: int, day: int) -> int:
@@ -63,7 +76,7 @@ def parse_date(text: str) -> int:
     return days_of(int(match[1]), int(match[2]), int(match[3]))
 
 
-def _zone_offset_us(days: int, rest: int, zone: ZoneInfo) -> int:
+def _zone_offset_us(days: int, rest: int, zone: datetime.tzinfo) -> int:
     """What to take from a local time to have UTC. A year that `datetime` lacks takes the rules of a like one."""
     year_shift = 0
     if not -719_162 + 2 <= days <= 2_932_896 - 2:
@@ -74,7 +87,7 @@ def _zone_offset_us(days: int, rest: int, zone: ZoneInfo) -> int:
     return offset // datetime.timedelta(microseconds=1)
 
 
-def parse_timestamp(text: str, zone: ZoneInfo | None) -> int:
+def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> int:
     """Microseconds since the epoch of either form; one with no time zone is in `zone` (`None`: UTC, or no zone at all).
 
     A local time that a change of clocks skips or repeats is taken as Java and Spark take it. `ValueError` when it is
@@ -135,16 +148,25 @@ def _parse_decimal(text: str, scale: int) -> Decimal:
     return value
 
 
-def _zone(time_zone: str) -> ZoneInfo | None:
-    if time_zone.upper() in ("UTC", "Z", "GMT", "ETC/UTC"):
+def _zone(time_zone: str) -> datetime.tzinfo | None:
+    """The zone of one of the names that a Spark session takes; `None`: UTC. InvalidArgumentError for any other name."""
+    if time_zone in ("UTC", "Z", "GMT", "Etc/UTC"):
         return None
+    match = _OFFSET_RE.fullmatch(time_zone)
+    if match is not None:
+        hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
+        offset = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if offset <= _LARGEST_OFFSET:
+            return datetime.timezone(-offset if match[1].endswith("-") else offset)
     try:
-        return ZoneInfo(time_zone)
+        return ZoneInfo(_SHORT_ZONES.get(time_zone, time_zone))
     except (KeyError, ValueError, OSError):
         raise InvalidArgumentError(f"there is no time zone {time_zone!r}") from None
 
 
-def _parser(data_type: PrimitiveType, zone: ZoneInfo | None) -> tuple[Callable[[str], Any], "pa.DataType | None"]:
+def _parser(
+    data_type: PrimitiveType, zone: datetime.tzinfo | None
+) -> tuple[Callable[[str], Any], "pa.DataType | None"]:
     """(text -> value, the Arrow type that the values have, where it isn't the column's own)."""
     import pyarrow as pa
 
@@ -177,7 +199,7 @@ _VECTOR_LOCAL = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
 _VECTOR_UTC = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$"
 
 
-def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: ZoneInfo | None) -> "pa.Array | None":
+def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: datetime.tzinfo | None) -> "pa.Array | None":
     """All the values at once where they are all plain; `None` where one isn't."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -204,7 +226,7 @@ def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: ZoneInfo | N
         return None
 
 
-def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, time_zone: str = "UTC") -> "pa.Array":
+def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, time_zone: str) -> "pa.Array":
     """The typed values of one partition column, from the strings of the log.
 
     `column` holds strings; null and "" are null, for every type. The result has `schema.arrow_type(data_type)`.
@@ -246,7 +268,7 @@ def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, tim
     return values.take(encoded.indices)
 
 
-def typed_value(text: str | None, data_type: PrimitiveType, *, time_zone: str = "UTC") -> "pa.Scalar":
+def typed_value(text: str | None, data_type: PrimitiveType, *, time_zone: str) -> "pa.Scalar":
     """One partition value; see `typed`."""
     import pyarrow as pa
 
@@ -264,7 +286,7 @@ def column_of(partition_values: "pa.Array | pa.ChunkedArray", name: str) -> "pa.
 
 
 def typed_columns(
-    files: "pa.Table", schema: StructType, partition_columns: Sequence[str], *, time_zone: str = "UTC"
+    files: "pa.Table", schema: StructType, partition_columns: Sequence[str], *, time_zone: str
 ) -> "pa.Table":
     """The partition columns of a files table, typed: one row for each file, one column for each partition column."""
     import pyarrow as pa

@@ -46,6 +46,8 @@ class Generated:
 
 
 _EARLIEST, _LATEST = timedelta(hours=-18), timedelta(hours=18)
+_APART = 2
+"""A timestamp of a partition that names no zone is written in one zone and read in another: twice as far from UTC."""
 _TOGETHER: tuple[Part, ...] = ("year", "month", "day", "hour")
 _MOST_VALUES = 100
 
@@ -170,7 +172,7 @@ def _ordered(columns: list[Generated], values: list[pa.Scalar], op: Any, last: A
 def _of(value: Any, one: Generated, shift: timedelta) -> Any:
     """The part of one value, at that end of what it may be which `shift` says; `None` where it isn't known."""
     if one.part == "same":
-        return value
+        return _shifted(value, _APART * shift) if _has_zone(one.type) else value
     if one.part == "prefix":
         return value[: one.length] if isinstance(value, str) else None
     if one.part == "trunc" and pa.types.is_timestamp(one.type):
@@ -197,14 +199,18 @@ def _local(value: Any, shift: timedelta) -> datetime | None:
 
 
 def _truncated_time(value: Any, unit: str, shift: timedelta) -> datetime | None:
-    """Not the time itself, which depends on the zone, but one before or after it wherever that is.
+    """Not the time itself, which depends on the zone, but one before or after it wherever that is."""
+    return _shifted(value, _APART * shift - (UNITS[unit] if shift == _EARLIEST else timedelta()))
 
-    The text of the partition's value may lack its zone as well.
-    """
-    if not isinstance(value, datetime):
-        return None
+
+def _has_zone(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(data_type)) and data_type.tz is not None
+
+
+def _shifted(value: Any, by: timedelta) -> datetime | None:
+    """A time so much later; `None` where Python has none."""
     try:
-        return value + shift if shift == _LATEST else value + shift - UNITS[unit]
+        return value + by if isinstance(value, datetime) else None
     except OverflowError:
         return None
 

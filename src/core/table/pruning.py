@@ -88,7 +88,7 @@ def may_match(
     partition_columns: Sequence[str],
     *,
     use_stats: bool = True,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> "pa.BooleanArray":
     """For each row of `files`: false where the file provably holds no row for which `predicate` is TRUE.
 
@@ -144,7 +144,7 @@ def exact_partition_match(
     schema: StructType,
     partition_columns: Sequence[str],
     *,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> "pa.BooleanArray":
     """For each row of `files`: whether `predicate` is TRUE for the file's partition, and so for every row in it.
 
@@ -164,7 +164,7 @@ def may_match_values(
     schema: StructType,
     partition_columns: Sequence[str],
     *,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> list[bool]:
     """`may_match` by partition values alone, for a few files that are in no table."""
     import pyarrow as pa

@@ -363,17 +363,17 @@ class Snapshot:
 
     # --- pruning --------------------------------------------------------------------------------------------------
 
-    def prune(self, predicate: "Predicate", *, time_zone: str = "UTC") -> "pa.Table":
+    def prune(self, predicate: "Predicate", *, time_zone: str) -> "pa.Table":
         """The rows of `files` that may hold a row of `predicate`: by partition values, then by stats.
 
         `time_zone` is that of partition timestamps that name none.
         """
         return self.files.filter(self.prune_mask(predicate, time_zone=time_zone))
 
-    def prune_mask(self, predicate: "Predicate", *, time_zone: str = "UTC") -> "pa.BooleanArray":
+    def prune_mask(self, predicate: "Predicate", *, time_zone: str) -> "pa.BooleanArray":
         """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter.
 
-        The predicate names columns logically, whatever the column mapping.
+        The predicate names columns logically, whatever the column mapping. `time_zone` is as in `prune`.
         """
         import pyarrow.compute as pc
 

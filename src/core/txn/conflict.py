@@ -92,6 +92,14 @@ def only_adds(actions: Iterable[Action]) -> bool:
     return not any(isinstance(action, RemoveFile | AddCDCFile) for action in actions)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPredicate:
+    """A predicate by which files were chosen, and the time zone of partition timestamps that name none."""
+
+    predicate: Predicate
+    time_zone: str
+
+
 @dataclass(frozen=True)
 class ReadSet:
     """What a transaction has read.
@@ -100,7 +108,7 @@ class ReadSet:
     paths of the files seen (both as the log spells them); `app_ids` the applications whose `txn` was looked up.
     """
 
-    predicates: tuple[Predicate, ...] = ()
+    predicates: tuple[ReadPredicate, ...] = ()
     files: tuple["pa.Table", ...] = ()
     paths: frozenset[str] = frozenset()
     whole_table: bool = False
@@ -355,7 +363,7 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
         )
 
 
-def _first_match(adds: Sequence[AddFile], by: tuple[Predicate, ...], staged: Staged) -> AddFile | None:
+def _first_match(adds: Sequence[AddFile], by: tuple[ReadPredicate, ...], staged: Staged) -> AddFile | None:
     """The first of `adds` whose partition may satisfy one of the predicates; their stats are not looked at."""
     if staged.read_metadata is None or not by:
         return None
@@ -373,10 +381,11 @@ def _first_match(adds: Sequence[AddFile], by: tuple[Predicate, ...], staged: Sta
         }
     )
     mapping = ColumnMapping.of(staged.protocol, staged.read_metadata)
-    for predicate in by:
-        part, _ = predicates.split(predicate, mapping.partition_columns)
+    names = mapping.physical_partition_columns
+    for read in by:
+        part, _ = predicates.split(read.predicate, mapping.partition_columns)
         part = predicates.with_columns(part, mapping.to_physical)
-        kept = may_match(files, part, mapping.physical, mapping.physical_partition_columns, use_stats=False)
+        kept = may_match(files, part, mapping.physical, names, use_stats=False, time_zone=read.time_zone)
         first: int = pc.index(kept, pa.scalar(True)).as_py()
         if first >= 0:
             return adds[first]

@@ -23,7 +23,7 @@ from ..protocol.rules import without_leftovers
 from . import conflict, metadata_changes
 from .after import after_commit
 from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
-from .conflict import IsolationLevel, ReadSet, Staged, Winner
+from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, Winner
 from .operation import Operation
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
@@ -87,7 +87,7 @@ class Transaction:
         self._began = log.clock.monotonic()
         self._metadata: Metadata | None = None
         self._protocol: Protocol | None = None
-        self._predicates: list[Predicate] = []
+        self._predicates: list[ReadPredicate] = []
         self._files: list[pa.Table] = []
         self._paths: set[str] = set()
         self._whole_table = False
@@ -144,23 +144,26 @@ class Transaction:
 
     # --- what it reads --------------------------------------------------------------------------------------------
 
-    def read_files(self, predicate: "Predicate | None" = None) -> "pa.Table":
+    def read_files(self, predicate: "Predicate | None" = None, *, time_zone: str) -> "pa.Table":
         """The files that may hold a row of `predicate` (`None`: all of the table), recorded as read.
 
-        The rows are those of `Snapshot.files`.
+        The rows are those of `Snapshot.files`. `time_zone` is that of partition timestamps that name none.
         """
         snapshot = self._read()
         if predicate is None:
             self.read_whole_table()
             return snapshot.files
-        files = snapshot.prune(predicate)
-        self._predicates.append(predicate)
+        files = snapshot.prune(predicate, time_zone=time_zone)
+        self.read_predicate(predicate, time_zone=time_zone)
         self._files.append(files)
         return files
 
-    def read_predicate(self, predicate: "Predicate") -> None:
-        """Record that files were chosen by `predicate` elsewhere; say which with `read_keys` or `read_table`."""
-        self._predicates.append(predicate)
+    def read_predicate(self, predicate: "Predicate", *, time_zone: str) -> None:
+        """Record that files were chosen by `predicate` elsewhere; say which with `read_keys` or `read_table`.
+
+        `time_zone` is that in which partition timestamps that name none were read.
+        """
+        self._predicates.append(ReadPredicate(predicate, time_zone))
 
     def read_whole_table(self) -> None:
         """Record the whole table as read: any file that another commit adds or removes then matters."""

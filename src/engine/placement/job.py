@@ -197,7 +197,8 @@ class Job:
             if data_type == BINARY:
                 typed = pa.array([bytes.fromhex(text) if text is not None else None for text in texts], pa.binary())
             else:
-                typed = partition_values.typed(pa.array(texts, pa.string()), data_type)
+                # `spark_writer` has timestamps named in UTC, and the names don't say so.
+                typed = partition_values.typed(pa.array(texts, pa.string()), data_type, time_zone="UTC")
             columns.append(typed)
         return self.texts_of(columns, len(spellings))
 

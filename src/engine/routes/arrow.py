@@ -139,11 +139,12 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
     numbers = pa.array(range(files.num_rows), pa.int32())
+    physical, names, zone = mapping.physical, mapping.physical_partition_columns, spec["zone"]
     if predicate != predicates.TRUE:
         predicate = predicates.with_columns(predicate, mapping.to_physical)
-        keep = pruning.may_match(files, predicate, mapping.physical, mapping.physical_partition_columns)
+        keep = pruning.may_match(files, predicate, physical, names, time_zone=zone)
         files, numbers = files.filter(keep), numbers.filter(keep)
-    values = typed_columns(files, mapping.physical, mapping.physical_partition_columns, time_zone=spec["zone"])
+    values = typed_columns(files, physical, names, time_zone=zone)
     columns = dict(zip(mapping.partition_columns, values.columns, strict=True))
     columns |= {name: files.column(column) for name, column in spec["told"]}
     deleted = files[_DELETED].to_pylist() if _DELETED in files.column_names else [None] * files.num_rows

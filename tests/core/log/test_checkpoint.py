@@ -409,6 +409,6 @@ def test_the_end_of_time_in_stats_that_spark_wrote_as_int96() -> None:
     snapshot = builder.log().snapshot()
     assert snapshot.base_version == 1
     predicate = Compare(">", ("valid_to",), pa.scalar(end - datetime.timedelta(days=1), pa.timestamp("us", "UTC")))
-    assert snapshot.prune(predicate).num_rows == 1
+    assert snapshot.prune(predicate, time_zone="UTC").num_rows == 1
     early = pa.scalar(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), pa.timestamp("us", "UTC"))
-    assert snapshot.prune(Compare("<", ("valid_to",), early)).num_rows == 0
+    assert snapshot.prune(Compare("<", ("valid_to",), early), time_zone="UTC").num_rows == 0

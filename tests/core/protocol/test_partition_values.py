@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -53,7 +54,7 @@ UTC = datetime.UTC
 
 
 def read(text: str | None, data_type: PrimitiveType, **how: str) -> Any:
-    value = typed_value(text, data_type, **how)
+    value = typed_value(text, data_type, **{"time_zone": "UTC", **how})
     assert value.type == arrow_type(data_type)
     return value.as_py()
 
@@ -88,7 +89,7 @@ ALL = [
 
 @pytest.mark.parametrize("data_type", ALL, ids=lambda t: t.name)
 def test_null_and_the_empty_string_are_null_for_every_type(data_type: PrimitiveType) -> None:
-    assert typed(pa.array(["", None]), data_type).to_pylist() == [None, None]
+    assert typed(pa.array(["", None]), data_type, time_zone="UTC").to_pylist() == [None, None]
     assert serialise(pa.array([None], arrow_type(data_type)), data_type).to_pylist() == [None]
     assert serialise_value("", STRING) is None
 
@@ -104,7 +105,7 @@ def test_null_and_the_empty_string_are_null_for_every_type(data_type: PrimitiveT
 )  # fmt: skip
 def test_what_is_no_value_is_an_error_that_names_it(data_type: PrimitiveType, text: str) -> None:
     with pytest.raises(CorruptLogError, match="partition value") as error:
-        typed(pa.array(["", text]), data_type)
+        typed(pa.array(["", text]), data_type, time_zone="UTC")
     assert text in str(error.value)
 
 
@@ -118,6 +119,48 @@ def test_a_timestamp_that_names_no_zone_is_in_the_one_that_is_asked_for() -> Non
     assert typed(texts, TIMESTAMP_NTZ, time_zone="Asia/Tokyo")[0].as_py() == datetime.datetime(2021, 7, 1, 12)
     with pytest.raises(InvalidArgumentError, match="Mars"):
         typed(texts, TIMESTAMP, time_zone="Mars/Olympus")
+
+
+ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "+05:30", "-3:30", "GMT+8", "UTC-11", "PST"]
+
+
+@given(
+    st.sampled_from(
+        [
+            ("Asia/Kolkata", "Asia/Kolkata"),
+            ("+05:30", "Asia/Kolkata"),
+            ("+5:30", "Asia/Kolkata"),
+            ("GMT+0530", "Asia/Kolkata"),
+            ("UTC+05:30:00", "Asia/Kolkata"),
+            ("IST", "Asia/Kolkata"),
+            ("-05:00", "Etc/GMT+5"),
+            ("EST", "Etc/GMT+5"),
+            ("UT-5", "Etc/GMT+5"),
+            ("-18:00", None),
+            ("America/New_York", "America/New_York"),
+            ("PST", "America/Los_Angeles"),
+            ("MIT", "Pacific/Apia"),
+            ("Z", "UTC"),
+            ("GMT", "UTC"),
+            ("UTC", "UTC"),
+            ("Etc/UTC", "UTC"),
+            ("+0", "UTC"),
+        ]
+    ),
+    st.datetimes(datetime.datetime(1990, 1, 1), datetime.datetime(2050, 1, 1)).map(
+        lambda at: at.replace(microsecond=0)
+    ),
+)
+def test_every_name_of_a_zone_that_spark_takes(names: tuple[str, str | None], local: datetime.datetime) -> None:
+    name, known = names
+    zone = datetime.timezone(datetime.timedelta(hours=-18)) if known is None else ZoneInfo(known)
+    assert read(str(local), TIMESTAMP, time_zone=name) == local.replace(tzinfo=zone).astimezone(UTC)
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "+19:00", "+05:61", "05:30", "GMT+", ""])
+def test_what_is_no_zone_is_an_error(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="no time zone"):
+        read("2021-07-01 12:00:00", TIMESTAMP, time_zone=name)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +212,10 @@ def test_what_is_written_is_read_back(data_type: PrimitiveType) -> None:
         physical, strategy = arrow_type(data_type), VALUES[data_type]
 
     @settings(max_examples=100)
-    @given(st.lists(st.none() | strategy, max_size=6))
-    def check(values: list[Any]) -> None:
+    @given(st.lists(st.none() | strategy, max_size=6), st.sampled_from(ZONES))
+    def check(values: list[Any], zone: str) -> None:
         array = pa.array(values, physical).cast(arrow_type(data_type))
-        back = typed(serialise(array, data_type), data_type)
+        back = typed(serialise(array, data_type), data_type, time_zone=zone)
         if data_type.is_floating:
             assert list(map(repr, back.to_pylist())) == list(map(repr, array.to_pylist()))
         else:
@@ -191,8 +234,6 @@ def test_days_and_dates_are_inverse_in_every_year(year: int, month: int, day: in
 
 
 def test_a_timestamp_out_of_reach_of_python_takes_a_zone_too() -> None:
-    from zoneinfo import ZoneInfo
-
     zone = ZoneInfo("America/New_York")
     assert (
         parse_timestamp("+12021-07-01 12:00:00", zone) - parse_timestamp("+12021-07-01 12:00:00", None)
@@ -219,13 +260,13 @@ def test_columns_of_a_files_table() -> None:
     )
     schema = StructType((StructField("b", STRING), StructField("a", INTEGER), StructField("c", LONG)))
     assert column_of(files["partitionValues"], "b").to_pylist() == ["x", "", None, None]
-    found = typed_columns(files, schema, ["a", "b"])
+    found = typed_columns(files, schema, ["a", "b"], time_zone="UTC")
     assert found.to_pydict() == {"a": [1, None, None, None], "b": ["x", None, None, None]}
     bad = pa.table({"partitionValues": pa.array([[("a", "x")]], pa.map_(pa.string(), pa.string()))})
     with pytest.raises(CorruptLogError, match="'a'"):
-        typed_columns(bad, schema, ["a"])
+        typed_columns(bad, schema, ["a"], time_zone="UTC")
     with pytest.raises(CorruptLogError, match="'gone'"):
-        typed_columns(files, schema, ["gone"])
+        typed_columns(files, schema, ["gone"], time_zone="UTC")
 
 
 def test_partition_values_of_the_corpora_are_values(golden: Callable[[str], Path], dat: Callable[[str], Path]) -> None:
@@ -244,7 +285,9 @@ def test_partition_values_of_the_corpora_are_values(golden: Callable[[str], Path
                 continue
             values = [list(add.partition_values.items()) for add in adds]
             files = pa.table({"partitionValues": pa.array(values, pa.map_(pa.string(), pa.string()))})
-            found = typed_columns(files, parse_schema(metadata.schema_string), metadata.partition_columns)
+            found = typed_columns(
+                files, parse_schema(metadata.schema_string), metadata.partition_columns, time_zone="UTC"
+            )
             for name in metadata.partition_columns:
                 missing = sum(not dict(item).get(name) for item in values)
                 assert found[name].null_count == missing, (log, name)

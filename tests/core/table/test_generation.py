@@ -26,7 +26,9 @@ def day(text: str) -> pa.Scalar:
     return pa.scalar(date.fromisoformat(text), DATE32)
 
 
-def kept(predicate: Predicate, generated: list[Generated], partitions: list[tuple[Any, ...]]) -> list[bool]:
+def kept(
+    predicate: Predicate, generated: list[Generated], partitions: list[tuple[Any, ...]], *, time_zone: str = "UTC"
+) -> list[bool]:
     """For each partition (its values' texts, in the order of `generated`) whether it may hold a row."""
     types = {INT: INTEGER, DATE32: DATE, UTF8: STRING, STAMP: TIMESTAMP}
     names = [one.column[0] for one in generated]
@@ -39,7 +41,9 @@ def kept(predicate: Predicate, generated: list[Generated], partitions: list[tupl
             ),
         }
     )
-    return may_match(files, derived(predicate, generated), schema, names, use_stats=False).to_pylist()  # type: ignore[no-any-return]
+    wanted = derived(predicate, generated)
+    found: list[bool] = may_match(files, wanted, schema, names, use_stats=False, time_zone=time_zone).to_pylist()
+    return found
 
 
 DATE_OF_DAY = Generated(("p",), DAY, "date", DATE32)
@@ -105,11 +109,12 @@ PARTS = [
     Generated(("p",), TS, "trunc", DATE32, "quarter"),
     Generated(("p",), TS, "trunc", STAMP, "day"),
     Generated(("p",), TS, "trunc", STAMP, "month"),
+    Generated(("p",), TS, "same", STAMP),
 ]
 
 
-def text_of(at: datetime, one: Generated) -> str:
-    """The partition's value of a time as Spark computes it in the time's zone."""
+def text_of(at: datetime, one: Generated, *, local: bool) -> str:
+    """The partition's value of a time as Spark computes it in the time's zone; `local`: the text names no zone."""
     if one.part == "date":
         return at.date().isoformat()
     if one.part == "year":
@@ -125,7 +130,9 @@ def text_of(at: datetime, one: Generated) -> str:
         first = first.replace(day=1)
     if pa.types.is_date(one.type):
         return first.date().isoformat()
-    return first.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if one.part == "same":
+        first = at
+    return first.strftime("%Y-%m-%d %H:%M:%S.%f") if local else first.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2050, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))
@@ -138,15 +145,17 @@ TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2050, 1, 1)).map(lambda at: 
     st.integers(-18 * 60, 18 * 60),
     st.sampled_from("< <= = >= > <=>".split()),
     st.sampled_from(PARTS),
+    st.booleans(),
+    st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "-18:00", "+18:00"]),
 )
 def test_a_partition_that_is_left_out_held_no_row(
-    row: datetime, other: datetime | None, offset: int, op: Any, one: Generated
+    row: datetime, other: datetime | None, offset: int, op: Any, one: Generated, local: bool, reader: str
 ) -> None:
     literal = other or row
     holds = {
         "<": row < literal, "<=": row <= literal, "=": row == literal, ">=": row >= literal, ">": row > literal,
         "<=>": row == literal,
     }[op]  # fmt: skip
-    written = text_of(row.astimezone(timezone(timedelta(minutes=offset))), one)
-    found = kept(Compare(op, TS, pa.scalar(literal, STAMP)), [one], [(written,)])
+    written = text_of(row.astimezone(timezone(timedelta(minutes=offset))), one, local=local)
+    found = kept(Compare(op, TS, pa.scalar(literal, STAMP)), [one], [(written,)], time_zone=reader)
     assert found == [True] or not holds

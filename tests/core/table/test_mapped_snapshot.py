@@ -70,7 +70,7 @@ def test_the_log_has_physical_names(log: DeltaLog) -> None:
     ],
 )
 def test_pruning_by_logical_names(log: DeltaLog, predicate: Predicate, files: set[str]) -> None:
-    assert set(log.snapshot().prune(predicate).column("path").to_pylist()) == files
+    assert set(log.snapshot().prune(predicate, time_zone="UTC").column("path").to_pylist()) == files
 
 
 def test_records_are_counted_by_stats(log: DeltaLog) -> None:
@@ -94,8 +94,8 @@ def test_conflicts_are_of_the_partitions_read(log: DeltaLog) -> None:
     told = log.snapshot().mapping
     for p, conflicts in ((1, True), (2, False)):
         reader = log.transaction()
-        removed = reader.snapshot.add_files(reader.snapshot.prune_mask(p_is(1)))  # type: ignore[union-attr]
-        reader.read_files(p_is(1))
+        removed = reader.snapshot.add_files(reader.snapshot.prune_mask(p_is(1), time_zone="UTC"))  # type: ignore[union-attr]
+        reader.read_files(p_is(1), time_zone="UTC")
         log.transaction().commit([AddFile(f"n{p}", {told.physical_partition_columns[0]: str(p)}, 1, 1, True)], WRITE)
         staged = [file.remove(1) for file in removed[:1]]
         if conflicts:
@@ -115,7 +115,7 @@ def test_a_partition_column_can_be_renamed_and_not_exchanged(log: DeltaLog) -> N
     renaming.set_metadata(evolution.renamed(renaming.metadata, ("p",), "part"))
     renaming.commit([], Operation("RENAME COLUMN"))
     assert log.snapshot().partition_columns == ("part",)
-    found = log.snapshot().prune(compare("=", "part", 4, pa.int32())).column("path").to_pylist()
+    found = log.snapshot().prune(compare("=", "part", 4, pa.int32()), time_zone="UTC").column("path").to_pylist()
     assert found == ["f4"]
     other = log.transaction()
     before = other.metadata

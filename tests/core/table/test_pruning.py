@@ -5,6 +5,7 @@ import json
 import math
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -50,6 +51,7 @@ SCHEMA = StructType(
     (
         StructField("p", STRING),
         StructField("q", DOUBLE),
+        StructField("z", TIMESTAMP),
         StructField("a", LONG),
         StructField("s", STRING),
         StructField("d", DOUBLE),
@@ -62,7 +64,7 @@ SCHEMA = StructType(
         StructField("n", StructType((StructField("x", LONG), StructField("l", ArrayType(LONG))))),
     )
 )
-PARTITIONS = ("p", "q")
+PARTITIONS = ("p", "q", "z")
 DATA = SCHEMA.without(PARTITIONS)
 LEAVES = indexed_leaves(SCHEMA, PARTITIONS)
 EPOCH = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -71,6 +73,7 @@ US = datetime.timedelta(microseconds=1)
 POOLS: dict[tuple[str, ...], list[Any]] = {
     ("p",): ["a", "a/b", "b%", "é"],
     ("q",): [0.0, -0.0, 1.5, math.nan, math.inf],
+    ("z",): [EPOCH + datetime.timedelta(hours=hours) for hours in (-11, 0, 1, 5)],
     ("a",): [-1, 0, 1, 2, 2**53 + 1, 2**63 - 1],
     ("s",): ["", "a", "ab", "abc", "abcd", "abce", "abd", "b", "abc\x7f", "abc\U0010ffffz", "é"],
     ("d",): [-1.5, -0.0, 0.0, 1.0, 2.5, math.nan, math.inf, -math.inf],
@@ -161,9 +164,17 @@ rows = st.fixed_dictionaries(
     {name: maybe(POOLS[(name,)]) for name in ("a", "s", "d", "f", "t", "day", "m", "big", "b")}
     | {"n": st.none() | st.fixed_dictionaries({"x": maybe(POOLS["n", "x"]), "l": st.none() | st.just([1])})}
 )
+zones = st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia"])
 files = st.lists(
     st.tuples(
-        st.fixed_dictionaries({"p": maybe(POOLS[("p",)]), "q": maybe(POOLS[("q",)])}),
+        st.fixed_dictionaries(
+            {
+                "p": maybe(POOLS[("p",)]),
+                "q": maybe(POOLS[("q",)]),
+                "z": maybe(POOLS[("z",)]),
+                "zone named": st.booleans(),
+            }
+        ),
         st.lists(rows, max_size=3),
         st.sampled_from(["ours", "short strings", "spark", "no NaN seen", "wide", "rounded", "none", "broken"]),
     ),
@@ -200,15 +211,18 @@ def statistics(kind: str, held: list[dict[str, Any]]) -> str | None:
     return text.replace('"#', "").replace('#"', "")
 
 
-def table(generated: list[tuple[dict[str, Any], list[dict[str, Any]], str]], form: str) -> pa.Table:
+def text_of(values: dict[str, Any], name: str, zone: str) -> str | None:
+    """A partition value as the log spells it; a timestamp names no zone unless `zone named` says so."""
+    if name == "z" and values["z"] is not None and not values["zone named"]:
+        local: datetime.datetime = values["z"].astimezone(ZoneInfo(zone))
+        return local.strftime("%Y-%m-%d %H:%M:%S")
+    types = {"p": STRING, "q": DOUBLE, "z": TIMESTAMP}
+    return partition_values.serialise_value(values[name], types[name])
+
+
+def table(generated: list[tuple[dict[str, Any], list[dict[str, Any]], str]], form: str, zone: str) -> pa.Table:
     texts = pa.array([statistics(kind, held) for _, held, kind in generated], pa.string())
-    partitions = [
-        [
-            (name, partition_values.serialise_value(values[name], STRING if name == "p" else DOUBLE))
-            for name in PARTITIONS
-        ]
-        for values, _, _ in generated
-    ]
+    partitions = [[(name, text_of(values, name, zone)) for name in PARTITIONS] for values, _, _ in generated]
     columns = {"partitionValues": pa.array(partitions, pa.map_(pa.string(), pa.string()))}
     if form in ("text", "both"):
         columns["stats"] = texts
@@ -254,19 +268,19 @@ predicates = st.recursive(
 
 
 @settings(max_examples=250)
-@given(files, predicates, st.sampled_from(["text", "struct", "both", "neither"]))
-def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Predicate, form: str) -> None:
-    kept = may_match(table(generated, form), predicate, SCHEMA, PARTITIONS).to_pylist()
+@given(files, predicates, st.sampled_from(["text", "struct", "both", "neither"]), zones)
+def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Predicate, form: str, zone: str) -> None:
+    kept = may_match(table(generated, form, zone), predicate, SCHEMA, PARTITIONS, time_zone=zone).to_pylist()
     for keep, (values, held, kind) in zip(kept, generated, strict=True):
         # The log can't tell the empty string from null.
-        values = {"p": values["p"] or None, "q": values["q"]}
+        values = {"p": values["p"] or None, "q": values["q"], "z": values["z"]}
         matching = [row for row in held if evaluate(predicate, values | row) is True]
         assert keep or not matching, (kind, statistics(kind, held), matching)
 
 
 @settings(max_examples=120)
-@given(files, predicates)
-def test_partition_predicates_are_decided_exactly(generated: Any, predicate: Predicate) -> None:
+@given(files, predicates, zones)
+def test_partition_predicates_are_decided_exactly(generated: Any, predicate: Predicate, zone: str) -> None:
     def only_partitions(node: Predicate) -> Predicate:
         match node:
             case And(children):
@@ -281,8 +295,10 @@ def test_partition_predicates_are_decided_exactly(generated: Any, predicate: Pre
                 return node if node.column[0] in PARTITIONS else Constant(None)
 
     chosen = only_partitions(predicate)
-    found = exact_partition_match(table(generated, "neither"), chosen, SCHEMA, PARTITIONS).to_pylist()
-    expected = [evaluate(chosen, {"p": values["p"] or None, "q": values["q"]}) is True for values, _, _ in generated]
+    files = table(generated, "neither", zone)
+    found = exact_partition_match(files, chosen, SCHEMA, PARTITIONS, time_zone=zone).to_pylist()
+    rows = [{"p": values["p"] or None, "q": values["q"], "z": values["z"]} for values, _, _ in generated]
+    expected = [evaluate(chosen, row) is True for row in rows]
     assert found == expected
 
 
@@ -299,7 +315,7 @@ def one_file(text: str | None, schema: StructType = SCHEMA) -> pa.Table:
 
 
 def keeps(text: str | None, predicate: Predicate) -> bool:
-    return bool(may_match(one_file(text), predicate, SCHEMA, PARTITIONS)[0].as_py())
+    return bool(may_match(one_file(text), predicate, SCHEMA, PARTITIONS, time_zone="UTC")[0].as_py())
 
 
 A, S, D, T = ("a",), ("s",), ("d",), ("t",)
@@ -432,10 +448,12 @@ def test_nested_leaves_and_columns_without_bounds() -> None:
 
 
 def test_without_statistics_only_partitions_prune() -> None:
-    kept = may_match(one_file(LONGS), Compare("=", A, literal(A, 99)), SCHEMA, PARTITIONS, use_stats=False)
+    kept = may_match(
+        one_file(LONGS), Compare("=", A, literal(A, 99)), SCHEMA, PARTITIONS, use_stats=False, time_zone="UTC"
+    )
     assert kept.to_pylist() == [True]
     gone = And((Compare("=", A, literal(A, 99)), Compare("=", ("p",), pa.scalar("z"))))
-    assert may_match(one_file(LONGS), gone, SCHEMA, PARTITIONS, use_stats=False).to_pylist() == [False]
+    assert may_match(one_file(LONGS), gone, SCHEMA, PARTITIONS, use_stats=False, time_zone="UTC").to_pylist() == [False]
 
 
 def test_partition_timestamps_take_the_time_zone_that_is_asked_for() -> None:
@@ -444,14 +462,14 @@ def test_partition_timestamps_take_the_time_zone_that_is_asked_for() -> None:
         "=", ("at",), pa.scalar(datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC), arrow_type(TIMESTAMP))
     )
     values = [{"at": "2024-07-01 12:00:00"}, {"at": "2024-07-01T12:00:00.000000Z"}, {"at": "2024-07-01 05:00:00"}]
-    assert may_match_values(values, noon, schema, ["at"]) == [True, True, False]
+    assert may_match_values(values, noon, schema, ["at"], time_zone="UTC") == [True, True, False]
     assert may_match_values(values, noon, schema, ["at"], time_zone="America/Los_Angeles") == [False, True, True]
 
 
 def test_an_exact_match_is_refused_where_rows_decide() -> None:
     for predicate in (IsNull(A), Opaque("rand() < 0.5"), And((IsNull(("p",)), IsNull(A)))):
         with pytest.raises(InvalidArgumentError):
-            exact_partition_match(one_file(None), predicate, SCHEMA, PARTITIONS)
+            exact_partition_match(one_file(None), predicate, SCHEMA, PARTITIONS, time_zone="UTC")
 
 
 def test_long_chains_cost_no_recursion() -> None:
@@ -472,12 +490,12 @@ def test_what_is_nested_too_deeply_is_unknown_and_never_exact() -> None:
         deep = And((Or((deep, Constant(False))), Constant(True)))
     assert keeps(LONGS, deep)
     with pytest.raises(InvalidArgumentError, match="deep"):
-        exact_partition_match(one_file(LONGS), deep, SCHEMA, PARTITIONS)
+        exact_partition_match(one_file(LONGS), deep, SCHEMA, PARTITIONS, time_zone="UTC")
 
 
 def test_an_empty_table_of_files() -> None:
     empty = one_file(None).slice(0, 0)
-    assert may_match(empty, Compare("=", A, literal(A, 1)), SCHEMA, PARTITIONS).to_pylist() == []
+    assert may_match(empty, Compare("=", A, literal(A, 1)), SCHEMA, PARTITIONS, time_zone="UTC").to_pylist() == []
 
 
 def test_every_type_that_has_bounds_is_judged() -> None:
@@ -491,7 +509,7 @@ def test_every_type_that_has_bounds_is_judged() -> None:
         schema = StructType((StructField("c", kind),))
         text = json.dumps({"numRecords": 2, "minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": 0}})
         predicate = Compare("=", ("c",), pa.scalar(out, arrow_type(kind)))
-        assert may_match(one_file(text), predicate, schema, []).to_pylist() == [False], name
+        assert may_match(one_file(text), predicate, schema, [], time_zone="UTC").to_pylist() == [False], name
 
 
 def test_the_bounds_of_doubles_that_were_floats_are_taken_wider() -> None:
@@ -503,5 +521,5 @@ def test_the_bounds_of_doubles_that_were_floats_are_taken_wider() -> None:
         schema = StructType((StructField("x", DOUBLE, True, metadata),))
         for op, value in (("=", 0.10000000149011612), ("<", 0.1)):
             predicate = Compare(op, ("x",), pa.scalar(value))  # type: ignore[arg-type]
-            assert may_match(files, predicate, schema, ()).to_pylist() == [kept]
-        assert not may_match(files, Compare("<", ("x",), pa.scalar(0.09)), schema, ())[0].as_py()
+            assert may_match(files, predicate, schema, (), time_zone="UTC").to_pylist() == [kept]
+        assert not may_match(files, Compare("<", ("x",), pa.scalar(0.09)), schema, (), time_zone="UTC")[0].as_py()

@@ -168,7 +168,7 @@ def day(text: str) -> Compare:
 
 
 def pruned(snapshot: Snapshot, predicate) -> list[str]:
-    found: list[str] = snapshot.prune(predicate).column("path").to_pylist()
+    found: list[str] = snapshot.prune(predicate, time_zone="UTC").column("path").to_pylist()
     return found
 
 
@@ -183,7 +183,7 @@ def test_pruning_by_partition_then_by_stats(builder) -> None:
     assert pruned(snapshot, Compare(">=", ("id",), pa.scalar(59))) == ["5", "6", "8"]
     assert pruned(snapshot, And((day("2024-01-01"), Compare(">", ("id",), pa.scalar(35))))) == ["3", "6"]
     assert pruned(snapshot, And((day("2024-01-05"), Compare(">", ("id",), pa.scalar(35))))) == []
-    mask = snapshot.prune_mask(Compare("=", ("id",), pa.scalar(44)))
+    mask = snapshot.prune_mask(Compare("=", ("id",), pa.scalar(44)), time_zone="UTC")
     assert mask.to_pylist() == [False, False, False, True, False, False, False]
 
 

@@ -1,10 +1,14 @@
 """Each cell of the conflict matrix, and Delta's fourteen scenarios, against the pure function."""
 
+import datetime
 from dataclasses import dataclass, field
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tablelog.core.protocol.actions import (
     Action,
@@ -19,7 +23,16 @@ from tablelog.core.protocol.actions import (
     SetTransaction,
 )
 from tablelog.core.table.predicates import Compare, Opaque, Or, Predicate
-from tablelog.core.txn.conflict import IsolationLevel, ReadSet, Staged, Winner, check, level_for, only_adds
+from tablelog.core.txn.conflict import (
+    IsolationLevel,
+    ReadPredicate,
+    ReadSet,
+    Staged,
+    Winner,
+    check,
+    level_for,
+    only_adds,
+)
 from tablelog.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -56,6 +69,10 @@ def remove(path: str, *, data_change: bool = True, dv: str | None = None) -> Rem
 
 def x_is(value: int) -> Predicate:
     return Compare("=", ("x",), pa.scalar(value, pa.int32()))
+
+
+def by(*predicates: Predicate, time_zone: str = "UTC") -> tuple[ReadPredicate, ...]:
+    return tuple(ReadPredicate(one, time_zone) for one in predicates)
 
 
 def files(*paths: str) -> pa.Table:
@@ -106,20 +123,20 @@ class Scenario:
 SCENARIOS = [
     Scenario("append / append", [add("a", table=PLAIN)], [add("b", table=PLAIN)]),
     Scenario("disjoint txns", [SetTransaction("t2", 0, 1234)], [], ReadSet(app_ids=frozenset({"t1"}))),
-    Scenario("disjoint delete / read", [remove("a")], [], ReadSet(predicates=(x_is(1),)), PARTITIONED),
-    Scenario("disjoint add / read", [add("a", 2)], [], ReadSet(predicates=(x_is(1),)), PARTITIONED),
+    Scenario("disjoint delete / read", [remove("a")], [], ReadSet(predicates=by(x_is(1))), PARTITIONED),
+    Scenario("disjoint add / read", [add("a", 2)], [], ReadSet(predicates=by(x_is(1))), PARTITIONED),
     Scenario("delete / delete", [remove("a")], [remove("a")], conflict=ConcurrentDeleteDeleteException),
     Scenario(
-        "add / read + write", [add("a", 1)], [add("b", 1)], ReadSet(predicates=(x_is(1),)), PARTITIONED,
+        "add / read + write", [add("a", 1)], [add("b", 1)], ReadSet(predicates=by(x_is(1))), PARTITIONED,
         ConcurrentAppendException,
     ),
-    Scenario("add / read + no write", [add("a", 1)], [], ReadSet(predicates=(x_is(1),)), PARTITIONED),
+    Scenario("add / read + no write", [add("a", 1)], [], ReadSet(predicates=by(x_is(1))), PARTITIONED),
     Scenario(
         "add in part=2 / read from part=1,2 and write to part=1", [add("a", 2)], [add("b", 1)],
-        ReadSet(predicates=(x_is(1), x_is(2))), PARTITIONED, ConcurrentAppendException,
+        ReadSet(predicates=by(x_is(1), x_is(2))), PARTITIONED, ConcurrentAppendException,
     ),
     Scenario(
-        "delete / read", [remove("a")], [], ReadSet(predicates=(x_is(1),), files=(files("a"),)), PARTITIONED,
+        "delete / read", [remove("a")], [], ReadSet(predicates=by(x_is(1)), files=(files("a"),)), PARTITIONED,
         ConcurrentDeleteReadException,
     ),
     Scenario("schema change", [Metadata("other", "")], [], conflict=MetadataChangedException),
@@ -130,7 +147,7 @@ SCENARIOS = [
     Scenario("upgrade / upgrade", [V3], [V3], conflict=ProtocolChangedException),
     Scenario(
         "taint whole table", [add("b", 3)], [add("c", 4)],
-        ReadSet(predicates=(x_is(1),), whole_table=True), PARTITIONED, ConcurrentAppendException,
+        ReadSet(predicates=by(x_is(1)), whole_table=True), PARTITIONED, ConcurrentAppendException,
     ),
     Scenario(
         "taint whole table + concurrent remove", [remove("a")], [add("b", table=PLAIN)], ReadSet(whole_table=True),
@@ -149,7 +166,7 @@ def test_scenarios_of_delta(scenario: Scenario) -> None:
 # --- the matrix: one row for each check, one column for each level ------------------------------------------------
 
 BLIND, NOTHING = ReadSet(), None
-READ_X1 = ReadSet(predicates=(x_is(1),), files=(files("r1"),))
+READ_X1 = ReadSet(predicates=by(x_is(1)), files=(files("r1"),))
 READ_ALL = ReadSet(whole_table=True)
 META = Metadata("id", SCHEMA, ("x",), {"delta.appendOnly": "true"})
 DOMAIN = DomainMetadata("app.domain", "{}", removed=False)
@@ -180,17 +197,17 @@ MATRIX: list[tuple[str, ReadSet, list[Action], Winner, tuple[Any, Any, Any]]] = 
     ("null partition, compared", READ_X1, [remove("r1")], winner(add("w", None)), (None, None, None)),
     (
         "an opaque condition may match any partition",
-        ReadSet(predicates=(Opaque("f(x)", frozenset({("x",)})),)), [remove("r1")], winner(add("w", 9)),
+        ReadSet(predicates=by(Opaque("f(x)", frozenset({("x",)})))), [remove("r1")], winner(add("w", 9)),
         (A, A, None),
     ),
     (
         "a condition on data reads every partition",
-        ReadSet(predicates=(Compare("=", ("v",), pa.scalar(1, pa.int64())),)), [remove("r1")], winner(add("w", 9)),
+        ReadSet(predicates=by(Compare("=", ("v",), pa.scalar(1, pa.int64())))), [remove("r1")], winner(add("w", 9)),
         (A, A, None),
     ),
     (
         "either partition or data: any partition",
-        ReadSet(predicates=(Or((x_is(1), Compare("=", ("v",), pa.scalar(1, pa.int64())))),)), [remove("r1")],
+        ReadSet(predicates=by(Or((x_is(1), Compare("=", ("v",), pa.scalar(1, pa.int64())))))), [remove("r1")],
         winner(add("w", 9)), (A, A, None),
     ),
     ("metadata change with a read, append", READ_X1, [META], winner(add("w", 1), blind=True), (A, A, None)),
@@ -223,8 +240,31 @@ def test_matrix(
     assert verdict(staged(*mine, reads=reads), reads, other, level) is expected
 
 
+ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "+05:30", "PST")
+TIMES = Metadata(
+    "id", '{"type":"struct","fields":[{"name":"x","type":"timestamp","nullable":true,"metadata":{}}]}', ("x",)
+)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(ZONES), st.integers(0, 40), st.integers(0, 40), st.booleans())
+def test_a_partition_that_names_no_zone_is_met_in_the_zone_in_which_it_was_read(
+    zone: str, hour: int, other: int, named: bool
+) -> None:
+    text = f"2024-03-{1 + other // 24:02}{'T' if named else ' '}{other % 24:02}:00:00{'.000000Z' if named else ''}"
+    known = ZoneInfo({"+05:30": "Asia/Kolkata", "PST": "America/Los_Angeles"}.get(zone, zone))
+    start = datetime.datetime(2024, 3, 1, tzinfo=known)
+    read = start + datetime.timedelta(hours=hour)
+    added = datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC if named else known)
+    literal = pa.scalar(read.astimezone(datetime.UTC), pa.timestamp("us", "UTC"))
+    reads = ReadSet(predicates=by(Compare("<=", ("x",), literal), time_zone=zone))
+    mine = staged(remove("r", data_change=True), reads=reads, table=TIMES)
+    found = verdict(mine, reads, winner(AddFile("w", {"x": text}, 1, 1, True)), S)
+    assert found is (ConcurrentAppendException if added <= read else None)
+
+
 def test_unpartitioned_any_append_matters_to_who_read_by_a_condition() -> None:
-    reads = ReadSet(predicates=(Compare("=", ("v",), pa.scalar(1, pa.int64())),))
+    reads = ReadSet(predicates=by(Compare("=", ("v",), pa.scalar(1, pa.int64()))))
     mine = staged(remove("r"), reads=reads, table=PLAIN)
     with pytest.raises(ConcurrentAppendException, match="Partitioning the table"):
         check(reads, mine, winner(add("w", table=PLAIN)), S)

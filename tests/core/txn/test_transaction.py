@@ -94,10 +94,10 @@ def test_user_metadata_of_the_session_and_engine_of_the_caller() -> None:
         (lambda t: None, [add("b")], True),
         (lambda t: t.transaction_version("q"), [add("b"), SetTransaction("q", 1)], True),
         (lambda t: None, [], True),
-        (lambda t: t.read_files(), [add("b")], False),
+        (lambda t: t.read_files(time_zone="UTC"), [add("b")], False),
         (lambda t: t.read_whole_table(), [add("b")], False),
         (lambda t: t.read_keys([("a", None)]), [add("b")], False),
-        (lambda t: t.read_files(Compare("=", ("v",), pa.scalar(1, pa.int64()))), [add("b")], False),
+        (lambda t: t.read_files(Compare("=", ("v",), pa.scalar(1, pa.int64())), time_zone="UTC"), [add("b")], False),
         (lambda t: None, [RemoveFile("a", 1, True)], False),
     ],
 )
@@ -300,8 +300,8 @@ def test_writers_in_different_partitions_do_not_disturb_one_another() -> None:
     log = table("p")
     log.transaction().commit([add("a", 1), add("b", 2)], WRITE)
     mine, theirs = log.transaction(), other(log).transaction()
-    assert mine.read_files(p_is(1)).column("path").to_pylist() == ["a"]
-    assert theirs.read_files(p_is(2)).column("path").to_pylist() == ["b"]
+    assert mine.read_files(p_is(1), time_zone="UTC").column("path").to_pylist() == ["a"]
+    assert theirs.read_files(p_is(2), time_zone="UTC").column("path").to_pylist() == ["b"]
     theirs.commit([RemoveFile("b", 1, True), add("b2", 2)], Operation("UPDATE"))
     assert mine.commit([RemoveFile("a", 1, True), add("a2", 1)], Operation("UPDATE")).version == 3
 
@@ -310,7 +310,7 @@ def test_a_file_added_to_what_was_read_is_a_conflict() -> None:
     log = table("p")
     log.transaction().commit([add("a", 1)], WRITE)
     mine = log.transaction()
-    mine.read_predicate(p_is(1))
+    mine.read_predicate(p_is(1), time_zone="UTC")
     mine.read_table(log.snapshot().files)
     other(log).transaction().commit([add("new", 1)], WRITE)
     with pytest.raises(ConcurrentAppendException, match=r"\[p=1\]"):
