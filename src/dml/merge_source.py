@@ -1,13 +1,14 @@
 """The source of a MERGE, read once: put away, and what its keys say of the files that it can match."""
 
+import datetime
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..core.protocol import schema
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 ROW = "__tablelog_source_row"
 _MOST_VALUES = 1_000
 _BROADCAST = 64 << 20
+_MICROSECOND = datetime.timedelta(microseconds=1)
 _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 
@@ -76,25 +78,51 @@ def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Sour
 def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> Source:
     frame = held.frame()
     types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
-    # A timestamp as a number: Python's would be of the driver's time zone.
-    asked = [F.unix_micros(one.source) if _is_instant(f) else one.source for one, f in zip(keys, types, strict=True)]
+    asked = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
     named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
-    rows = [tuple(row) for row in frame.select(*named, column_of(ROW)).collect()]  # no job: they are on the driver
+    told = frame.select(*named, column_of(ROW)).collect()  # no job: they are on the driver
+    rows = [tuple(map(_hashable, row)) for row in told]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
     for i, (one, given) in enumerate(zip(keys, types, strict=True)):
         f = _comparable(work, one, given)
         if f is not None:
             distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
-            kind = schema.arrow_type(f.data_type)
-            values = pa.array(distinct, pa.int64() if _is_instant(f) else kind).cast(kind)
-            parts.append(predicates.In((f.name,), tuple(values)))
+            parts.append(predicates.In((f.name,), tuple(_as_arrow_has_it(distinct, f))))
     plain = bool(keys) and all(map(_is_plain, types))
     unique = len(rows) < 2 or (plain and _unique(rows, [one.null_safe for one in keys]))
     return Source(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
 
 
-def _is_instant(f: StructField) -> bool:
-    return f.data_type == PrimitiveType("timestamp")
+def _as_python_has_it(value: Column, f: StructField) -> Column:
+    """A key in a type of which Python has every value: no year but 1 to 9999 has a date, no bytes but UTF-8 a text.
+
+    Python's timestamps would be of the driver's time zone, too.
+    """
+    if f.data_type == schema.DATE:
+        return F.unix_date(value)
+    if f.data_type == schema.TIMESTAMP:
+        return F.unix_micros(value)
+    if f.data_type == schema.TIMESTAMP_NTZ:
+        return value - F.expr("timestamp_ntz'1970-01-01'")
+    return value.cast("binary") if f.data_type == schema.STRING else value
+
+
+def _hashable(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _as_arrow_has_it(values: Iterable[Any], f: StructField) -> pa.Array:
+    """Values that `_as_python_has_it` gave, in the type of the column."""
+    kind = schema.arrow_type(f.data_type)
+    if f.data_type == schema.STRING:
+        return pa.array(values, pa.binary()).view(kind)
+    if f.data_type == schema.DATE:
+        return pa.array(values, pa.int32()).cast(kind)
+    if f.data_type == schema.TIMESTAMP:
+        return pa.array(values, pa.int64()).cast(kind)
+    if f.data_type == schema.TIMESTAMP_NTZ:
+        return pa.array([value // _MICROSECOND for value in values], pa.int64()).cast(kind)
+    return pa.array(values, kind)
 
 
 def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:

@@ -11,7 +11,7 @@ from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.table.predicates import Predicate
 from ..core.table.snapshot import Snapshot
-from ..engine import checks, scan, settings
+from ..engine import checks, conform, scan, settings
 from ..errors import InvalidArgumentError
 from .job import Work
 from .removal import Removal
@@ -70,10 +70,13 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: 
     )
 
 
-def checked(log: DeltaLog, frame: DataFrame, condition: str) -> DataFrame:
+def checked(work: Work, frame: DataFrame, condition: str) -> DataFrame:
     """The frame, whose job fails at a row for which the condition isn't TRUE, unless the session does without."""
-    if not _enabled(log, CHECK):
+    if not _enabled(work.log, CHECK):
         return frame
+    metadata = work.txn.metadata
+    columns = schema.parse_schema(metadata.schema_string)
+    frame = conform.without_empty(frame, columns, metadata.partition_columns)
     message = (
         f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
         "written; nothing was written"

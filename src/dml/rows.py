@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 
-from ..core.protocol import schema
+from ..core.protocol import iceberg_compat, schema
 from ..core.protocol.rules import NO_RULES, Rules
 from ..engine import conform, row_ids, writer
 from ..engine.fill import ALONE, Turn
@@ -84,7 +84,25 @@ def write_kept(
 def _conformed(work: Work, frame: DataFrame, rules: Rules, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:
     columns = schema.parse_schema(work.txn.metadata.schema_string)
     carried = [name for name in work.carried if name in frame.columns]  # new rows alone have none
-    return conform.conform(frame, columns, table=work.log.table, rules=rules, carried=[*carried, *beside], turn=turn)
+    return conform.conform(
+        frame,
+        columns,
+        table=work.log.table,
+        rules=rules,
+        carried=[*carried, *beside],
+        partition_columns=_told_of(work, rules),
+        turn=turn,
+    )
+
+
+def _told_of(work: Work, rules: Rules) -> Sequence[str]:
+    """The partition columns, where what they hold is looked at before the log has it: by rules, or in the files.
+
+    Elsewhere the frame stays as it is, for Spark would sort by a column that is made anew.
+    """
+    protocol, metadata = work.txn.protocol, work.txn.metadata
+    seen = rules.checks or rules.generated or iceberg_compat.materialises(protocol, metadata)
+    return metadata.partition_columns if seen else ()
 
 
 def _write(work: Work, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool) -> writer.Written:

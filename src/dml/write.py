@@ -119,7 +119,7 @@ def _write(
         data = rows.fitted(work, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = replacing.checked(log, data, request.replace_where)
+            data = replacing.checked(work, data, request.replace_where)
             if replaces:
                 condition = replacing.condition(work, request.replace_where)
                 if not request.data_change and condition.data is not None:

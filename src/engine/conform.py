@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol.rules import NO_RULES, Rules
 from ..core.protocol.schema import (
+    BINARY,
     CHAR_VARCHAR_KEY,
     LONG,
+    STRING,
     VOID,
     ArrayType,
     Column,
@@ -47,13 +49,15 @@ def conform(
     table: str = "the table",
     rules: Rules = NO_RULES,
     carried: Sequence[str] = (),
+    partition_columns: Sequence[str] = (),
     turn: Turn = ALONE,
 ) -> "DataFrame":
     """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
 
     A column that the data lacks is made by the table's `rules`, or null; checks are put into the plan. The columns
-    `carried` are bigint, none of the table's, and follow as they are. `turn` tells the frame from others that are
-    numbered for the same commit. `table` names it in messages.
+    `carried` are bigint, none of the table's, and follow as they are. An empty text in one of `partition_columns` is
+    null, as the log has it, before any rule sees it. `turn` tells the frame from others that are numbered for the same
+    commit. `table` names it in messages.
     SchemaMismatchError for columns that the table lacks, for types that can't be stored in its types;
     ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a rule fail the job that reads
     the result: `violations.translated` says how.
@@ -75,9 +79,11 @@ def conform(
         if shape != data:
             df = df.to(spark_type(shape))
         df = _assigned(df, given, shape, table)
+        df = without_empty(df, given, partition_columns)
         if made:
             df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn)
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
+            df = without_empty(df, schema.select(made), partition_columns)
         return enforced(df, fill.checks(rules, made), table)
 
 
@@ -87,6 +93,23 @@ def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str
     if all(_accepts(kept, has) for kept, has in zip(stored, given, strict=True)):
         return df
     return plans.assigned(df, to_json(stored), table)
+
+
+def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequence[str]) -> "DataFrame":
+    """`df` with null for each empty text (or empty binary) in those columns of `schema` that partition a table.
+
+    The log can't tell the two apart (PROTOCOL.md, "Partition Value Serialization").
+    """
+    from pyspark.sql import functions as F
+
+    wanted = {name.lower() for name in partition_columns}
+    values = {}
+    for f in schema:
+        if f.name.lower() in wanted and f.data_type in (STRING, BINARY):
+            value = df["`" + f.name.replace("`", "``") + "`"]
+            marks = df.schema[f.name].metadata
+            values[f.name] = F.when(F.octet_length(value) > 0, value).alias(f.name, metadata=marks)
+    return df.withColumns(values) if values else df
 
 
 def new_table_schema(df: "DataFrame") -> StructType:

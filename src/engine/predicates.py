@@ -211,6 +211,8 @@ def _scalar(text: str, data_type: schemas.DataType, arrow: pa.DataType) -> pa.Sc
     """A literal from the text that Java gives it."""
     assert isinstance(data_type, schemas.PrimitiveType)
     if data_type == schemas.STRING:
+        if "\ufffd" in text:  # what Java makes of bytes that are no UTF-8
+            raise _Untranslatable
         return pa.scalar(text, arrow)
     if data_type == schemas.BOOLEAN:
         return pa.scalar(text == "true", arrow)

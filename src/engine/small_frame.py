@@ -49,6 +49,23 @@ PARQUET: Mapping[str, Any] = {"version": "2.6", "store_schema": False, "store_de
 """How Arrow's writer makes the physical types that Spark's has."""
 
 
+def dictionary_paths(schema: "pa.Schema") -> list[str]:
+    """What Parquet calls the columns of a file that may have a dictionary: all but floating numbers.
+
+    -0.0 and 0.0 are equal, and two entries of a dictionary: a reader that looks for one of them there, as Spark's
+    does, skips a row group that holds the other.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(schema, sink)
+    found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    columns = [found.column(i) for i in range(len(found))]
+    floating = {column.path for column in columns if column.physical_type in ("FLOAT", "DOUBLE")}
+    return [column.path for column in columns if column.path not in floating]
+
+
 def is_exact(schema: StructType) -> bool:
     """Whether every type of the schema goes through Arrow with nothing lost or changed."""
 
@@ -122,6 +139,7 @@ def write(
     rows = pa.table([collected.column(i).cast(f.type) for i, f in enumerate(wanted)], schema=wanted)
     job = uuid.uuid4()
     notes = marks(data_schema, spark_version)
+    dictionaries = dictionary_paths(file_schema(data_schema))
 
     def written(numbered: "tuple[int, tuple[tuple[str | None, ...], pa.Table]]") -> DataFile:
         number, (texts, part) = numbered
@@ -135,6 +153,7 @@ def write(
                 stream,
                 data.schema,
                 compression=CODECS[codec],
+                use_dictionary=dictionaries,
                 # Arrow leaves NaN out of a footer's bounds, by which Spark would then skip rows: NaN is its largest
                 # number.
                 write_statistics=not any(map(_has_nan, data.columns)),

@@ -11,7 +11,7 @@ import string
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..core.deltalog import DeltaLog
@@ -25,6 +25,7 @@ from .column_names import columns_written, renamed, with_extra
 from .conform import without_void
 from .placement import Placement
 from .placement.job import DataFile, Job, WriteOptions
+from .placement.spark_writer import names_null
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -79,15 +80,30 @@ def write_files(
         df = renamed(df, without_void(mapping.logical), columns_written(mapping))
     materialised = iceberg_compat.materialises(protocol, metadata)
     job = Job.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
-    place = placement.choose(df.sparkSession, log, below or _random_prefix(metadata))
-    with _cleared(df.sparkSession, place), translated(job.table, mapping.logical):
-        files = _write_small(df, job, place) if options.small_frames else None
-        if files is None:
-            files = place.write(_balanced(df, job, metadata), job)
-        _check_nulls(files, mapping, job.table)
-        place.publish([one.name for one in files], durable=options.durable)
+    below = below or _random_prefix(metadata)
+    with translated(job.table, mapping.logical):
+        try:
+            files, place = _write(df, log, metadata, job, below)
+        except Exception as error:
+            if not names_null(error):
+                raise
+            files, place = _write(df, log, metadata, replace(job, name_of_null=True), below)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
+
+
+def _write(
+    df: "DataFrame", log: DeltaLog, metadata: Metadata, job: Job, below: str
+) -> tuple[list[DataFile], Placement]:
+    """The files, which have taken their places in the table; after an error none is left."""
+    place = placement.choose(df.sparkSession, log, below)
+    with _cleared(df.sparkSession, place):
+        files = _write_small(df, job, place) if job.options.small_frames else None
+        if files is None:
+            files = place.write(_balanced(df, job, metadata), job)
+        _check_nulls(files, job.mapping, job.table)
+        place.publish([one.name for one in files], durable=job.options.durable)
+    return files, place
 
 
 def _random_prefix(metadata: Metadata) -> str:

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -11,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..protocol.partition_values import date_text
+from ..protocol.stats_writer import timestamp_bound
+
 
 def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedArray:
     """`texts`, with those that are null made from the struct of the same row where that has one."""
     if not texts.null_count or not pa.types.is_struct(parsed.type):
         return texts
     mask = pa.concat_arrays([pa.array([], pa.bool_()), *pc.and_(pc.is_null(texts), pc.is_valid(parsed)).chunks])
-    structs = parsed.filter(mask).to_pylist()
+    structs = [struct for chunk in parsed.filter(mask).chunks for struct in _spelt(chunk).to_pylist()]
     if not structs:
         return texts
     made = [stats_text(struct) if struct.get("numRecords") is not None else None for struct in structs]
@@ -28,6 +30,27 @@ def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedAr
         chunks.append(pc.replace_with_mask(chunk, own, pa.array(made[at : at + count], pa.string())))
         row, at = row + len(chunk), at + count
     return pa.chunked_array(chunks, texts.type)
+
+
+def _spelt(array: pa.Array) -> pa.Array:
+    """The same with dates and times as texts: Python has them of the years 1 to 9999 alone."""
+    if pa.types.is_struct(array.type):
+        fields = [array.type.field(i) for i in range(array.type.num_fields)]
+        children = [_spelt(child) for child in array.flatten()]
+        if not fields:
+            return array
+        fields = [pa.field(f.name, child.type) for f, child in zip(fields, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_date32(array.type):
+        return pa.array(
+            [None if days is None else date_text(days) for days in array.cast(pa.int32()).to_pylist()], pa.string()
+        )
+    if pa.types.is_timestamp(array.type):
+        micros = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()).to_pylist()
+        texts = [None if at is None else timestamp_bound(at) for at in micros]
+        zone = "" if array.type.tz is None else "Z"
+        return pa.array([None if text is None else text + zone for text in texts], pa.string())
+    return array
 
 
 def stats_text(struct: Mapping[str, Any]) -> str:
@@ -43,12 +66,6 @@ def _told(value: Any) -> bool:
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return stats_text(value)
-    if isinstance(value, datetime):
-        # Milliseconds, as Delta's stats have them.
-        text = value.strftime("%Y-%m-%dT%H:%M:%S") + f".{value.microsecond // 1000:03d}"
-        return f'"{text}"' if value.tzinfo is None else f'"{text}Z"'
-    if isinstance(value, date):
-        return f'"{value.isoformat()}"'
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, bytes):

@@ -16,12 +16,16 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from ...errors import CorruptLogError, InvalidArgumentError
+from ...errors import ConstraintViolationError, CorruptLogError, InvalidArgumentError
 from .schema import PrimitiveType, StructType, arrow_type, type_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NO_TEXT = (
+    "a partition value that isn't UTF-8 can't be written to the log, which is JSON: partition by another column, for "
+    "example its hexadecimal form"
+)
 _DAY_US = 86_400_000_000
 _DATE = r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})"
 _DATE_RE = re.compile(_DATE, re.ASCII)
@@ -338,8 +342,6 @@ def _writer(data_type: PrimitiveType) -> Callable[[Any], str]:
         return timestamp_text
     if name == "boolean":
         return lambda value: "true" if value else "false"
-    if name == "binary":
-        return _binary_text
     if data_type.decimal is not None:
         return lambda value: f"{value:f}"
     if data_type.is_floating:
@@ -347,20 +349,10 @@ def _writer(data_type: PrimitiveType) -> Callable[[Any], str]:
     return str
 
 
-def _binary_text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise InvalidArgumentError(
-            "a binary partition value that isn't UTF-8 can't be written to the log: partition by another column, "
-            "for example its hexadecimal form"
-        ) from None
-
-
 def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) -> "pa.Array":
     """The strings of the log for the values of one partition column; null and the empty string are null.
 
-    `InvalidArgumentError` for binary that is no UTF-8. PROTOCOL.md, "Partition Value Serialization".
+    `ConstraintViolationError` for a string or binary that is no UTF-8. PROTOCOL.md, "Partition Value Serialization".
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -368,8 +360,11 @@ def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) ->
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     column = column.cast(arrow_type(data_type))
-    if data_type.name == "string":
-        texts = column
+    if data_type.name in ("string", "binary"):
+        try:
+            texts = column.cast(pa.binary()).cast(pa.string())  # looks at the bytes: a string of Spark may have any
+        except pa.ArrowInvalid:
+            raise ConstraintViolationError(f"{NO_TEXT}; nothing was written") from None
     else:
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary

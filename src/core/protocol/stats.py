@@ -306,7 +306,7 @@ def _one_by_one(array: "pa.Array", convert: Callable[[Any], Any], target: "pa.Da
 
     def tolerant(value: Any) -> Any:
         try:
-            return None if value is None else convert(value)
+            return None if value is None else pa.scalar(convert(value), target).as_py()
         except (ValueError, OverflowError, pa.ArrowInvalid):
             return None
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ASCII_TIE = "\x7f"
 _UNICODE_TIE = "\U0010ffff"
+_FIRST, _LAST = -(2**63), 2**63 - 1  # of timestamps, in microseconds
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -89,21 +90,34 @@ def _micros(value: Any) -> int:
     return int(value)
 
 
+def timestamp_bound(micros: int) -> str | None:
+    """The text of a bound, with no zone: cut down to milliseconds, the maximum too, for readers widen it again.
+
+    `None` at the ends of time, where a reader can hold neither the cut nor the widened bound.
+    """
+    cut = micros // 1000 * 1000
+    return timestamp_text(cut, "T", fraction=3) if _FIRST <= cut <= _LAST - 1000 else None
+
+
 def _bound(value: Any, data_type: DataType, prefix: int, *, upper: bool) -> str | None:
     """The JSON of a bound; `None` when there is none to write."""
     if value is None or not isinstance(data_type, PrimitiveType) or not has_min_max(data_type):
         return None
     name = data_type.name
     if name == "string":
-        text = value.decode(errors="strict") if isinstance(value, bytes) else str(value)
+        try:
+            text = value.decode() if isinstance(value, bytes) else str(value)
+        except UnicodeDecodeError:  # Spark lets any bytes be a string, and JSON has no such text
+            return None
         cut = truncate_max(text, prefix) if upper else truncate_min(text, prefix)
         return None if cut is None else encode_basestring(cut)
     if name == "date":
         days = value.toordinal() - 719_163 if isinstance(value, datetime.date) else int(value)
         return f'"{date_text(days)}"'
     if name in ("timestamp", "timestamp_ntz"):
-        # Cut down to milliseconds, the maximum too: readers widen it again.
-        text = timestamp_text(_micros(value) // 1000 * 1000, "T", fraction=3)
+        text = timestamp_bound(_micros(value))
+        if text is None:
+            return None
         return f'"{text}Z"' if name == "timestamp" else f'"{text}"'
     if data_type.is_floating:
         if not math.isfinite(value):
@@ -201,5 +215,7 @@ def _column_stats(data: "pa.Table", column: Column, f: StructField) -> ColumnSta
         values = values.cast(pa.int32())
     elif f.data_type.name.startswith("timestamp"):
         values = values.cast(pa.int64())
+    elif f.data_type.name == "string":
+        values = values.cast(pa.binary())  # in the order of UTF-8, and any bytes can be told
     bounds = pc.min_max(values)
     return ColumnStats(column, f.data_type, bounds["min"].as_py(), None if has_nan else bounds["max"].as_py(), nulls)

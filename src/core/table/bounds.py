@@ -118,12 +118,17 @@ def bounds_of(known: stats.LeafStats, data_type: PrimitiveType, *, single: bool 
     name = data_type.name
     same = pc.equal(low, high)
     if name == "string":
+        # Where a writer had bytes that are no UTF-8, JSON has U+FFFD, which bounds nothing.
+        low, high = (pc.if_else(pc.match_substring(side, "\ufffd"), None, side) for side in (low, high))
         # Bytes in UTF-8 order. No text holds the byte 0xFF: with it a cut bound is above all that it was cut from.
         upper = pc.binary_join_element_wise(
             high.cast(pa.binary()), pa.scalar(b"\xff", pa.binary()), pa.scalar(b"", pa.binary())
         )
         whole = pc.and_(same, pc.less(pc.utf8_length(low), _EXACT_STRING))
         return Bounds(low.cast(pa.binary()), upper, pc.if_else(whole, low.cast(pa.binary()), None), _bytes_key)
+    if name == "date":  # as days, for Python has no date of a year beyond 9999
+        days, last = low.cast(pa.int32()), high.cast(pa.int32())
+        return Bounds(days, last, pc.if_else(same, days, None), _days_key)
     if name in ("timestamp", "timestamp_ntz"):
         micros, top = low.cast(pa.int64()), high.cast(pa.int64())
         # A bound at the end of time can't be widened: it is none.
@@ -158,6 +163,12 @@ def _bytes_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
     import pyarrow as pa
 
     return _same_key(value.cast(pa.binary()))
+
+
+def _days_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
+    import pyarrow as pa
+
+    return _same_key(value.cast(pa.int32()))
 
 
 def _long_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:

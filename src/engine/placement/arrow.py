@@ -93,6 +93,7 @@ class ArrowPlacement:
             "marks": small_frame.marks(job.data_schema, df.sparkSession.version),
             "parquet": {
                 **small_frame.PARQUET,
+                "use_dictionary": small_frame.dictionary_paths(small_frame.file_schema(job.data_schema)),
                 "compression": _CODECS[job.codec],
                 "data_page_version": "2.0" if "2" in (job.options.parquet_version or "") else "1.0",
             },

@@ -100,7 +100,7 @@ class Job:
 
     `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
     name of a compression; `max_records` bounds the rows of a file (0: no bound). `materialised`: the files hold the
-    partition columns too, behind all others.
+    partition columns too, behind all others. `name_of_null`: a text may be `paths.NULL_PARTITION`.
     """
 
     table: str
@@ -113,6 +113,7 @@ class Job:
     max_records: int
     options: WriteOptions
     materialised: bool
+    name_of_null: bool = False
 
     @classmethod
     def of(

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...core.protocol import paths
+from ...core.protocol import partition_values, paths
 from ...core.protocol.schema import BINARY, STRING, VARIANT, contains
 from .. import checks, footers, plans
 from ..parallel import in_parallel
+from ..spark_messages import chain
 from .job import DataFile, Job
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _OPTIONS = {
     "timeZone": "UTC",  # of timestamps in the names of partition directories
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+
+
+_NAMES_NULL = "a partition value is spelt as the directory of nulls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def write(
         options["maxRecordsPerFile"] = str(job.options.max_records_per_file)
     if job.options.parquet_version:
         options["parquet.writer.version"] = job.options.parquet_version
-    frame = _without_the_name_of_null(df, job)
+    frame = _with_names_for_values(df, job)
     # Spark leaves the columns that make directories out of the files.
     directories = [f"by_{name}" if job.materialised else name for name in job.partition_columns]
     if job.materialised:
@@ -89,6 +93,8 @@ def write(
         if data_type == BINARY:
             # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
             frame = frame.withColumn(made, F.hex(_quoted(name)))
+        elif data_type == STRING and job.name_of_null:
+            frame = frame.withColumn(made, _apart_from_null(_quoted(name)))
         elif made != name:
             frame = frame.withColumn(made, _quoted(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
@@ -100,7 +106,7 @@ def write(
     writer.save(directory)
     found = find(job.partition_columns)
     known = in_parallel(lambda file: job.described(footer(file)), found)
-    texts = job.texts_of_names([file.partition for file in found])
+    texts = job.texts_of_names([_values(file.partition, job) for file in found])
     # An empty partition of the frame leaves a file with no row.
     return [
         DataFile(file.name, text, file.size, file.modified_ms, rows, stats)
@@ -115,18 +121,48 @@ def _quoted(name: str) -> "Column":
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _without_the_name_of_null(df: "DataFrame", job: Job) -> "DataFrame":
-    """`df`, whose job fails at a partition value spelt as the directory of nulls is: Spark would make it a null.
+def _apart_from_null(value: "Column") -> "Column":
+    """A text that begins as the directory of nulls is called gets one character more: `_values` takes it away."""
+    from pyspark.sql import functions as F
 
-    The check rides on a data column, for by a partition column's own order Spark knows that rows are sorted already.
+    begins = value.startswith(paths.NULL_PARTITION)
+    return F.when(begins, F.concat(value, F.lit("_"))).otherwise(value)
+
+
+def _values(names: tuple[str | None, ...], job: Job) -> tuple[str | None, ...]:
+    """The texts that were made names of directories."""
+    if not job.name_of_null:
+        return names
+    marked = [
+        name is not None and data_type == STRING and name.startswith(paths.NULL_PARTITION)
+        for name, data_type in zip(names, job.partition_types, strict=True)
+    ]
+    return tuple(name[:-1] if name and one else name for name, one in zip(names, marked, strict=True))
+
+
+def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
+    """`df`, whose job fails at a partition value that can't be the name of a directory.
+
+    One that is no UTF-8 can be in no log either: `ConstraintViolationError`. One that is spelt as the directory of
+    nulls is written by a job with `name_of_null`: `names_null` knows the error. No job is such a one at first, for the
+    column is then made anew, and Spark doesn't know by the old one's order that rows are sorted. The checks ride on a
+    data column for the same reason.
     """
+    from pyspark.sql import functions as F
+
     types = zip(job.partition_columns, job.partition_types, strict=True)
     texts = [name for name, data_type in types if data_type == STRING]
     if not texts:
         return df
-    safe = ~_quoted(texts[0]).eqNullSafe(paths.NULL_PARTITION)
-    for name in texts[1:]:
+    valid, safe = F.lit(True), F.lit(True)
+    for name in texts:
+        valid &= F.coalesce(F.is_valid_utf8(_quoted(name)), F.lit(True))
         safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
-    names = ", ".join(job.mapping.to_logical((name,))[0] for name in texts)
-    message = f"{paths.NULL_PARTITION} can't be a value of the partition column {names}: it is a null's name"
-    return checks.checked(df, safe, message, on=job.data_schema.names[0])
+    on = job.data_schema.names[0]
+    df = checks.checked(df, valid, f"{partition_values.NO_TEXT}; nothing was written", on=on)
+    return df if job.name_of_null else checks.checked(df, safe, _NAMES_NULL, on=on)
+
+
+def names_null(error: BaseException) -> bool:
+    """Whether a write failed at a value that is spelt as the directory of nulls is."""
+    return any(_NAMES_NULL in str(one) for one in chain(error))

@@ -48,7 +48,7 @@ from tablelog.core.protocol.schema import (
     decimal,
     parse_schema,
 )
-from tablelog.errors import CorruptLogError, InvalidArgumentError
+from tablelog.errors import ConstraintViolationError, CorruptLogError, InvalidArgumentError
 
 UTC = datetime.UTC
 
@@ -183,9 +183,11 @@ def test_values_are_written_as_delta_writes_them(data_type: PrimitiveType, value
     assert serialise_value(pa.scalar(value, arrow_type(data_type)), data_type) == text
 
 
-def test_binary_that_is_no_text_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="UTF-8"):
-        serialise_value(b"\xff", BINARY)
+def test_bytes_that_are_no_text_are_refused() -> None:
+    for data_type in (BINARY, STRING):
+        values = pa.array([b"a", b"\xff"], pa.binary()).view(arrow_type(data_type))
+        with pytest.raises(ConstraintViolationError, match="UTF-8"):
+            serialise(values, data_type)
 
 
 VALUES: dict[PrimitiveType, st.SearchStrategy[Any]] = {

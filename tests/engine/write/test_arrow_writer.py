@@ -71,7 +71,10 @@ def test_partition_values_of_every_type(tables: Any) -> None:
 
 def test_several_partition_columns_and_what_is_refused(tables: Any) -> None:
     test_partitions.test_several_columns_with_nulls(tables("a"), NATIVE)
-    test_partitions.test_binary_that_is_no_text_is_refused(tables("b"), NATIVE)
+    test_partitions.test_bytes_that_are_no_text_are_refused(tables("b"), NATIVE, "X'FF', X'FE'")
+    text = "cast(X'FF' as string), cast(X'FE' as string)"
+    test_partitions.test_bytes_that_are_no_text_are_refused(tables("d"), NATIVE, text)
+    test_partitions.test_no_value_turns_into_null_by_its_spelling(tables("e"), NATIVE)
     test_partitions.test_an_empty_text_is_a_null_where_none_may_be(tables("c"), NATIVE)
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tablelog.core.protocol import paths
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine import writer
-from tablelog.errors import ConstraintViolationError, InvalidArgumentError
+from tablelog.errors import ConstraintViolationError
 
 from .conftest import NATIVE, SMALL, Table
 
@@ -80,9 +80,11 @@ def test_several_columns_with_nulls(table: Table, options: writer.WriteOptions) 
 
 
 @ROUTES
-def test_binary_that_is_no_text_is_refused(table: Table, options: writer.WriteOptions) -> None:
-    df = table.spark.sql("select 1 as i, X'FF' as p union all select 2, X'FE'")
-    with pytest.raises(InvalidArgumentError, match="isn't UTF-8"):
+@pytest.mark.parametrize("values", ["X'FF', X'FE'", "cast(X'FF' as string), cast(X'FE' as string)"])
+def test_bytes_that_are_no_text_are_refused(table: Table, options: writer.WriteOptions, values: str) -> None:
+    one, other = values.split(", ")
+    df = table.spark.sql(f"select 1 as i, {one} as p union all select 2, {other}")
+    with pytest.raises(ConstraintViolationError, match="isn't UTF-8"):
         table.write(df, "p", options=options)
     assert table.files() == []
     assert table.staging_left() == []
@@ -100,16 +102,17 @@ def test_an_empty_text_is_a_null_where_none_may_be(table: Table, options: writer
     assert len(table.files()) == 1
 
 
+NULL_NAMES = [None, "__HIVE_DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION___", "__HIVE_DEFAULT_PARTITION", ""]
+
+
 @ROUTES
 def test_no_value_turns_into_null_by_its_spelling(table: Table, options: writer.WriteOptions) -> None:
-    df = table.spark.sql("select '__HIVE_DEFAULT_PARTITION__' as p, 1 as i")
-    if options.small_frames:
-        (add,) = table.write(df, "p", options=options)
-        assert add.partition_values == {"p": "__HIVE_DEFAULT_PARTITION__"}
-    else:
-        with pytest.raises(ConstraintViolationError, match="can't be a value of the partition column p"):
-            table.write(df, "p", options=options)
-        assert table.files() == []
+    df = table.spark.createDataFrame([(p, i) for i, p in enumerate(NULL_NAMES)], "p string, i int")
+    adds = table.write(df.coalesce(1), "p", options=options)
+    assert sorted(add.partition_values["p"] or "" for add in adds) == sorted({p or "" for p in NULL_NAMES})
+    assert {(row.i, row.p) for row in table.read().collect()} == {(i, p or None) for i, p in enumerate(NULL_NAMES)}
+    assert len(table.files()) == len(adds)
+    assert table.staging_left() == []
 
 
 def test_a_directory_that_vanishes_is_made_again(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
