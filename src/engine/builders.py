@@ -1,5 +1,7 @@
 """What a user has set on PySpark's readers and writers: the JVM objects behind them know, PySpark keeps no copy."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -22,12 +24,27 @@ class WriterState:
     partition_columns: tuple[str, ...]
     clustering_columns: tuple[str, ...]
     bucketed: bool
+    sorted: bool
 
 
 def source(builder: Any) -> str:
     """The format set on a reader or writer (batch or stream), or the session's default."""
     jvm_object = builder._jreader if hasattr(builder, "_jreader") else builder._jwrite
     return str(jvm_object.source())
+
+
+@contextmanager
+def other_source(writer: Any, unknown: str) -> Iterator[None]:
+    """While it lasts a writer has a format that Spark knows in place of `unknown`, which Spark doesn't know."""
+    before = source(writer)
+    if before.lower() != unknown:
+        yield
+        return
+    writer._jwrite.format("parquet")
+    try:
+        yield
+    finally:
+        writer._jwrite.format(before)
 
 
 def reader_state(reader: Any) -> ReaderState:
@@ -47,6 +64,7 @@ def writer_state(writer: Any) -> WriterState:
         partition_columns=_strings(jvm_writer.partitioningColumns()),
         clustering_columns=_strings(jvm_writer.clusteringColumns()),
         bucketed=bool(jvm_writer.numBuckets().isDefined()),
+        sorted=bool(jvm_writer.sortColumnNames().isDefined()),
     )
 
 

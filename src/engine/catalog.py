@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from ..logstore.uri import local_path, scheme_of
-from .gateway import Gateway, JavaObject
+from .gateway import Gateway, JavaObject, changed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +116,7 @@ class SessionCatalog:
         """Enter a Delta table. With `managed` its files go when it is dropped."""
         made, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
         uri = self._uri(location)
-        storage = self._changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
+        storage = changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
         given = (
             self._identifier(name),
             kinds.MANAGED() if managed else kinds.EXTERNAL(),
@@ -145,9 +145,9 @@ class SessionCatalog:
     def make_delta(self, entry: Entry) -> None:
         """Turn the entry of a Parquet table into that of a Delta table, as Delta does."""
         none = self._gateway.none
-        storage = self._changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)
+        storage = changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)
         self._catalog.alterTable(
-            self._changed(
+            changed(
                 entry.table,
                 provider=self._some("delta"),
                 storage=storage,
@@ -184,12 +184,6 @@ class SessionCatalog:
             return self._classes.catalog.CatalogUtils.stringToURI(location)
         # Absolute, for the catalog would put a relative one below its database.
         return self._gateway.jvm.java.net.URI("file", None, os.path.abspath(local_path(location)), None)
-
-    def _changed(self, value: JavaObject, **fields: JavaObject) -> JavaObject:
-        """A copy of an object of a Scala case class with other values for some of its fields."""
-        names = [value.productElementName(i) for i in range(value.productArity())]
-        assert fields.keys() <= set(names)
-        return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
 
     def _some(self, value: object) -> JavaObject:
         return self._gateway.jvm.scala.Option.apply(value)

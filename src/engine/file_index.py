@@ -251,7 +251,13 @@ class FileIndex:
 
     @cached_property
     def _root_paths(self) -> JavaObject:
-        return self._gateway.seq([self._gateway.path(paths.absolute_uri(self.table, ""))])
+        """The table's path twice, for Spark's own writer takes a relation only if it has exactly one root path.
+
+        That writer would add files that no commit names, or delete the directory with its log. What else Spark does
+        with root paths (what a cached plan reads, what a query reads that it overwrites) needs the path and no count.
+        """
+        root = self._gateway.path(paths.absolute_uri(self.table, ""))
+        return self._gateway.seq([root, root])
 
     @carried
     def partitionSchema(self) -> JavaObject:

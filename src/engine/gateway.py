@@ -42,6 +42,13 @@ def check_version(version: str) -> None:
         )
 
 
+def changed(value: JavaObject, **fields: Any) -> JavaObject:
+    """A copy of an object of a Scala case class with other values for some of its fields."""
+    names = [value.productElementName(i) for i in range(value.productArity())]
+    assert fields.keys() <= set(names)
+    return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
+
+
 @dataclass(frozen=True)
 class PlannedScan:
     """The filters (Scala `Seq`s of expressions) of a scan.

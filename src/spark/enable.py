@@ -12,12 +12,10 @@ from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from ..engine import builders, explain, read_errors
-from ..engine.catalog import SessionCatalog
 from ..engine.gateway import check_version, is_classic
-from ..errors import UnsupportedEnvironmentError, UnsupportedFeatureError
+from ..errors import UnsupportedEnvironmentError
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
 
@@ -143,6 +141,10 @@ def _save(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         if not _is_delta(self, format):
+            if is_enabled(self._spark):
+                from .other_formats import check
+
+                check(self._spark, path or options.get("path") or builders.writer_state(self).options.get("path"))
             return original(self, path, format, mode, partitionBy, **options)
         from .writer import save as save_delta
 
@@ -151,39 +153,104 @@ def _save(original: Method) -> Method:
     return save
 
 
-def _refused(what: str, instead: str) -> Patch:
-    """Refuse a method of a builder whose format is delta."""
+def _streaming(name: str) -> Patch:
+    """Refuse a method of a stream whose format is Delta, or that Spark finds to be about a Delta table."""
 
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            format = kwargs.get("format")  # noqa: A001
-            if format is None and original.__name__ != "insertInto":  # the others take it after the path or name
-                format = args[1] if len(args) > 1 else None  # noqa: A001
-            if _is_delta(self, format):
-                raise _later(what, instead)
-            return original(self, *args, **kwargs)
-
-        return method
-
-    return patch
-
-
-def _explained(session_of: Callable[[Any], SparkSession]) -> Patch:
-    """Let Spark try, and turn its failure to find Delta into an error that says what to do."""
-
-    def patch(original: Method) -> Method:
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
+            format = kwargs.get("format", args[1] if len(args) > 1 else None)  # noqa: A001
+            if not is_enabled(self._spark):
                 return original(self, *args, **kwargs)
-            except Exception as error:
-                refusal = explanation(error)
-                if refusal is None or not is_enabled(session_of(self)):
-                    raise
-                raise refusal from error
+            from . import refusals
+
+            if name != "readStream.table" and _is_delta(self, format):
+                raise refusals.streaming(name)
+            if name == "writeStream.start":
+                from .other_formats import check
+
+                check(self._spark, kwargs.get("path", args[0] if args else None))
+            return _explained(original, self, args, kwargs, lambda error: refusals.of_stream(error, name))
 
         return method
 
     return patch
+
+
+def _explained(
+    original: Method,
+    self: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    refusal_of: Callable[[Exception], Exception | None],
+) -> Any:
+    """Let Spark try, and turn its failure to find Delta into an error that says what to do."""
+    try:
+        return original(self, *args, **kwargs)
+    except Exception as error:
+        refusal = refusal_of(error)
+        if refusal is None:
+            raise
+        raise refusal from error
+
+
+def _of_catalog(name: str) -> Patch:
+    def patch(original: Method) -> Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_enabled(self._sparkSession):
+                return original(self, *args, **kwargs)
+            from .refusals import of_catalog
+
+            return _explained(original, self, args, kwargs, lambda error: of_catalog(error, name))
+
+        return method
+
+    return patch
+
+
+def _of_writer(what: str, name: str) -> Patch:
+    def patch(original: Method) -> Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_enabled(self._spark):
+                return original(self, *args, **kwargs)
+            from .refusals import of_writer
+
+            return _explained(original, self, args, kwargs, lambda error: of_writer(error, what, name))
+
+        return method
+
+    return patch
+
+
+def _to_directory(original: Method) -> Method:
+    """Refuse to write files of another format into the directory of a Delta table."""
+
+    def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if is_enabled(self._spark):
+            from .other_formats import check
+
+            check(self._spark, path)
+        return original(self, path, *args, **kwargs)
+
+    return method
+
+
+def _insert_into(original: Method) -> Method:
+    """Let Spark try; what it refuses of a view of a Delta table is an insert into the table."""
+
+    def insert_into(self: Any, tableName: str, *args: Any, **kwargs: Any) -> None:
+        if not is_enabled(self._spark):
+            original(self, tableName, *args, **kwargs)
+            return
+        try:
+            with builders.other_source(self, "delta"):  # the table has its own format, and Spark has no such
+                original(self, tableName, *args, **kwargs)
+        except PySparkException:
+            from .inserts import by_writer
+
+            if not by_writer(self._df, tableName, overwrite=builders.writer_state(self).mode == "Overwrite"):
+                raise
+
+    return insert_into
 
 
 def _save_as_table(original: Method) -> Method:
@@ -205,16 +272,12 @@ def _save_as_table(original: Method) -> Method:
 
 
 def _sql(original: Method) -> Method:
-    def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(self, sqlQuery, *args, **kwargs)
-        except Exception as error:
-            refusal = explanation(error)
-            if refusal is None or not is_enabled(self):
-                raise
-            if _MISSING in str(error) and not (args or kwargs) and SessionCatalog(self).drop_by(sqlQuery):
-                return self.createDataFrame([], StructType())
-            raise refusal from error
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        if not is_enabled(self):
+            return original(self, sqlQuery, args, **kwargs)
+        from .sql import run
+
+        return run(self, original, sqlQuery, args, kwargs)
 
     return sql
 
@@ -223,11 +286,15 @@ def _table(original: Method) -> Method:
     """Let Spark try; where it knows a table of Delta and finds no Delta, the table is read by its location."""
 
     def table(self: Any, tableName: str) -> Any:
+        spark = self if isinstance(self, SparkSession) else self._spark
+        if not is_enabled(spark):
+            return original(self, tableName)
         try:
             return original(self, tableName)
         except Exception as error:
-            spark = self if isinstance(self, SparkSession) else self._spark
-            if explanation(error) is None or not is_enabled(spark):
+            from .refusals import is_of_delta
+
+            if not is_of_delta(error):
                 raise
         from .reader import table as delta_table
 
@@ -241,7 +308,9 @@ def _table_exists(original: Method) -> Method:
         try:
             return original(self, tableName, *args, **kwargs)
         except Exception as error:
-            if _MISSING not in str(error) or not is_enabled(self._sparkSession):
+            from .refusals import is_missing_provider
+
+            if not is_enabled(self._sparkSession) or not is_missing_provider(error):
                 raise
             return True  # Spark has found it, and no Delta
 
@@ -258,71 +327,35 @@ def _explain(original: Method) -> Method:
     return method
 
 
-_BY_PATH = (
-    'Use the path: spark.read.format("delta").load(path), df.write.format("delta").save(path), DeltaTable.forPath.'
-)
-_BY_NAME = (
-    'Read it by spark.table(name), write to it by df.write.format("delta").saveAsTable(name), change it by '
-    "DeltaTable.forName(spark, name), drop it by DROP TABLE."
-)
-_MISSING = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta."
-_OWN_SQL = ("VACUUM", "OPTIMIZE", "RESTORE", "GENERATE", "CONVERT", "REORG")
-
-
-def explanation(error: Exception) -> UnsupportedFeatureError | None:
-    """What Spark's error means where it comes from Delta's SQL, which is not built yet; None: another."""
-    if _MISSING in str(error):
-        return _later("What Spark itself does with a Delta table of its catalog, as SQL,", _BY_NAME)
-    if not isinstance(error, PySparkException):
-        return None
-    condition, parameters = error.getCondition(), error.getMessageParameters() or {}
-    if condition == "TABLE_OR_VIEW_NOT_FOUND":
-        name = parameters.get("relationName", "")
-        if name.lower().startswith("`delta`."):
-            return _later("SQL on delta.`path`", _BY_PATH)
-        if name.upper() in ("`HISTORY`", "`DETAIL`"):
-            return _later(
-                f"DESCRIBE {name.strip('`').upper()} in SQL", "Use DeltaTable.forPath(...).history() or .detail()."
-            )
-    if condition == "PARSE_SYNTAX_ERROR" and parameters.get("error", "").strip("'").upper() in _OWN_SQL:
-        return _later(f"{parameters['error'].strip(chr(39)).upper()} in SQL", _BY_PATH)
-    return None
-
-
-def _later(what: str, instead: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(f"{what} comes with a later version of tablelog. {instead}")
-
-
 def _patches() -> list[tuple[type, str, Patch]]:
     from pyspark.sql.catalog import Catalog
     from pyspark.sql.classic.dataframe import DataFrame
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-    stream = 'Use spark.read.format("delta") and df.write.format("delta") in batches meanwhile.'
-    of_builder = _explained(lambda builder: builder._spark)
-    insert_into = _refused("insertInto with the format delta", _BY_NAME)
+    save_as_table, insert_into = _of_writer("df.write", "saveAsTable"), _of_writer("df.write", "insertInto")
     patches: list[tuple[type, str, Patch]] = [
         (DataFrame, "explain", _explain),
         (DataFrameReader, "load", _load),
         (DataFrameReader, "table", _table),
         (DataFrameWriter, "save", _save),
-        (DataFrameWriter, "saveAsTable", lambda original: _save_as_table(of_builder(original))),
-        (DataFrameWriter, "insertInto", lambda original: insert_into(of_builder(original))),
-        (DataStreamReader, "load", _refused("Streaming from a Delta table", stream)),
-        (DataStreamReader, "table", of_builder),
-        (DataStreamWriter, "start", _refused("Streaming into a Delta table", stream)),
-        (DataStreamWriter, "toTable", _refused("Streaming into a Delta table", stream)),
+        (DataFrameWriter, "saveAsTable", lambda original: _save_as_table(save_as_table(original))),
+        (DataFrameWriter, "insertInto", lambda original: insert_into(_insert_into(original))),
+        (DataStreamReader, "load", _streaming("readStream.load")),
+        (DataStreamReader, "table", _streaming("readStream.table")),
+        (DataStreamWriter, "start", _streaming("writeStream.start")),
+        (DataStreamWriter, "toTable", _streaming("writeStream.toTable")),
         (SparkSession, "sql", _sql),
         (SparkSession, "table", _table),
         (Catalog, "tableExists", _table_exists),
     ]
-    for name in ("createTable", "getTable", "refreshTable", "cacheTable"):
-        patches.append((Catalog, name, _explained(lambda catalog: catalog._sparkSession)))
+    patches += [(DataFrameWriter, name, _to_directory) for name in ("csv", "json", "orc", "parquet", "text", "xml")]
+    named = [name for name in vars(Catalog) if not name.startswith("_") and callable(getattr(Catalog, name))]
+    patches += [(Catalog, name, _of_catalog(name)) for name in named if name != "tableExists"]
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
-        patches.append((DataFrameWriterV2, name, of_builder))
+        patches.append((DataFrameWriterV2, name, _of_writer("df.writeTo(name)", name)))
     try:
         from pyspark.sql.merge import MergeIntoWriter
     except ImportError:
         return patches
-    return [*patches, (MergeIntoWriter, "merge", of_builder)]
+    return [*patches, (MergeIntoWriter, "merge", _of_writer("df.mergeInto(name, condition)", "merge"))]

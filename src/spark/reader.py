@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from ..core.deltalog import DeltaLog
 from ..core.protocol import row_tracking
 from ..core.table.snapshot import Snapshot
-from ..engine import builders, row_ids, scan
+from ..engine import builders, inserts, row_ids, scan
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import change_feed, names
 from .boundary import pyspark_errors
@@ -81,7 +81,10 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
                 seen = log.snapshot(version=version)
             elif timestamp is not None:
                 seen = log.snapshot(timestamp=timestamp_ms(spark, timestamp))
-            return _with_row_ids(spark, log, seen) if wanted.row_ids else scan.frame(spark, log, snapshot=seen)
+            if wanted.row_ids:
+                return _with_row_ids(spark, log, seen)
+            found = scan.frame(spark, log, snapshot=seen)
+            return inserts.mark(found, log, None if seen is None else seen.version)
 
         return find(path, conf, wanted.file_system, of)
 

@@ -22,7 +22,7 @@ from ..dml.restore import restore
 from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
 from ..dml.update import update
 from ..dml.vacuum import Mode, vacuum
-from ..engine import scan
+from ..engine import inserts, scan
 from ..engine.gateway import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
@@ -135,7 +135,7 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""
-        frame = scan.frame(self._spark, self._log)
+        frame = inserts.mark(scan.frame(self._spark, self._log), self._log, None)
         return frame.alias(self._alias) if self._alias else frame
 
     def alias(self, aliasName: str) -> "DeltaTable":

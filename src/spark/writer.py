@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ..core.deltalog import DeltaLog
 from ..dml.job import CommitOptions
 from ..dml.write import write
 from ..engine import builders
+from ..engine.inserts import Insert
 from ..errors import InvalidArgumentError
 from . import names
 from .boundary import pyspark_errors
@@ -26,9 +29,10 @@ def save(writer: Any, path: Any) -> None:
     state = builders.writer_state(writer)
     options = Options(state.options)
     target = single_path(path, options)
-    if state.bucketed:
+    if state.bucketed or state.sorted:
         raise InvalidArgumentError(
-            "A Delta table has no buckets: leave out bucketBy and sortBy.",
+            "A Delta table has no buckets: leave out bucketBy and sortBy. To have rows with near values in the same "
+            "files use clusterBy, or DeltaTable.optimize().executeZOrderBy(...).",
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"operation": "Bucketing"},
         )
@@ -52,6 +56,17 @@ def save_as_table(writer: Any, name: str) -> None:
     place = names.place(spark, name, location)
     save(writer, place.path if location is None else None)
     place.enter(spark)
+
+
+def insert(spark: SparkSession, log: DeltaLog, found: Insert) -> None:
+    """Write the rows of an INSERT that Spark has resolved."""
+    conf = session_conf(spark, log.table)
+    request = write_request(Options({}), conf, mode="Append" if found.replaces is None else "Overwrite")
+    request = replace(request, replace_where=found.replaces or None, dynamic_partitions=found.by_partition)
+    try:
+        write(spark, log, found.frame, request)
+    finally:
+        _reset_session_transaction(spark, conf)
 
 
 @contextmanager

@@ -205,6 +205,13 @@ def test_save_as_table(spark, tmp_path, database):
     assert provider(spark, "own.z") == "parquet"
 
 
+def test_save_as_table_with_delta_as_the_default_format(spark, tmp_path, database, conf):
+    conf("spark.sql.sources.default", "delta")
+    spark.range(3).write.saveAsTable("own.t")
+    spark.range(3, 4).write.mode("append").saveAsTable("own.t")
+    assert (provider(spark, "own.t"), ids(spark.table("own.t"))) == ("delta", [0, 1, 2, 3])
+
+
 def test_names_that_the_catalog_cannot_have_are_refused_before_anything_is_written(spark, tmp_path, database):
     for name, match in [
         ("nowhere.t", "no database nowhere"),
@@ -252,17 +259,25 @@ def test_errors_of_names_are_spark_s_own_or_say_what_is_wrong(spark, table, data
     DeltaTable.create(spark).tableName("own.t").location(table.path).execute()
     assert spark.catalog.tableExists("own.t")
     assert not spark.catalog.tableExists("own.nothing")
-    for by_spark in (
-        lambda: spark.sql("SELECT * FROM own.t"),
-        lambda: spark.catalog.getTable("own.t"),
-        lambda: spark.catalog.refreshTable("own.t"),
-        lambda: spark.catalog.cacheTable("own.t"),
-        lambda: spark.range(1).write.insertInto("own.t"),
-        lambda: spark.range(1).write.mode("append").saveAsTable("own.t", format="parquet"),
-        lambda: spark.range(1).writeTo("own.t").append(),
+    stream = spark.readStream.format("rate").load().writeStream.option("checkpointLocation", f"{table.path}-stream")
+    for by_spark, what, instead in (
+        (lambda: spark.sql("SELECT * FROM own.t"), "query by SQL", "createOrReplaceTempView"),
+        (lambda: spark.catalog.getTable("own.t"), "spark.catalog.getTable", "DeltaTable.forName"),
+        (lambda: spark.catalog.listColumns("own.t"), "spark.catalog.listColumns", "spark.table(name).schema"),
+        (lambda: spark.catalog.refreshTable("own.t"), "spark.catalog.refreshTable", "newest version"),
+        (lambda: spark.catalog.cacheTable("own.t"), "spark.catalog.cacheTable", "cache()"),
+        (lambda: spark.catalog.isCached("own.t"), "spark.catalog.isCached", "is_cached"),
+        (lambda: spark.catalog.recoverPartitions("own.t"), "spark.catalog.recoverPartitions", "DeltaTable"),
+        (lambda: spark.range(1).write.insertInto("own.t"), "df.write.insertInto", 'mode("append")'),
+        (lambda: spark.range(1).write.mode("append").saveAsTable("own.t", format="csv"), "saveAsTable", '"delta"'),
+        (lambda: spark.range(1).writeTo("own.t").append(), "df.writeTo(name).append", 'mode("append")'),
+        (lambda: spark.readStream.table("own.t"), "readStream.table", "in batches"),
+        (lambda: stream.toTable("own.t"), "writeStream.toTable", "foreachBatch"),
     ):
-        with pytest.raises(UnsupportedFeatureError, match=r"spark\.table\(name\)"):
+        with pytest.raises(UnsupportedFeatureError, match="comes with a later version") as refused:
             by_spark()
+        assert what in str(refused.value)
+        assert instead in str(refused.value)
     os.rename(table.path, f"{table.path}-gone")
     with pytest.raises(TableNotFoundError):
         spark.table("own.t")

@@ -124,8 +124,12 @@ def test_delta_as_the_default_format(spark, table, conf):
 def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
     table.write(spark.range(1))
     later = pytest.raises(UnsupportedFeatureError, match="later version")
-    with later:
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.range(1).write.format("delta").insertInto("t")
+    with later:
+        spark.range(1).write.insertInto(f"delta.`{table.path}`")
+    with later:
+        spark.catalog.createTable("t", path=table.path, source="DELTA")
     with later:
         spark.range(1).writeTo("t").using("delta").create()
     with later:
@@ -135,24 +139,33 @@ def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "what", "instead"),
     [
-        "SELECT * FROM delta.`{}`",
-        "DELETE FROM delta.`{}` WHERE id = 1",
-        "INSERT INTO delta.`{}` VALUES (1)",
-        "CREATE TABLE t (id INT) USING delta",
-        "CREATE TABLE t USING delta LOCATION '{}'",
-        "VACUUM delta.`{}`",
-        "OPTIMIZE delta.`{}`",
-        "RESTORE TABLE delta.`{}` TO VERSION AS OF 0",
-        "DESCRIBE HISTORY delta.`{}`",
-        "DESCRIBE DETAIL delta.`{}`",
+        ("SELECT * FROM delta.`{}`", "A query by SQL", "createOrReplaceTempView"),
+        ("SELECT count(*) FROM DELTA.`{}` GROUP BY id", "A query by SQL", "createOrReplaceTempView"),
+        ("DELETE FROM delta.`{}` WHERE id = 1", "DELETE FROM", "delete(condition)"),
+        ("UPDATE Delta.`{}` SET id = 1", "UPDATE", "update(condition, set)"),
+        ("INSERT INTO delta.`{}` VALUES (1)", "INSERT", "INSERT into the view"),
+        ("WITH x AS (SELECT 1) INSERT INTO delta.`{}` SELECT * FROM x", "INSERT", "INSERT into the view"),
+        ("CREATE TABLE t (id INT) USING delta", "CREATE TABLE", "DeltaTable.create"),
+        ("CREATE TABLE t (id INT) USING DELTA", "CREATE TABLE", "DeltaTable.create"),
+        ("CREATE TABLE t USING Delta LOCATION '{}'", "CREATE TABLE", "DeltaTable.create"),
+        ("CREATE TABLE t USING DELTA AS SELECT 1 AS id", "CREATE TABLE", "saveAsTable(name)"),
+        ("CREATE TEMPORARY VIEW t USING DELTA OPTIONS (path '{}')", "TEMPORARY VIEW", "createOrReplaceTempView"),
+        ("INSERT OVERWRITE DIRECTORY '{}' USING DELTA SELECT 1", "INSERT OVERWRITE DIRECTORY", "overwrite"),
+        ("VACUUM delta.`{}`", "VACUUM", "vacuum()"),
+        ("OPTIMIZE delta.`{}`", "OPTIMIZE", "optimize()"),
+        ("RESTORE TABLE delta.`{}` TO VERSION AS OF 0", "RESTORE", "restoreToVersion"),
+        ("DESCRIBE HISTORY delta.`{}`", "DESCRIBE HISTORY", "history()"),
+        ("DESCRIBE DETAIL delta.`{}`", "DESCRIBE DETAIL", "detail()"),
     ],
 )
-def test_sql_on_delta_says_that_it_comes_later(spark, table, sql):
+def test_sql_on_delta_says_what_comes_later_and_what_to_use(spark, table, sql, what, instead):
     table.write(spark.range(1))
-    with pytest.raises(UnsupportedFeatureError, match="later version"):
+    with pytest.raises(UnsupportedFeatureError, match="later version") as refused:
         spark.sql(sql.format(table.path))
+    assert what in str(refused.value)
+    assert instead in str(refused.value)
 
 
 def test_other_sql_errors_are_spark_s_own(spark):
@@ -163,15 +176,17 @@ def test_other_sql_errors_are_spark_s_own(spark):
 
 def test_streams_say_that_they_come_later(spark, table, tmp_path):
     table.write(spark.range(1))
-    with pytest.raises(UnsupportedFeatureError, match="Streaming from a Delta table"):
+    with pytest.raises(UnsupportedFeatureError, match=r"readStream.load is not there yet .* in batches"):
         spark.readStream.format("delta").load(table.path)
-    with pytest.raises(UnsupportedFeatureError, match="Streaming from a Delta table"):
-        spark.readStream.load(table.path, format="delta")
+    with pytest.raises(UnsupportedFeatureError, match=r"readStream\.load"):
+        spark.readStream.load(table.path, format="DELTA")
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(UnsupportedFeatureError, match="Streaming into a Delta table"):
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"writeStream.start is not there yet .* writeStream.foreachBatch"
+    ):
         stream.writeStream.format("delta").start(table.path)
-    with pytest.raises(UnsupportedFeatureError, match="Streaming into a Delta table"):
-        stream.writeStream.format("delta").toTable("t")
+    with pytest.raises(UnsupportedFeatureError, match=r"writeStream\.toTable"):
+        stream.writeStream.format("DELTA").toTable("t")
 
 
 def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):
@@ -182,5 +197,7 @@ def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):
         spark.read.load(table.path, format="delta", schema="id bigint")
     with pytest.raises(InvalidArgumentError, match="bucket"):
         spark.range(1).write.format("delta").bucketBy(2, "id").save(table.path)
+    with pytest.raises(InvalidArgumentError, match="bucketBy and sortBy"):
+        spark.range(1).write.format("delta").sortBy("id").mode("append").save(table.path)
     with pytest.raises(InvalidArgumentError, match="luster"):
         spark.range(1).write.format("delta").clusterBy("id").mode("append").save(table.path)

@@ -19,6 +19,7 @@ from ..beside import NOTHING, Beside
 from ..bulk_listing import uris
 from ..column_names import columns_read, renamed, with_extra
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
+from ..resolution import column_of
 from ..types import read_schema, spark_type
 
 if TYPE_CHECKING:
@@ -105,7 +106,10 @@ def frame(
         (values[hidden.deleted],) = hidden.values(files)
     more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
     if not values:
-        return renamed(found, schema, read_schema(mapping.logical), more) if mapping.active else found
+        if mapping.active:
+            return renamed(found, schema, read_schema(mapping.logical), more)
+        # A plan that is a relation and nothing else could be the target of an INSERT: Spark would write into `target`.
+        return found.select(*map(column_of, found.columns))
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
     kinds = spark_type(schemas.StructType((*fields, schemas.StructField(_KEY, schemas.STRING))))
     constants = spark.createDataFrame(pa.table({**values, _KEY: pa.array(decoded, pa.string())}), kinds)
@@ -120,7 +124,7 @@ def frame(
         joined = joined.where(is_live(joined[hidden.deleted], place))
     if mapping.active:
         return renamed(joined, schema, read_schema(mapping.logical), more)
-    return joined.select(*(F.col("`" + name.replace("`", "``") + "`") for name in [*schema.names, *more]))
+    return joined.select(*map(column_of, [*schema.names, *more]))
 
 
 def _as_spark_names(location: str) -> str:

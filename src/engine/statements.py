@@ -1,0 +1,89 @@
+"""What a statement of SQL is, by the plan that Spark's parser makes of it, and the directory that it names."""
+
+from typing import TYPE_CHECKING
+
+from .gateway import Gateway, JavaObject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark refuses these of a temporary view by errors of its planner, which name no view.
+_SUBJECTS = {
+    "DeleteFromTable": "table",
+    "UpdateTable": "table",
+    "MergeIntoTable": "targetTable",
+    "AddCheckConstraint": "child",
+}
+_WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
+
+
+def parsed(spark: "SparkSession", text: str) -> JavaObject:
+    """The plan of a statement. Raises Spark's ParseException."""
+    return spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+
+
+def kind_of(plan: JavaObject) -> str | None:
+    """The class of a parsed statement, None for a query."""
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    logical = "org.apache.spark.sql.catalyst.plans.logical"
+    kind = str(plan.getClass().getSimpleName())
+    if kind == "UnresolvedWith":
+        return kind_of(plan.child())
+    statement = kind == "InsertIntoDir" or any(
+        is_instance_of(SparkContext._gateway, plan, f"{logical}.{one}") for one in ("Command", "ParsedStatement")
+    )
+    return kind if statement else None
+
+
+def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
+    """The directory that a statement names as the place of what it makes; None: it names none, or is Delta's."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "LoadData":
+        return str(plan.path())  # Spark moves the files that are there
+    if kind == "InsertIntoDir":
+        provider, location = plan.provider(), plan.storage().locationUri()
+    elif kind in _WITH_SPECIFICATION:
+        provider, location = plan.tableSpec().provider(), plan.tableSpec().location()
+    elif kind == "CreateTableLike":
+        provider, location = plan.provider(), plan.location()
+    else:
+        return None
+    if not location.isDefined():
+        return None
+    of = provider.get() if provider.isDefined() else str(spark.conf.get("spark.sql.sources.default"))
+    return None if of.lower() == "delta" else str(location.get())
+
+
+def name_of(relation: JavaObject) -> JavaObject | None:
+    """The parts of the name of a relation that isn't resolved; None where it is no plain name."""
+    while relation.getClass().getSimpleName() in ("SubqueryAlias", "Filter"):
+        relation = relation.child()
+    return relation.multipartIdentifier() if relation.getClass().getSimpleName() == "UnresolvedRelation" else None
+
+
+def subject(plan: JavaObject) -> JavaObject | None:
+    """The name of what a statement changes row by row or gives a constraint; None: another statement."""
+    found = _SUBJECTS.get(plan.getClass().getSimpleName())
+    return None if found is None else name_of(getattr(plan, found)())
+
+
+def has_log(spark: "SparkSession", location: str) -> bool:
+    """Whether a Delta table lies at a location that Spark takes, or at that of which it is a partition directory.
+
+    False also where Spark can't reach it: then it can't write there.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    gateway = Gateway.of(spark)
+    kind = gateway.jvm.org.apache.hadoop.fs.Path
+    try:
+        path = kind(location)
+        system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        while "=" in str(path.getName()) and path.getParent() is not None:
+            path = path.getParent()
+        return bool(system.exists(kind(path, "_delta_log")))
+    except (Py4JJavaError, PySparkException):
+        return False

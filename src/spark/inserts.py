@@ -1,0 +1,59 @@
+"""INSERT into a temporary view of a Delta table, which is an INSERT into the table, as in Delta."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from ..core.deltalog import DeltaLog
+from ..engine import inserts, statements
+from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from .conf import delta_log, session_conf
+from .writer import insert
+
+
+def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:
+    """Run the INSERTs of a parsed statement, whose parameters are `args`; False: none is into a table of ours.
+
+    Raises Spark's AnalysisException where the statement doesn't fit the table.
+    """
+    found = inserts.inserts_of(plan)
+    names = [statements.name_of(one.table()) for one in found]
+    targets = [None if name is None else inserts.target(spark, name) for name in names]
+    if not any(targets):
+        return False
+    if not all(targets):
+        raise UnsupportedFeatureError(
+            "A statement with several INSERTs has some into Delta tables and some into others: write each on its own."
+        )
+    logs = [_log(spark, one) for one in targets if one is not None]
+    tables = [(one, log, log.snapshot()) for one, log in zip(found, logs, strict=True)]
+    for one, log in zip(inserts.resolved(spark, plan, tables, _parameters(args)), logs, strict=True):
+        insert(spark, log, one)
+    return True
+
+
+def changes_view(spark: SparkSession, plan: Any) -> bool:
+    """Whether a parsed statement changes rows of a temporary view of a Delta table, or gives it a constraint."""
+    name = statements.subject(plan)
+    return name is not None and inserts.target(spark, name) is not None
+
+
+def by_writer(frame: DataFrame, name: str, *, overwrite: bool) -> bool:
+    """Run `DataFrameWriter.insertInto`; False: the name isn't that of a view of a Delta table."""
+    spark = frame.sparkSession
+    return by_statement(spark, inserts.of_frame(frame, name, overwrite=overwrite), None)
+
+
+def _log(spark: SparkSession, target: inserts.Target) -> DeltaLog:
+    if target.version is not None:
+        raise InvalidArgumentError(
+            f"The view shows version {target.version} of {target.table}, and a version that is there doesn't change: "
+            "nothing was inserted. Insert into a view of the table read without time travel."
+        )
+    return target.log or delta_log(target.table, session_conf(spark, target.table))
+
+
+def _parameters(args: Any) -> inserts.Parameters:
+    if isinstance(args, dict):
+        return {name: functions.lit(value) for name, value in args.items()}
+    return None if args is None else [functions.lit(value) for value in args]

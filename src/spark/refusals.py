@@ -1,0 +1,189 @@
+"""What Spark can't do with a Delta table yet: which operation it was, and what to do instead.
+
+Spark's error says by its condition that it was a Delta table; no text of a message is looked at.
+"""
+
+from typing import Any
+
+from ..engine import statements
+from ..engine.java_errors import conditions
+from ..errors import UnsupportedFeatureError
+
+_READ = (
+    'spark.table(name) or spark.read.format("delta").load(path); for SQL make a temporary view of it by '
+    "createOrReplaceTempView(view), and query the view"
+)
+_APPEND = (
+    'df.write.format("delta").mode("append").save(path) or saveAsTable(name); for SQL make a temporary view of the '
+    "table by createOrReplaceTempView(view), and INSERT into the view"
+)
+_OVERWRITE = 'df.write.format("delta").mode("overwrite").save(path) or saveAsTable(name)'
+_CREATE = (
+    "DeltaTable.create(spark).tableName(name).addColumn(...).execute(), or its like with replace or createOrReplace"
+)
+_AS_SELECT = 'df.write.format("delta").saveAsTable(name)'
+_TABLE = "DeltaTable.forName(spark, name) or DeltaTable.forPath(spark, path)"
+_BATCH_READ = 'spark.read.format("delta") in batches, with the change data feed for what is new'
+_BATCH_WRITE = (
+    'writeStream.foreachBatch(function), whose function writes each batch by df.write.format("delta") with the options '
+    "txnAppId and txnVersion, so that a batch that comes again is not written twice"
+)
+
+# By the class of the parsed statement: what it is called, and what does the same.
+_STATEMENTS = {
+    "CreateTable": ("CREATE TABLE ... USING delta", _CREATE),
+    "CreateTableAsSelect": ("CREATE TABLE ... USING delta AS SELECT", _AS_SELECT),
+    "ReplaceTable": ("REPLACE TABLE ... USING delta", _CREATE),
+    "ReplaceTableAsSelect": ("REPLACE TABLE ... USING delta AS SELECT", _AS_SELECT + ' with mode("overwrite")'),
+    "CreateTableLike": ("CREATE TABLE ... LIKE with a Delta table", _CREATE),
+    "CreateTempViewUsing": (
+        "CREATE TEMPORARY VIEW ... USING delta",
+        'spark.read.format("delta").load(path).createOrReplaceTempView(view)',
+    ),
+    "InsertIntoStatement": ("INSERT", _APPEND),
+    "OverwriteByExpression": ("INSERT ... REPLACE WHERE", f"{_OVERWRITE} with the option replaceWhere"),
+    "InsertIntoDir": ("INSERT OVERWRITE DIRECTORY ... USING delta", _OVERWRITE),
+    "DeleteFromTable": ("DELETE FROM", f"{_TABLE}.delete(condition)"),
+    "UpdateTable": ("UPDATE", f"{_TABLE}.update(condition, set)"),
+    "MergeIntoTable": ("MERGE INTO", f"{_TABLE}.merge(source, condition)"),
+    "TruncateTable": ("TRUNCATE TABLE", f"{_TABLE}.delete()"),
+    "AddColumns": ("ALTER TABLE ... ADD COLUMNS", f"{_TABLE}.addColumns(...)"),
+    "DropColumns": ("ALTER TABLE ... DROP COLUMNS", f"{_TABLE}.dropColumn(...)"),
+    "RenameColumn": ("ALTER TABLE ... RENAME COLUMN", f"{_TABLE}.renameColumn(...)"),
+    "AlterColumns": ("ALTER TABLE ... ALTER COLUMN", f"{_TABLE}.alterColumn(...)"),
+    "SetTableProperties": ("ALTER TABLE ... SET TBLPROPERTIES", f"{_TABLE}.setProperties(...)"),
+    "UnsetTableProperties": ("ALTER TABLE ... UNSET TBLPROPERTIES", f"{_TABLE}.unsetProperties(...)"),
+    "AddCheckConstraint": ("ALTER TABLE ... ADD CONSTRAINT", f"{_TABLE}.addConstraint(...)"),
+    "DropConstraint": ("ALTER TABLE ... DROP CONSTRAINT", f"{_TABLE}.dropConstraint(...)"),
+    "AlterTableClusterBy": ("ALTER TABLE ... CLUSTER BY", f"{_TABLE}.clusterBy(...)"),
+    "DescribeRelation": ("DESCRIBE TABLE", f"{_TABLE}.detail(), or spark.table(name).printSchema()"),
+    "DescribeColumn": ("DESCRIBE TABLE", f"{_TABLE}.detail(), or spark.table(name).printSchema()"),
+    "CacheTable": ("CACHE TABLE", "spark.table(name).cache()"),
+    "UncacheTable": ("UNCACHE TABLE", "the DataFrame's unpersist()"),
+    "RefreshTable": ("REFRESH TABLE", "no refresh: each query reads the newest version"),
+}
+_OWN_SQL = {
+    "VACUUM": f"{_TABLE}.vacuum()",
+    "OPTIMIZE": f"{_TABLE}.optimize()",
+    "RESTORE": f"{_TABLE}.restoreToVersion(version)",
+    "GENERATE": f"{_TABLE}.generate(mode)",
+    "CONVERT": "DeltaTable.convertToDelta(spark, identifier)",
+    "REORG": f"{_TABLE}.reorg()",
+}
+_DESCRIBED = {"`HISTORY`": f"{_TABLE}.history()", "`DETAIL`": f"{_TABLE}.detail()"}
+_CATALOG = {
+    "createTable": _CREATE,
+    "createExternalTable": _CREATE,
+    "listColumns": "spark.table(name).schema",
+    "cacheTable": "spark.table(name).cache()",
+    "isCached": "spark.table(name).is_cached",
+    "uncacheTable": "the DataFrame's unpersist()",
+    "refreshTable": "no refresh: each query reads the newest version",
+    "dropTable": "DROP TABLE by spark.sql",
+    "truncateTable": f"{_TABLE}.delete()",
+    "getTableProperties": f"{_TABLE}.detail()",
+}
+_WRITES = {
+    "create": _AS_SELECT,
+    "merge": f"{_TABLE}.merge(source, condition)",
+    "replace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
+    "createOrReplace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
+    "append": 'df.write.format("delta").mode("append").save(path) or saveAsTable(name)',
+    "overwrite": f"{_OVERWRITE} with the option replaceWhere",
+    "overwritePartitions": f"{_OVERWRITE} with the option partitionOverwriteMode=dynamic",
+}
+
+
+def later(what: str, instead: str) -> UnsupportedFeatureError:
+    """The refusal of what a later version brings."""
+    return UnsupportedFeatureError(
+        f"{what} is not there yet for Delta tables; it comes with a later version of tablelog. Until then use {instead}."
+    )
+
+
+def is_missing_provider(error: BaseException) -> bool:
+    """Whether Spark has found that something is Delta's, and that it has no Delta itself."""
+    return any(
+        condition == "DATA_SOURCE_NOT_FOUND" and parameters.get("provider", "").lower() == "delta"
+        for condition, parameters in conditions(error)
+    )
+
+
+def of_catalog(error: BaseException, method: str) -> UnsupportedFeatureError | None:
+    """What an error of `spark.catalog`'s method means; None: nothing of Delta's."""
+    if not is_of_delta(error):
+        return None
+    return later(f"spark.catalog.{method}", _CATALOG.get(method, _TABLE))
+
+
+def of_writer(error: BaseException, what: str, method: str) -> UnsupportedFeatureError | None:
+    """What an error of a writer's method means; None: nothing of Delta's. `what` says what the writer is."""
+    if not is_of_delta(error):
+        return None
+    return later(f"{what}.{method}", _WRITES.get(method, _APPEND))
+
+
+def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | None:
+    """What an error of a stream's reader or writer means; None: nothing of Delta's."""
+    if not is_of_delta(error):
+        return None
+    return streaming(method)
+
+
+def streaming(method: str) -> UnsupportedFeatureError:
+    """The refusal of a stream by a method of `readStream` or `writeStream`, as in "readStream.load"."""
+    return later(method, _BATCH_READ if method.startswith("read") else _BATCH_WRITE)
+
+
+def is_of_delta(error: BaseException) -> bool:
+    """Whether Spark's error says that it was asked for a Delta table by its name or path."""
+    return is_missing_provider(error) or _named_by_path(error)
+
+
+def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | None:
+    """What an error of `spark.sql` means; None: nothing of Delta's. `plan`: the statement, where Spark can parse it."""
+    for condition, parameters in conditions(error):
+        if condition == "TABLE_OR_VIEW_NOT_FOUND":
+            described = _DESCRIBED.get(parameters.get("relationName", "").upper())
+            if described is not None:
+                return later(f"DESCRIBE {parameters['relationName'].strip('`').upper()}", described)
+        if condition == "PARSE_SYNTAX_ERROR":
+            word = parameters.get("error", "").strip("'").upper()
+            if word in _OWN_SQL:
+                return later(f"{word} in SQL", _OWN_SQL[word])
+        if condition == "UNSUPPORTED_INSERT.MULTI_PATH" and _is_twice_one(parameters.get("paths", "")):
+            return UnsupportedFeatureError(
+                "An INSERT into a temporary view of a Delta table needs a view of the whole table as it is now, by "
+                'spark.read.format("delta").load(path).createOrReplaceTempView(view), and has to be a statement of its '
+                f"own, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. Else use {_APPEND}."
+            )
+    if plan is None or not is_of_delta(error):
+        return None
+    what, instead = _operation(plan)
+    return later(what, instead)
+
+
+def of_view(plan: Any) -> UnsupportedFeatureError:
+    """The refusal of a statement that changes a temporary view of a table."""
+    what, instead = _operation(plan)
+    return later(f"{what} by a temporary view", instead)
+
+
+def _is_twice_one(paths: str) -> bool:
+    """Whether the root paths that Spark names are those of a table of ours (`FileIndex.rootPaths`)."""
+    inside = paths.removeprefix("[").removesuffix("]")
+    middle = len(inside) // 2
+    return inside[:middle] == inside[middle + 1 :] and inside[middle : middle + 1] == ","
+
+
+def _operation(plan: Any) -> tuple[str, str]:
+    kind = statements.kind_of(plan)
+    return ("A query by SQL", _READ) if kind is None else _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))
+
+
+def _named_by_path(error: BaseException) -> bool:
+    """Whether Spark knows no table of a name that is delta.`path`."""
+    return any(
+        condition == "TABLE_OR_VIEW_NOT_FOUND" and parameters.get("relationName", "").lower().startswith("`delta`.")
+        for condition, parameters in conditions(error)
+    )

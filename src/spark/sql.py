@@ -1,0 +1,59 @@
+"""`spark.sql` in a session that is enabled: Spark runs the statement, and what it refuses of a Delta table is ours."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from ..engine import statements
+from ..engine.catalog import SessionCatalog
+from . import inserts, other_formats
+from .refusals import is_missing_provider, of_statement, of_view
+
+Sql = Callable[[SparkSession, str, Any], DataFrame]
+
+
+def run(spark: SparkSession, original: Sql, text: Any, args: Any, named: dict[str, Any]) -> DataFrame:
+    """`original`, or what takes its place where Spark can't. `named`: the values for braces in the text."""
+    if not named:
+        return _run(spark, original, text, args)
+    from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    try:  # frames among the values are temporary views until `clear`
+        return _run(spark, original, formatter.format(text, **named), args)
+    finally:
+        formatter.clear()
+
+
+def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
+    plan = _parsed(spark, text)
+    if plan is not None:
+        other_formats.check_statement(spark, plan)
+    try:
+        return original(spark, text, args)
+    except Exception as error:
+        if plan is not None and _done(spark, plan, text, args, error):
+            return spark.createDataFrame([], StructType())
+        refusal = of_statement(error, plan)
+        if refusal is None and plan is not None and inserts.changes_view(spark, plan):
+            refusal = of_view(plan)
+        if refusal is None:
+            raise
+        raise refusal from error
+
+
+def _parsed(spark: SparkSession, text: Any) -> Any:
+    try:
+        return statements.parsed(spark, text) if isinstance(text, str) else None
+    except ParseException:
+        return None  # Spark itself will say so
+
+
+def _done(spark: SparkSession, plan: Any, text: str, args: Any, error: Exception) -> bool:
+    """Whether tablelog has done what Spark refused with `error`."""
+    if is_missing_provider(error):
+        return args is None and SessionCatalog(spark).drop_by(text)
+    return isinstance(error, PySparkException) and inserts.by_statement(spark, plan, args)
