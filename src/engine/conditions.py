@@ -80,7 +80,7 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
     sql = [str(gateway.optimized(expression, frame).simpleString(width))]
     names = {name.lower() for name in mapping.partition_columns}
-    referenced = {attribute.name().lower() for attribute in gateway.elements(expression.references().toSeq())}
+    referenced = {attribute.name().lower() for attribute in gateway.references(expression)}
     planned = gateway.planned_scan(filtered)
     if planned is None:  # the optimizer found that no row can match
         nothing = gateway.seq([])

@@ -79,7 +79,7 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
         return None
     found = value.child()
     nodes = json.loads(found.toJSON())
-    columns = {str(one.name()) for one in Gateway.elements(found.references().toSeq())}
+    columns = {str(one.name()) for one in Gateway.references(found)}
     field = {"name": "value", "type": json.loads(found.dataType().json()), "nullable": True, "metadata": {}}
     return Resolved(
         data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,

@@ -263,7 +263,7 @@ class Gateway:
             condition = one if condition is None else self.expressions.And(condition, one)
         assert condition is not None
         at = {attribute.name().lower(): i for i, attribute in enumerate(attributes)}
-        for reference in self.elements(condition.references().toSeq()):
+        for reference in self.references(condition):
             attributes[at[reference.name().lower()]] = reference
         bound = self.expressions.BindReferences.bindReference(
             condition, self.expressions.package.AttributeSeq(self.seq(attributes)), False
@@ -286,6 +286,12 @@ class Gateway:
         """The elements of a (short) Scala `Seq`."""
         return [sequence.apply(i) for i in range(sequence.size())]
 
+    @classmethod
+    def references(cls, tree: JavaObject) -> list[JavaObject]:
+        """The columns that an expression or a plan refers to, resolved or not, in no particular order."""
+        # `AttributeSet.toSeq` sorts by expression ids, which unresolved columns don't have; `toList` doesn't sort.
+        return cls.elements(tree.references().toList())
+
     def expression(self, spark: "SparkSession", column: "Column") -> JavaObject:
         """The Catalyst expression of a Column."""
         return spark._jsparkSession.expression(column._jc)
@@ -303,7 +309,7 @@ class Gateway:
         plan = frame._jdf.queryExecution().analyzed()
         output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
         mapping = {}
-        for one in self.elements(expression.references().toSeq()):
+        for one in self.references(expression):
             if one.resolved() and one.exprId().id() not in kept:
                 place = names.getFieldIndex(one.name())
                 if place.isDefined():
