@@ -432,7 +432,13 @@ class Transaction:
         expected = version
         found = {expected} if first is not None else set()
         times: dict[int, int] = {}
-        for status in store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}"):
+        try:
+            listed = store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
+        except FileNotFoundError:
+            if version > 0:
+                raise
+            listed = iter(())  # the table is new, and nobody has made its log yet
+        for status in listed:
             file = paths.parse_log_name(status.path.rpartition("/")[2])
             if file is not None and file.kind in ("commit", "checkpoint"):
                 found.add(file.version)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from support.memory_table import NO_CRC, SCHEMA, WRITE, add, create, lines, new_log, other, schema_of, table
 from tablelog.clock import SystemClock
+from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import (
     Action,
     CommitInfo,
@@ -55,6 +57,25 @@ def test_the_first_commit() -> None:
     assert [next(iter(line)) for line in lines(log, 0)] == ["commitInfo", "protocol", "metaData", "add"]
     assert committed.actions == tuple(parse_commit(log.store.read(f"{log.log_path}/{0:020d}.json"))[1:])
     assert "readVersion" not in lines(log, 0)[0]["commitInfo"]
+    assert log.snapshot().files.column("path").to_pylist() == ["a"]
+
+
+class _Late(SystemClock):
+    """A clock by which each step takes minutes."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        self._now += 600.0
+        return self._now
+
+
+def test_the_first_commit_of_a_table_whose_data_took_long(tmp_path: Path) -> None:
+    log = DeltaLog.for_path(str(tmp_path / "new"), conf=NO_CRC, clock=_Late())
+    transaction = log.transaction()
+    transaction.set_metadata(Metadata("id", SCHEMA, ("p",)))
+    assert transaction.commit([add("a", 1)], WRITE).version == 0
     assert log.snapshot().files.column("path").to_pylist() == ["a"]
 
 
