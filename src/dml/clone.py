@@ -63,7 +63,8 @@ def clone(
         if old is not None and not replaces:
             raise TableAlreadyExistsError(
                 f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place.",
-                condition="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+                condition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+                parameters={"tableId": target.table, "tableLocation": target.table},
             )
         txn.read_whole_table()
         own = dict(overrides or {})

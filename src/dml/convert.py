@@ -157,7 +157,9 @@ def _partition_values(
             raise InvalidArgumentError(
                 f"{table}/{directory}: the directories are partitioned by {names}, and the partition schema that was "
                 f"given has {list(columns.names)}. Give the columns of the directories, in their order",
-                condition="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
+                condition="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME"
+                if len(names) == len(columns)
+                else "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
                 parameters={"path": directory, "expectedCols": list(columns.names), "parsedCols": names},
             )
         found[directory] = dict(zip(columns.names, (value for _, value in pairs), strict=True))

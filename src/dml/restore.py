@@ -15,7 +15,7 @@ from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..engine import settings, table_files
-from ..errors import InvalidArgumentError, MissingDataFileError
+from ..errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from .job import PLAIN, CommitOptions, Work, jobs
 
 _DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
@@ -46,9 +46,9 @@ def restore(
         work = Work.on(spark, log, options)
         now = work.snapshot
         if timestamp is not None:
-            version = log.version_at(timestamp[0], can_return_last=True)
+            version = _version_at(log, timestamp)
         assert version is not None
-        then = now if version == now.version else log.snapshot(version)
+        then = now if version == now.version else _snapshot(log, version)
         work.txn.read_whole_table()
         back, gone = _difference(then, now)
         added = [replace(add, data_change=True) for add in then.add_files(back)]
@@ -80,6 +80,26 @@ def restore(
         operation = Operation("RESTORE", parameters, metrics, replaces_table=True, lowers_protocol=bool(downgrade))
         work.commit(actions, operation)
         return metrics
+
+
+def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:
+    """The version at a time; a time out of range has RESTORE's own condition, as in Delta."""
+    try:
+        return log.version_at(timestamp[0], can_return_last=True)
+    except TimestampOutOfRangeError as error:
+        error.condition = "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"
+        error.message_parameters = {"requestedTimestamp": timestamp[1]}
+        raise
+
+
+def _snapshot(log: DeltaLog, version: int) -> Snapshot:
+    """The version; one that isn't there has RESTORE's own condition, as in Delta."""
+    try:
+        return log.snapshot(version)
+    except VersionNotFoundError as error:
+        error.condition = "DELTA_CANNOT_RESTORE_TABLE_VERSION"
+        error.message_parameters = {"version": str(version)}
+        raise
 
 
 def _difference(then: Snapshot, now: Snapshot) -> tuple[list[int], list[int]]:

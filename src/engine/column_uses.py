@@ -67,10 +67,13 @@ def concerns(column: Column, named: frozenset[Column]) -> bool:
 
 def check_unused(spark: "SparkSession", rules: Rules, column: Column, what: str) -> None:
     """`InvalidArgumentError` where a rule of the table depends on the column, which is to be `what` (renamed, say)."""
-    used_by = [(check.what, check.sql) for check in rules.checks]
-    used_by += [(f"the generated column {dotted((name,))}", sql) for name, sql in rules.generated.items()]
-    for name, sql in used_by:
+    of_check, of_column = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE", "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
+    used_by = [(check.what, check.sql, of_check) for check in rules.checks]
+    used_by += [(f"the generated column {dotted((name,))}", sql, of_column) for name, sql in rules.generated.items()]
+    for name, sql, condition in used_by:
         if concerns(column, columns_named(spark, sql)):
             raise InvalidArgumentError(
-                f"The column {dotted(column)} can't be {what}: {name}, {sql}, depends on it. Drop that first."
+                f"The column {dotted(column)} can't be {what}: {name}, {sql}, depends on it. Drop that first.",
+                condition=condition,
+                parameters={"columnName": dotted(column), "constraints": sql, "generatedColumns": sql},
             )

@@ -171,8 +171,18 @@ class Property:
             return self.parse(text)
         except ValueError as error:
             raise InvalidArgumentError(
-                f"the table property {key or self.key} is {text!r} ({error}): it {self.help}"
+                f"the table property {key or self.key} is {text!r} ({error}): it {self.help}",
+                condition=_INVALID.get(self.parse, "DELTA_ILLEGAL_OPTION"),
+                parameters={"name": key or self.key, "input": text, "explain": self.help},
             ) from None
+
+
+# The conditions of what isn't a value of a property, by its parser.
+_isolation = _one_of("Serializable", "WriteSerializable")
+_INVALID: dict[Callable[[str], Any], str] = {
+    interval_ms: "DELTA_INVALID_INTERVAL",
+    _isolation: "DELTA_INVALID_ISOLATION_LEVEL",
+}
 
 
 def _bool(name: str, default: str | None = "false", alternate: str | None = None) -> Property:
@@ -221,7 +231,7 @@ PROPERTIES: Final[dict[str, Property]] = {
         Property(
             "isolationLevel",
             "Serializable",
-            _one_of("Serializable", "WriteSerializable"),
+            _isolation,
             "needs to be Serializable or WriteSerializable",
         ),
         _bool("enableTypeWidening"),

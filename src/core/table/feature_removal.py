@@ -154,7 +154,11 @@ def plan(snapshot: Snapshot, name: str, *, truncates: bool) -> Plan:
         hint = "; it is a property: unset that" if name.lower().removeprefix("delta.") in properties.PROPERTIES else ""
         raise InvalidArgumentError(
             f"{table} doesn't have the feature {name}, so that it can't be dropped{hint}",
-            condition="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
+            condition="DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY"
+            if hint
+            else "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"
+            if known
+            else "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
             parameters={"feature": name},
         )
     removal = REMOVALS.get(known)

@@ -181,13 +181,11 @@ REQUESTS = {
         "spark.sql('select 1L id, 1L g').write.format('delta').mode('append').save(path + '_n')"
     ),
     "value for an identity column": Request(
-        "from delta.tables import IdentityGenerator\n"
         "DeltaTable.create(spark).location(path + '_n').addColumn('id', 'long')"
         ".addColumn('g', 'long', generatedAlwaysAs=IdentityGenerator()).execute()\n"
         "spark.sql('select 1L id, 1L g').write.format('delta').mode('append').save(path + '_n')"
     ),
     "update of an identity column": Request(
-        "from delta.tables import IdentityGenerator\n"
         "DeltaTable.create(spark).location(path + '_n').addColumn('id', 'long')"
         ".addColumn('g', 'long', generatedAlwaysAs=IdentityGenerator()).execute()\n"
         "DeltaTable.forPath(spark, path + '_n').update(set={'g': '1L'})"
@@ -201,12 +199,10 @@ REQUESTS = {
         "spark.sql(\"select 99999999999L i\").write.format('delta').mode('append').save(path + '_n')"
     ),
     "identity column of no bigint": Request(
-        "from delta.tables import IdentityGenerator\n"
         "DeltaTable.create(spark).location(path + '_n').addColumn('g', 'int', generatedAlwaysAs=IdentityGenerator())"
         ".addColumn('i', 'int').execute()"
     ),
     "identity column as partition": Request(
-        "from delta.tables import IdentityGenerator\n"
         "DeltaTable.create(spark).location(path + '_n').addColumn('g', 'long', generatedAlwaysAs=IdentityGenerator())"
         ".addColumn('i', 'int').partitionedBy('g').execute()"
     ),
@@ -331,9 +327,10 @@ REQUESTS = {
 }
 
 ANSWER = """
-import warnings
+if "IdentityGenerator" not in globals():
+    from delta.tables import IdentityGenerator
 def answer(code, path):
-    scope = {"spark": spark, "DeltaTable": DeltaTable, "path": path}
+    scope = {"spark": spark, "DeltaTable": DeltaTable, "IdentityGenerator": IdentityGenerator, "path": path}
     exec(setup, scope)
     try:
         exec(code, scope)
