@@ -67,7 +67,7 @@ def _ddl(text: str) -> StructType:
     try:
         found = DataType.fromDDL(text)
     except ParseException as error:
-        raise InvalidArgumentError(f"{text!r} declares no columns: {error}") from error
+        raise InvalidArgumentError(f"{text!r} declares no columns: {error}", condition="PARSE_SYNTAX_ERROR") from error
     if not isinstance(found, StructType):
         raise InvalidArgumentError(f"{text!r} declares no columns: give each a name and a type.")
     return found

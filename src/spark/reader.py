@@ -152,11 +152,13 @@ def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str
     return None if found is None else found.log
 
 
-def not_a_table(path: str) -> TableNotFoundError:
+def not_a_table(
+    path: str, *, condition: str = "DELTA_PATH_DOES_NOT_EXIST", parameters: Mapping[str, str] | None = None
+) -> TableNotFoundError:
     return TableNotFoundError(
         f"{path} is not a Delta table: there is no log of transactions in its _delta_log.",
-        condition="DELTA_PATH_DOES_NOT_EXIST",
-        parameters={"path": path},
+        condition=condition,
+        parameters=parameters or {"path": path},
     )
 
 

@@ -61,7 +61,7 @@ class DeltaTable:
         _check_session(sparkSession)
         table = find_table(path, session_conf(sparkSession, path), _file_system(hadoopConf))
         if table is None:
-            raise not_a_table(path)
+            raise not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
         return cls(sparkSession, table)
 
     @classmethod

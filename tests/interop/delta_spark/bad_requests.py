@@ -246,7 +246,7 @@ REQUESTS = {
     "constraint there isn't": _altered("T.dropConstraint('nope')", "DROP CONSTRAINT nope"),
     # --- columns
     "column there is": _altered("T.addColumns('s string')", "ADD COLUMNS (s string)"),
-    "column below no struct": _altered("T.addColumns('s.x string')", "ADD COLUMNS (s.x string)"),
+    "column below no struct": _altered("T.addColumns('`s.x` string')", "ADD COLUMNS (s.x string)"),
     "column after no column": _altered("T.addColumns('n string', 'AFTER nope')", "ADD COLUMNS (n string AFTER nope)"),
     "rename without column mapping": _altered("T.renameColumn('s', 'n')", "RENAME COLUMN s TO n"),
     "drop without column mapping": _altered("T.dropColumn('s')", "DROP COLUMN s"),

@@ -28,7 +28,9 @@ DIFFERENT = {
     "protocol version as text": ("DELTA_ILLEGAL_OPTION", "Spark's wrapper there"),
     "protocol that there isn't": ("DELTA_ILLEGAL_OPTION", "unnamed there"),
     "convert of nothing": ("DELTA_EMPTY_DIRECTORY", "unnamed there"),
+    "manifests of deletion vectors": ("DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS", "its DELETE fails there"),
     # another step finds it first
+    "load of no table": ("DELTA_PATH_DOES_NOT_EXIST", "Spark looks for the path first there"),
     "delete by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
     "merge by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
     "merge clause by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
