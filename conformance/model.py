@@ -83,7 +83,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its number in the list of 18, its name, the guarantee that it tests (0: the rest of the contract).
+    """One check: the number of its subject, its name, the guarantee that it tests (0: the rest of the contract).
 
     `run` returns (PASS; evidence in the context), raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`.
     `level` is the lowest that has it. `summary` is one sentence for the report. One that `lasts` does more the more

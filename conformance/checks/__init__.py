@@ -9,7 +9,20 @@ from collections.abc import Callable
 from ..failures import GuaranteeBrokenError, NotEstablishedError
 from ..model import Check, Context, Factory, Level, Target, Verdict
 from ..verdicts import verdict_of
-from . import clients, crashes, declarations, forced, listings, overwrites, paths, pieces, races, replies, visibility
+from . import (
+    clients,
+    crashes,
+    declarations,
+    forced,
+    listings,
+    overwrites,
+    paths,
+    pieces,
+    races,
+    replies,
+    scale,
+    visibility,
+)
 from .suite import registered
 
 __all__ = [
@@ -24,6 +37,7 @@ __all__ = [
     "pieces",
     "races",
     "replies",
+    "scale",
     "try_out",
     "visibility",
 ]

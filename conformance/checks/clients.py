@@ -32,7 +32,8 @@ _DAY = 25 * 3600.0
 def a_clock_that_is_off_changes_nothing(context: Context) -> None:
     """Writers whose clock is a day ahead or behind win and lose as others do, or are refused, and disturb nobody."""
     needs_processes(context)
-    for offset in (_DAY, -_DAY):
+    beyond = context.random.randrange(24) * 3600.0  # another hour of the day in each run
+    for offset in (_DAY + beyond, -_DAY - beyond):
         root = f"{context.root}/{'ahead' if offset > 0 else 'behind'}"
         context.directories.add(f"{root}/_delta_log")
         with crew(context, 1, clock_offset=offset) as [worker]:
@@ -184,9 +185,10 @@ def write_forked(here: Station, root: str, size: int) -> tuple[str | None, list[
 
 @check(16, guarantee=0)
 def threads_share_a_client(context: Context) -> None:
-    """One client in many threads at once: each gets the answers to its own questions."""
+    """One client in many threads at once, also at several tables: each gets the answers to its own questions."""
     store, threads_at_once, rounds = context.make(), 8, context.choose(10, 50, 300)
     errors: list[str] = []
+    context.directories |= {f"{context.root}/{number}/_delta_log" for number in range(1, threads_at_once, 2)}
 
     def work(number: int) -> None:
         end = outcome(partial(use, number))
@@ -196,7 +198,8 @@ def threads_share_a_client(context: Context) -> None:
     def use(number: int) -> None:
         for one in range(rounds):
             version = one * threads_at_once + number
-            path, data = commit(context.root, version), mark(number) + str(version).encode()
+            root = f"{context.root}/{number}" if number % 2 else context.root
+            path, data = commit(root, version), mark(number) + str(version).encode()
             end = tried(number, partial(store.write, path, data))
             if end.answer != WON:
                 errors.append(f"writing a name of its own gave {end.said or end.answer}")

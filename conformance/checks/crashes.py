@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,11 +15,12 @@ from ..interleave import count_steps, outcome
 from ..model import Context
 from ..processes import Station, Worker, crew, file_size_limit, forked, needs_processes
 from ..tiny_disk import mount
-from .suite import below, check, commit, enough, expect, is_commit_name, mark, names
+from .suite import LEAST_STEPS, below, check, commit, enough, expect, is_commit_name, mark, names, saw_enough
 from .trial import LOST, UNKNOWN, WON, Try, judge, tried
 
 _DATA = b"a line of a commit\n" * 400
 _LET_GO_SECONDS, _END_SECONDS = 0.5, 10.0
+_ONE_STEP_SECONDS = 2.0
 
 
 @check(7, guarantee=4)
@@ -42,11 +43,12 @@ def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
     """A writer is killed at many of its steps: the file is absent or whole, and the next writer isn't hindered."""
     needs_processes(context)
     with crew(context, 2) as [doomed, other]:
+        killed = 0
         for number, step in enumerate(_steps(context, other, context.choose(60, 120, 600))):
             path = commit(context.root, number)
             where = doomed.call(killed_at, path, step)
-            if not where:
-                break
+            if not where:  # this write had fewer steps
+                continue
             context.timeline[:] = [f"writer: is killed before {where}"]
             found = _found(context.make(), path)
             require(found in {None, _DATA}, f"a writer killed before {where} left {len(found or b'')} bytes")
@@ -58,8 +60,10 @@ def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
                 require(found == _DATA, f"after a writer was killed before {where}, the next lost against {found!r}")
             right = {LOST} if found is not None else {WON, UNKNOWN}
             require(after.answer in right, f"after a writer was killed before {where}, the next one: {after.answer}")
-            context.evidence["steps killed at"] = number + 1
+            killed += 1
+            context.evidence["steps killed at"] = killed
     context.timeline.clear()
+    saw_enough(killed, _least(context), f"of {context.evidence['steps in the call']} steps were tried")
 
 
 @check(7, guarantee=2, lasts=True)
@@ -67,25 +71,40 @@ def a_paused_writer_goes_on_safely(context: Context) -> None:
     """A writer is stopped at many of its steps while another writes the file, and then goes on: one of them wins."""
     needs_processes(context)
     with crew(context, 2) as [paused, other]:
+        stopped = 0
         for number, step in enumerate(_steps(context, other, context.choose(20, 60, 300))):
             path = commit(context.root, number)
             where, answers = paused.call(paused_at, path, step)
             if not where:
-                break
+                continue
             judge(context, path, answers, mark, f" when the first was stopped before {where}")
-            context.evidence["steps stopped at"] = number + 1
+            stopped += 1
+            context.evidence["steps stopped at"] = stopped
+    saw_enough(stopped, _least(context), f"of {context.evidence['steps in the call']} steps were tried")
+
+
+def _least(context: Context) -> int:
+    return min(LEAST_STEPS, context.evidence["steps in the call"])
 
 
 def _steps(context: Context, worker: Worker, wanted: int) -> Iterator[int]:
-    """Steps of a write, evenly spread over it, as long as there is time."""
+    """Steps of a write, at any time evenly spread over it, as long as there is time."""
     context.make().write(commit(context.root, 10**9 + 1), _DATA)
     steps = worker.call(steps_of_a_write, commit(context.root, 10**9))
     context.evidence |= {"steps in the call": steps, "seed": context.seed}
     until = enough(context)
-    for step in range(0, steps, 1 + steps // wanted):
-        if step and time.monotonic() > until:
+    for number, step in enumerate(spread_out(range(0, steps, 1 + steps // wanted))):
+        late = time.monotonic() > until
+        if late and (number >= LEAST_STEPS or context.time_left < _ONE_STEP_SECONDS):
             return
         yield step
+
+
+def spread_out(steps: Sequence[int]) -> list[int]:
+    """`steps` in an order of which each beginning is spread over all of them: the first, the middle, the quarters."""
+    bits = len(steps).bit_length()
+    order = sorted(range(len(steps)), key=lambda number: f"{number:0{bits}b}"[::-1])
+    return [steps[number] for number in order]
 
 
 def steps_of_a_write(here: Station, path: str) -> int:

@@ -9,10 +9,11 @@ from typing import Any
 from tablelog.errors import WriteOutcomeUnknown
 
 from ..failures import NotEstablishedError, require
+from ..interleave import Interleaving
 from ..model import Context
 from ..processes import Station, crew, needs_processes, together
 from ..proxy import Exchange, Proxy, Reply
-from .suite import at, below, check, commit, expect, interleavings, mark
+from .suite import at, below, check, commit, expect, interleavings, mark, varied_version
 from .trial import Try, judge, tried
 
 
@@ -22,18 +23,36 @@ def one_winner_in_every_interleaving(context: Context) -> None:
     make, root = context.make, context.root
     first, second = make(), make()
     first.write(below(root, "_first"), b"")
+
+    def path(number: int) -> str:
+        return commit(root, varied_version(number))
+
     for case in interleavings(
         context,
-        lambda n: first.write(commit(root, n), b"first" * 100),
-        lambda n: second.write(commit(root, n), b"second"),
+        lambda n: first.write(path(n), _held_data(n)),
+        lambda n: second.write(path(n), b"second"),
     ):
-        won = [data for data, end in ((b"first" * 100, case.held), (b"second", case.between)) if end.error is None]
-        for end in (case.held, case.between):
-            if end.error is not None:
-                expect(FileExistsError, end, f"losing a race {at(case)}")
-        require(len(won) == 1, f"{len(won)} of 2 writers of one file were told that they won {at(case)}")
-        require(make().read(commit(root, case.step)) == won[0], f"the file isn't the winner's {at(case)}")
-        second.delete(commit(root, case.step))  # where a write looks at all that is there, its steps would be ever more
+        one_winner(context, case, path(case.step), _held_data(case.step), b"second")
+        second.delete(path(case.step))  # where a write looks at all that is there, its steps would be ever more
+
+
+def one_winner(context: Context, case: Interleaving, path: str, held: bytes, between: bytes) -> None:
+    """Require that one of two writers of `path` has won, the other was told that it lost, and the file is the winner's.
+
+    `held` and `between` are the bytes of the writer that was held and of the other one.
+    """
+    won = [data for data, end in ((held, case.held), (between, case.between)) if end.error is None]
+    for end in (case.held, case.between):
+        if end.error is not None:
+            expect(FileExistsError, end, f"losing a race {at(case)}")
+    name = path.rpartition("/")[2]
+    require(len(won) == 1, f"{len(won)} of 2 writers of {name} were told that they won {at(case)}")
+    require(context.make().read(path) == won[0], f"the file {name} isn't the winner's {at(case)}")
+
+
+def _held_data(number: int) -> bytes:
+    """What the writer that is held writes: nothing, a little or more."""
+    return (b"first" * 100, b"", b"1", b"first" * 15_000)[number % 4]
 
 
 @check(3, guarantee=4, lasts=True)
@@ -85,7 +104,7 @@ def _held_at_operations(context: Context) -> None:
     with crew(context, writers) as workers:
         point = 0
         while not point or context.time_left > 1:
-            path = commit(context.root, point)
+            path = commit(context.root, varied_version(point))
             found = together(workers, held_at_operation, path, point)
             here = [name for _, name in found if name]
             judge(context, path, [one for one, _ in found], mark, f" when all were held before {here[:1]}")
@@ -93,12 +112,22 @@ def _held_at_operations(context: Context) -> None:
                 break
             seen.append(here[0])
             point += 1
+        else:
+            _ended_early(context, seen)
     if not seen:
         raise NotEstablishedError(
             "the store does no file operation that Python can see, and it has no endpoint that a proxy could stand "
             "before, so its writers can't be held between their look and their act"
         )
     context.evidence |= {"writers": writers, "rounds": len(seen), "held before": seen}
+
+
+def _ended_early(context: Context, seen: Sequence[str]) -> None:
+    context.evidence["held before"] = list(seen)
+    raise NotEstablishedError(
+        f"the time was too short: the writers met before the first {len(seen)} operations of a write, the last of them "
+        f"{seen[-1]}, and not before those after it; run it alone with --only, or with a higher --level"
+    )
 
 
 class _Hook:
@@ -193,13 +222,15 @@ def _held_at_requests(context: Context, endpoint: str, through: Callable[[str], 
             store.write(below(context.root, f"warm-{number}"), b"")
         number = 0
         while not number or context.time_left > 1:
-            path, meeting = commit(context.root, number), _Meeting(writers, number + 1)
+            path, meeting = commit(context.root, varied_version(number)), _Meeting(writers, number + 1)
             tries = _all_at(meeting, doors, stores, path)
             judge(context, path, tries, mark, f" when their requests met: {', '.join(meeting.held)}")
             if not meeting.held:
                 break
             seen.append(meeting.held[0])
             number += 1
+        else:
+            _ended_early(context, seen)
     finally:
         for proxy in proxies:
             proxy.close()

@@ -2,16 +2,26 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
-from ..failures import NotEstablishedError, require
+from ..failures import require
 from ..interleave import outcome
 from ..model import Context
-from .suite import at, below, check, commit, commit_names, enough, interleavings, is_commit_name, names, value_of
+from .population import fill, needs_pages
+from .suite import (
+    at,
+    below,
+    check,
+    commit,
+    commit_names,
+    enough,
+    interleavings,
+    is_commit_name,
+    names,
+    saw_enough,
+    value_of,
+)
 
-_WRITERS_AT_ONCE, _BATCH = 8, 40
-_PAGE = 1000
-_LISTING_SECONDS = 3.0
+_LEAST_COMMITS, _LEAST_LISTINGS = 10, 3
 
 
 @check(11, guarantee=3)
@@ -71,7 +81,7 @@ def lists_whole_directories(context: Context) -> None:
     """A listing doesn't end at the 1,000 that a service gives for one request, and isn't wrong beside that."""
     made = 0
     for size in context.choose((1001,), (999, 1000, 1001, 2105), (999, 1000, 1001, 2105, 5001)):
-        made = _filled(context, made, size)
+        made = fill(context, made, size)
         for start in (0, 1, made - 1001, made // 2, made - 1, made):
             if start < 0:
                 continue
@@ -80,24 +90,7 @@ def lists_whole_directories(context: Context) -> None:
         context.evidence["files"] = made
         if made < size:
             break
-    if made <= _PAGE:
-        raise NotEstablishedError(f"only {made} files could be written in the time that there is")
-
-
-def _filled(context: Context, made: int, size: int) -> int:
-    """Write the commits from `made` to before `size`, several at once; how many there are when the time is up.
-
-    In the way that costs a store the least: with nothing in them, and with no question of who wins.
-    """
-    store = context.make()
-    with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-        for first in range(made, size, _BATCH):
-            if context.time_left < _LISTING_SECONDS:
-                return first
-            batch = [commit(context.root, version) for version in range(first, min(first + _BATCH, size))]
-            for _ in pool.map(lambda path: store.write(path, b"", overwrite=True), batch):
-                pass
-    return size
+    needs_pages(made)
 
 
 @check(11, guarantee=3, lasts=True)
@@ -111,7 +104,7 @@ def lists_while_others_write(context: Context) -> None:
     def write() -> None:
         try:
             for version in range(1, commits):
-                if time.monotonic() > until:
+                if version > _LEAST_COMMITS and time.monotonic() > until:
                     break
                 writer.write(commit(context.root, version), b"x")
                 made[0] = version
@@ -132,6 +125,8 @@ def lists_while_others_write(context: Context) -> None:
         until = 0.0
         thread.join()
     context.evidence |= {"commits": made[0] + 1, "listings meanwhile": looks}
+    saw_enough(made[0], _LEAST_COMMITS, "commits were made")
+    saw_enough(looks, _LEAST_LISTINGS, "listings were made meanwhile")
 
 
 @check(11, guarantee=3)

@@ -3,7 +3,7 @@
 from ..failures import require
 from ..interleave import outcome
 from ..model import Context
-from .suite import at, below, check, commit, expect, interleavings, names, value_of
+from .suite import at, below, check, commit, commit_names, expect, interleavings, names, value_of
 
 
 @check(12, guarantee=0)
@@ -55,14 +55,17 @@ def overwrite_and_create_exclude_each_other(context: Context) -> None:
 
 @check(12, guarantee=2)
 def a_deleted_name_is_won_anew(context: Context) -> None:
-    """After a delete one writer wins the name again."""
+    """After a delete one writer wins the name again, and an overwrite takes it again."""
     make, root = context.make, context.root
-    path = commit(root, 0)
-    make().write(path, b"old")
-    make().delete(path)
-    make().write(path, b"new")
-    expect(FileExistsError, outcome(lambda: make().write(path, b"newer")), "writing a file that exists")
-    require(make().read(path) == b"new", "the file isn't that of the writer who won after the delete")
+    for version, overwrite in enumerate((False, True)):
+        path = commit(root, version)
+        make().write(path, b"old")
+        make().delete(path)
+        make().write(path, b"new", overwrite=overwrite)
+        expect(FileExistsError, outcome(lambda p=path: make().write(p, b"newer")), "writing a file that exists")  # type: ignore[misc]
+        require(make().read(path) == b"new", "the file isn't that of the writer who took the name after the delete")
+    listed = names(make().list_from(commit(root, 0)))
+    require(listed == commit_names(0, 2), f"after deletes and new writes {listed} are listed")
 
 
 @check(12, guarantee=0)

@@ -11,7 +11,7 @@ from tablelog.errors import InvalidArgumentError
 from ..failures import require
 from ..interleave import outcome
 from ..model import Context
-from .suite import below, check, commit, expect, names
+from .suite import below, check, commit, commit_names, expect, names
 
 _WRITERS_AT_ONCE = 8
 
@@ -102,3 +102,28 @@ def hostile_tables_are_tables_of_their_own(context: Context) -> None:
         [found] = list(store.list_from(commit(root, 0)))
         require(store.read(found.path) == name.encode(), f"{name!r} is another table")
         require(found.path == commit(store.resolve(root), 0), f"{name!r} is listed under another name")
+
+
+_DEPTH, _LONG = 20, 180
+
+
+@check(13, guarantee=0)
+def long_and_deep_paths_are_files_of_their_own(context: Context) -> None:
+    """Tables below many directories, and long names, are different also where only the last letter of the path is."""
+    deep = "/".join(["directory-of-a-table"] * _DEPTH)
+    tables = [f"{context.root}/{deep}/{end}" for end in ("table-a", "table-b")]
+    tables += [f"{context.root}/{'x' * _LONG}{end}" for end in "ab"]
+    store, reader = context.make(), context.make()
+    context.directories |= {f"{table}/_delta_log" for table in tables}
+    for table in tables:
+        store.write(commit(table, 0), table.encode())
+        store.write(below(table, "n" * _LONG), table.encode())
+    for table in tables:
+        for path in (commit(table, 0), below(table, "n" * _LONG)):
+            require(reader.read(path) == table.encode(), f"{path} is another table's file")
+            expect(FileExistsError, outcome(partial(reader.write, path, b"")), f"writing {path} again")
+        listed = names(reader.list_from(f"{table}/_delta_log/"))
+        require(listed == [*commit_names(0, 1), "n" * _LONG], f"of {table} are listed {listed}")
+    store.delete(commit(tables[0], 0))
+    require(reader.read(commit(tables[1], 0)) == tables[1].encode(), "a delete took the file of another table")
+    context.evidence["longest path"] = max(len(below(table, "n" * _LONG)) for table in tables)

@@ -14,12 +14,17 @@ from ..failures import NotEstablishedError, broken, require
 from ..interleave import outcome
 from ..model import Context
 from ..processes import Station, crew, needs_processes, together
-from .suite import check, commit, commit_names, enough, expect, mark, names
+from .suite import check, commit, commit_names, enough, expect, mark, names, saw_enough, varied_version
 from .trial import LOST, UNKNOWN, WON, Overlap, Try, judge, tried
 
 _BATCH = 10
 _SWITCH_SECONDS = 1e-5
 _LATE_SECONDS = 0.002
+_LEAST_ROUNDS, _LEAST_COMMITS = 3, 2
+_CROWD, _CROWDED_ROUND = 4, 8
+"""In each eighth round of a race of threads there are four times as many writers."""
+_FIRST_VERSION = 9_990
+"""The log that processes make begins here, so that its versions pass 9,999 soon."""
 
 
 @check(1, guarantee=2)
@@ -39,19 +44,22 @@ def one_winner_among_threads(context: Context) -> None:
     """Of threads that write one file at once exactly one wins, and the late ones lose."""
     writers = context.choose(8, 8, 16)
     overlap, until = Overlap(), enough(context)
-    stores = [context.make() for _ in range(writers)]
-    with _frequent_switches():
+    stores = [context.make() for _ in range(_CROWD * writers)]
+    with frequent_switches():
         for number in range(context.choose(40, 200, 1000)):
-            if number and time.monotonic() > until:
+            if number >= _LEAST_ROUNDS and time.monotonic() > until:
                 break
-            path = commit(context.root, number)
-            tries = _round_of_threads(path, stores, random.Random(f"{context.seed} {number}"))
+            path = commit(context.root, varied_version(number))
+            among = stores if number % _CROWDED_ROUND == _LEAST_ROUNDS - 1 else stores[:writers]
+            tries = round_of_threads(path, among, random.Random(f"{context.seed} {number}"))
             overlap.add(tries)
             judge(context, path, tries, mark)
     overlap.record(context, writers)
+    context.evidence["most writers in a round"] = len(stores)
+    overlap.saw_enough(_LEAST_ROUNDS)
 
 
-def _round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> list[Try]:
+def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> list[Try]:
     """All at once, but for one that begins when another has ended, and some that begin a little later."""
     barrier = threading.Barrier(len(stores))
     one_ended = threading.Event()
@@ -77,7 +85,7 @@ def _round_of_threads(path: str, stores: list[LogStore], dice: random.Random) ->
 
 
 @contextlib.contextmanager
-def _frequent_switches() -> Iterator[None]:
+def frequent_switches() -> Iterator[None]:
     """Let the threads of Python take turns often: at the usual 5 ms a short race is over before another begins."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -109,8 +117,9 @@ def one_winner_among_processes(context: Context) -> None:
             for number in range(_BATCH):
                 tries = [tries[number] for tries in found]
                 overlap.add(tries)
-                judge(context, commit(context.root, first + number), tries, mark)
+                judge(context, commit(context.root, varied_version(first + number)), tries, mark)
     overlap.record(context, writers)
+    overlap.saw_enough(_LEAST_ROUNDS)
 
 
 def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[Try]:
@@ -121,7 +130,8 @@ def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[T
         delay = dice.choice((0.0, 0.0, 0.0, dice.uniform(0, _LATE_SECONDS)))
         here.meet(number + 1)
         _spin(delay)
-        tries.append(tried(here.number, partial(here.store.write, commit(root, number), mark(here.number))))
+        path = commit(root, varied_version(number))
+        tries.append(tried(here.number, partial(here.store.write, path, mark(here.number))))
     return tries
 
 
@@ -132,30 +142,37 @@ def processes_make_one_contiguous_log(context: Context) -> None:
     writers, commits = context.choose(4, 6, 8), context.choose(15, 50, 200)
     with crew(context, writers) as workers:
         until = enough(context)
-        made = together(workers, append, context.root, commits, until)
+        made = together(workers, append, context.root, _FIRST_VERSION, commits, until)
     reader = context.make()
     versions: dict[int, str] = {}
     for mine in made:
         for version, token in mine:
             require(version not in versions, f"two writers were told that they made version {version}")
             versions[version] = token
-    require(sorted(versions) == list(range(len(versions))), "the versions that the writers were told of have a hole")
+    end = _FIRST_VERSION + len(versions)
+    require(
+        sorted(versions) == list(range(_FIRST_VERSION, end)), "the versions that the writers were told of have a hole"
+    )
     listed = names(reader.list_from(commit(context.root, 0)))
     require(
-        listed == commit_names(0, len(versions)), f"{len(listed)} commits are listed, and {len(versions)} were made"
+        listed == commit_names(_FIRST_VERSION, end),
+        f"{len(listed)} commits are listed, and {len(versions)} were made",
     )
     for version, token in versions.items():
         require(reader.read(commit(context.root, version)) == token.encode(), f"version {version} isn't its writer's")
     context.evidence |= {"writers": writers, "commits": len(versions), "commits of each": [len(mine) for mine in made]}
+    saw_enough(min(len(mine) for mine in made), _LEAST_COMMITS, "commits were made by the slowest writer")
 
 
-def append(here: Station, root: str, commits: int, until: float) -> list[tuple[int, str]]:
-    """Make commits one after the other, each at the first version that can be won; (version, token) of each."""
+def append(here: Station, root: str, version: int, commits: int, until: float) -> list[tuple[int, str]]:
+    """Make commits one after the other, each at the first version from `version` on that can be won.
+
+    Returns (version, token) of each.
+    """
     made: list[tuple[int, str]] = []
-    version = 0
     here.meet(1)
     for number in range(commits):
-        if number and time.monotonic() > until:
+        if number >= _LEAST_COMMITS and time.monotonic() > until:
             break
         token = f"{here.number}-{number}"
         while not _is_made(here.store, commit(root, version), token):
@@ -185,11 +202,11 @@ def the_races_overlap(context: Context) -> None:
     writers = 4
     overlap, until = Overlap(), enough(context)
     stores = [context.make() for _ in range(writers)]
-    with _frequent_switches():
+    with frequent_switches():
         for number in range(context.choose(1000, 5000, 20000)):
             if number >= 20 and (max(overlap.depths) > 1 or time.monotonic() > until):
                 break
-            overlap.add(_round_of_threads(commit(context.root, number), stores, random.Random(number)))
+            overlap.add(round_of_threads(commit(context.root, number), stores, random.Random(number)))
     overlap.record(context, writers)
     if max(overlap.depths) < 2:
         raise NotEstablishedError("no two writers were ever within their calls at one time: races prove nothing here")

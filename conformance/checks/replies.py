@@ -20,7 +20,7 @@ from ..file_faults import When, blind, failing
 from ..model import Context, Level
 from ..processes import Station, crew
 from ..proxy import Exchange, Proxy, Reply, Request
-from .suite import below, check, commit, enough
+from .suite import below, check, commit, enough, saw_enough
 from .trial import LOST, REFUSED, UNKNOWN, WON, Try, tried
 
 _KINDS = {
@@ -75,8 +75,8 @@ class Desk:
 
 
 @contextlib.contextmanager
-def _before_the_service(context: Context) -> Iterator[tuple[LogStore, Desk, int]]:
-    """A client that goes through a proxy, the desk there, and how many changing requests a write of it takes."""
+def _before_the_service(context: Context, data: bytes = _DATA) -> Iterator[tuple[LogStore, Desk, int]]:
+    """A client that goes through a proxy, the desk there, and how many changing requests its write of `data` takes."""
     target, desk = context.target, Desk()
     assert target.endpoint is not None
     assert target.through is not None
@@ -84,7 +84,7 @@ def _before_the_service(context: Context) -> Iterator[tuple[LogStore, Desk, int]
         store = target.through(proxy.url)()
         for name in ("warm", "counted"):  # what a client does only once, it does in the first
             desk.begin()
-            end = tried(0, partial(store.write, below(context.root, name), _DATA))
+            end = tried(0, partial(store.write, below(context.root, name), data))
             if end.answer != WON:
                 raise NotEstablishedError(f"the store can't be used through a proxy: {end.said or end.answer}")
         if not desk.changing:
@@ -105,11 +105,11 @@ def _found(context: Context, path: str) -> bytes | None:
         return None
 
 
-def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str) -> Try:
+def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str, data: bytes = _DATA) -> Try:
     """A write, with its answer in the evidence if the desk had something to decide; an error that the contract doesn't
     know counts as refused here.
     """
-    end = tried(0, partial(store.write, path, _DATA))
+    end = tried(0, partial(store.write, path, data))
     answers = context.evidence.setdefault("answers", {})
     if desk.came:
         answers[what] = end.answer if end.answer in {WON, LOST, UNKNOWN} else end.said
@@ -128,10 +128,10 @@ def _honest(context: Context, path: str, end: Try, data: bytes, what: str) -> No
     context.timeline.clear()
 
 
-def _beside(context: Context, path: str, end: Try, other: Try | None, what: str) -> None:
+def _beside(context: Context, path: str, end: Try, other: Try | None, what: str, data: bytes = _DATA) -> None:
     """As `_honest`, but for another writer who may have won the name in the meantime."""
     if other is None or other.answer != WON:
-        _honest(context, path, end, _DATA, what)
+        _honest(context, path, end, data, what)
         return
     context.timeline[:] = [f"network: {what}", f"writer: {end.answer}", f"another: {other.answer}"]
     require(end.answer != WON, f"{what}: both writers were told that they won")
@@ -183,7 +183,7 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
         version, until = 0, enough(context)
         for at in range(requests, 0, -1):  # the last one is mostly the act
             for what, form in forms.items():
-                if version and time.monotonic() > until:
+                if at < requests and time.monotonic() > until:
                     break
                 said = f"{what} (changing request {at} of {requests})"
                 path = commit(context.root, version)
@@ -208,7 +208,43 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
         if other.ident is not None:
             other.join()
         _beside(context, path, end, others[0] if others else None, said)
+        _saw_answers(context)
         context.evidence["rounds"] = len(context.evidence["answers"])
+
+
+def _saw_answers(context: Context) -> None:
+    """Raise `NotEstablishedError` where no write came to the request that was to be decided about."""
+    saw_enough(len(context.evidence.get("answers", ())), 1, "writes lost a request or a reply")
+
+
+_LARGE = b"a line of a large file\n" * 420_000
+"""More than 9 MB: clients of object stores send that in parts, by requests that a small file doesn't need."""
+
+
+@check(5, guarantee=4, lasts=True)
+def a_lost_reply_of_a_large_write_is_never_a_loss(context: Context) -> None:
+    """A writer of a file of 9 MB whose reply was lost says won or unknown, and doesn't write again."""
+    if not _has_service(context):
+        _in_files(context, "a call fails after it did its work", (errno.EIO,), "after", _LARGE)
+        return
+    with _before_the_service(context, _LARGE) as (store, desk, requests):
+        forms: dict[str, Form] = {"the reply is lost": _dropped}
+        if _speaks_http(context):
+            forms["the reply is 500 after the write was done"] = partial(_replaced, 500)
+        version, until = 0, enough(context)
+        for at in range(requests, 0, -1):
+            for what, form in forms.items():
+                if at < requests and time.monotonic() > until:
+                    break
+                said = f"{what} (changing request {at} of {requests})"
+                path = commit(context.root, version)
+                version += 1
+                desk.begin(at, form)
+                end = _write(context, store, desk, path, said, _LARGE)
+                _honest(context, path, end, _LARGE, said)
+                require(not desk.sent_again, f"{said}: the conditional request was sent again")
+    _saw_answers(context)
+    context.evidence |= {"rounds": len(context.evidence["answers"]), "bytes": len(_LARGE)}
 
 
 @check(5, guarantee=4, lasts=True)
@@ -241,6 +277,7 @@ def a_write_that_comes_late_is_never_denied(context: Context) -> None:
                 if desk.came:
                     done.wait(60)
                 _beside(context, path, end, other, said)
+    _saw_answers(context)
 
 
 @check(5, guarantee=4, lasts=True)
@@ -259,6 +296,7 @@ def what_was_never_sent_is_never_won(context: Context) -> None:
             path, said = commit(context.root, at), f"request {at} of {requests} doesn't reach the service"
             desk.begin(at, lambda _exchange: None)
             _honest(context, path, _write(context, store, desk, path, said), _DATA, said)
+    _saw_answers(context)
     closed = Proxy(context.target.endpoint)
     closed.close()
     said, path = "the connection is refused", commit(context.root, 0)
@@ -341,6 +379,7 @@ def what_was_turned_away_is_never_a_loss(context: Context) -> None:
                 desk.begin(at, partial(_said, status, body))
                 what = f"{said} (changing request {at} of {requests})"
                 _honest(context, path, _write(context, store, desk, path, what), _DATA, what)
+    _saw_answers(context)
 
 
 @check(6, guarantee=2)
@@ -375,12 +414,13 @@ def exists_is_seen_in_every_form(context: Context) -> None:
                 if end.answer not in right and LOST in right and len(right) == 1:
                     broken(f"{said}: the writer of a file that exists was told {end.said or end.answer!r}, not lost")
             context.timeline.clear()
+    _saw_answers(context)
 
 
 # ---- a file system that fails ----
 
 
-def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When) -> None:
+def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, data: bytes = _DATA) -> None:
     """Let each call of a write that makes something fail, one in each round."""
     _needs_files(context)
     context.make().write(below(context.root, "_first"), b"")
@@ -391,25 +431,25 @@ def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When) -
                 version = next(rounds)
                 path = commit(context.root, version)
                 taken = when == "late" and version % 2 == 1
-                end, other, made = worker.call(write_failing, path, number, code, when, taken)
+                end, other, made = worker.call(write_failing, path, data, number, code, when, taken)
                 if len(made) < number:
                     break
                 if code == errno.EEXIST and made[-1] != "link":
                     continue  # only a link is sent twice, and finds what it made itself
                 said = f"{what}: {number}. os.{made[-1]} ({errno.errorcode[code]})"
                 context.evidence.setdefault("answers", {})[said] = end.answer
-                _beside(context, path, end, other, said)
+                _beside(context, path, end, other, said, data)
     if not context.evidence.get("answers"):
         raise NotEstablishedError("the store has no service, and does nothing to files that Python can see")
     context.evidence["rounds"] = len(context.evidence["answers"])
 
 
 def write_failing(
-    here: Station, path: str, number: int, code: int, when: When, taken: bool
+    here: Station, path: str, data: bytes, number: int, code: int, when: When, taken: bool
 ) -> tuple[Try, Try | None, list[str]]:
     """Write, with a call of the operating system failing, then let another write; the calls up to that one."""
     with failing(number, code, when) as calls:
-        end = tried(0, partial(here.store.write, path, _DATA))
+        end = tried(0, partial(here.store.write, path, data))
         made = list(calls)
         other = tried(1, partial(here.make().write, path, _OTHER)) if taken else None
     return end, other, made

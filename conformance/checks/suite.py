@@ -3,12 +3,13 @@
 import re
 import time
 import urllib.parse
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tablelog.logstore import FileStatus
 
-from ..failures import broken, require
+from ..failures import NotEstablishedError, broken, require
 from ..interleave import Interleaving, Outcome, all_interleavings
 from ..model import Check, Context, Level
 
@@ -17,17 +18,22 @@ is_commit_name = re.compile(r"[0-9]{20}\.json").fullmatch
 _MOST_OF_IT = 0.6
 """So much of the time that is left may a loop of a check take."""
 
+LEAST_STEPS = 5
+"""A check that stops a call at its steps says nothing before it has done so at this many of them, or at all."""
+
 registered: list[Check] = []
 _Run = Callable[[Context], None]
 
 
 def check(number: int, guarantee: int, level: Level = Level.QUICK, *, lasts: bool = False) -> Callable[[_Run], _Run]:
-    """Register a function as check `number` of the 18; its name and the first line of its docstring describe it.
+    """Register a function as check `number`; its name and the first line of its docstring describe it.
 
     `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract. `lasts`: see `Check`.
     """
 
     def register(run: _Run) -> _Run:
+        if any(other.name == run.__name__ for other in registered):
+            raise ValueError(f"two checks are called {run.__name__}")
         summary = (run.__doc__ or "").partition("\n")[0]
         registered.append(Check(number, run.__name__, guarantee, summary, run, level, lasts))
         return run
@@ -60,6 +66,27 @@ def mark(number: int) -> bytes:
     return f"writer {number}\n".encode() * (number + 1)
 
 
+_FIRST_VERSIONS = (0, 10_000, 2**31, 10**10, 2**53, 2**63 - 1 - 3 * 10**9)
+
+
+def varied_version(number: int) -> int:
+    """The version for round `number` of a race: small, or beyond one of the sizes at which software goes wrong.
+
+    Such as more than four digits, 31 bits, ten digits, 53 bits, almost 63 bits. Different rounds have different
+    versions. Neighbouring rounds have sizes that are independent, so that rounds at any distance have all of them.
+    """
+    return _FIRST_VERSIONS[zlib.crc32(b"%d" % number) % len(_FIRST_VERSIONS)] + number
+
+
+def saw_enough(seen: int, least: int, what: str) -> None:
+    """Raise `NotEstablishedError` where a check saw less than `least` of `what`: its time ended too early."""
+    if seen < least:
+        raise NotEstablishedError(
+            f"the time was too short: {seen} {what}, and at least {least} are needed; run it alone with --only, or "
+            "with a higher --level"
+        )
+
+
 def enough(context: Context) -> float:
     """When a loop of a check that begins now has done enough: a `time.monotonic()`, well before the deadline."""
     seconds: float = context.choose(4.0, 20.0, 120.0)
@@ -74,9 +101,13 @@ def interleavings(
     *,
     cases: int | None = None,
 ) -> Iterator[Interleaving]:
-    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many."""
+    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many.
+
+    Raises `NotEstablishedError` at the end where the call was stopped at too few of its steps, or only at early ones.
+    """
     tally = context.evidence
     most = cases or context.choose(300, 600, 5000)
+    stopped_at, steps = [], 0
     for case in all_interleavings(
         held,
         between,
@@ -92,8 +123,16 @@ def interleavings(
             case.between_waited
         )
         context.timeline[:] = case.told
+        stopped_at.append(case.step)
+        steps = max(steps, case.steps)
         yield case
     context.timeline.clear()
+    saw_enough(len(stopped_at), max(1, min(LEAST_STEPS, steps)), f"of {steps} steps of a call were tried")
+    if stopped_at[-1] < steps // 2:
+        raise NotEstablishedError(
+            f"the time was too short: of {steps} steps of a call only those up to number {stopped_at[-1]} were tried; "
+            "run it alone with --only, or with a higher --level"
+        )
 
 
 def at(case: Interleaving) -> str:

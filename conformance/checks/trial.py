@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from tablelog.errors import StorageError, UnsafeStoreError, WriteOutcomeUnknown
 
-from ..failures import broken, require
+from ..failures import NotEstablishedError, broken, require
 from ..model import Context
+from .suite import saw_enough
 
 WON, LOST, UNKNOWN, REFUSED = "won", "lost", "unknown", "refused"
 
@@ -87,6 +88,14 @@ class Overlap:
             depth += change
             deepest = max(deepest, depth)
         self.depths.append(deepest)
+
+    def saw_enough(self, rounds: int) -> None:
+        """Raise `NotEstablishedError` after fewer rounds, or where the writers of none of them overlapped."""
+        saw_enough(len(self.depths), rounds, "rounds were run")
+        if max(self.depths) < 2:
+            raise NotEstablishedError(
+                f"in none of {len(self.depths)} rounds two writers were within their calls at one time: it was no race"
+            )
 
     def record(self, context: Context, writers: int) -> None:
         """Put it into the evidence."""

@@ -10,7 +10,20 @@ from ..failures import require
 from ..interleave import outcome
 from ..model import Context
 from ..processes import Station, crew, needs_processes
-from .suite import at, below, check, commit, enough, expect, interleavings, is_commit_name, mark, names, value_of
+from .suite import (
+    at,
+    below,
+    check,
+    commit,
+    enough,
+    expect,
+    interleavings,
+    is_commit_name,
+    mark,
+    names,
+    saw_enough,
+    value_of,
+)
 from .trial import Try, judge, tried
 
 _LEAST_ROUNDS = 3
@@ -90,28 +103,39 @@ def a_reader_never_sees_a_part(context: Context) -> None:
     sizes = [0, 1, 1 << 20, (9 << 20) + 1, *context.choose([], [40 << 20], [40 << 20, 105 << 20])]
     store, until = context.make(), enough(context)
     store.write(below(context.root, "_first"), b"")
-    for number, size in enumerate(sizes):
-        rounds = context.choose(10, 40, 100) if size < 1 << 20 else context.choose(2, 4, 8)
-        data = _pattern(size)
-        for one in range(rounds):
-            if number and (time.monotonic() > until or context.time_left < 2):
-                return
-            path = commit(context.root, 1000 * number + one)
-            watchers = [_Reader(context.make(), path, data), _Lister(context.make(), path, size)]
-            for watcher in watchers:
-                watcher.start()
-            try:
-                store.write(path, data)
-            finally:
-                for watcher in watchers:
-                    watcher.end()
-            for watcher in watchers:
-                require(not watcher.broken, f"during a write of {size} bytes {watcher.broken}")
-                require(watcher.seen, f"after a write of {size} bytes a {watcher.what} doesn't see it")
-                for name, looks in (("before", watcher.looks_before), ("in all", watcher.looks)):
-                    key = f"looks of a {watcher.what}, {name}"
-                    context.evidence[key] = context.evidence.get(key, 0) + looks
-        context.evidence["largest file"] = size
+    written = set()
+    # Each size once, and then again: where the time ends early, none of them is left out.
+    for one in range(context.choose(10, 40, 100)):
+        for number, size in enumerate(sizes):
+            if one and (time.monotonic() > until or (size >= 1 << 20 and one >= context.choose(2, 4, 8))):
+                continue
+            if context.time_left < 2:
+                break
+            _watched(context, store, commit(context.root, 1000 * number + one), _pattern(size))
+            written.add(size)
+            context.evidence |= {"largest file": max(written), "sizes": len(written)}
+    saw_enough(len(written), len(sizes), f"of {len(sizes)} sizes of files were written, up to {max(written)} bytes")
+    for what in ("reader", "lister"):
+        saw_enough(context.evidence[f"looks of a {what}, before"], 1, f"looks of a {what} came before a write ended")
+
+
+def _watched(context: Context, store: LogStore, path: str, data: bytes) -> None:
+    """Write a file while a reader and a lister look at it again and again."""
+    size = len(data)
+    watchers = [_Reader(context.make(), path, data), _Lister(context.make(), path, size)]
+    for watcher in watchers:
+        watcher.start()
+    try:
+        store.write(path, data)
+    finally:
+        for watcher in watchers:
+            watcher.end()
+    for watcher in watchers:
+        require(not watcher.broken, f"during a write of {size} bytes {watcher.broken}")
+        require(watcher.seen, f"after a write of {size} bytes a {watcher.what} doesn't see it")
+        for name, looks in (("before", watcher.looks_before), ("in all", watcher.looks)):
+            key = f"looks of a {watcher.what}, {name}"
+            context.evidence[key] = context.evidence.get(key, 0) + looks
 
 
 def _pattern(size: int) -> bytes:
@@ -224,7 +248,7 @@ def other_processes_see_it_at_once(context: Context) -> None:
         until = enough(context)
         writer.call(put, checkpoint, b"start", True)
         for version in range(context.choose(10, 50, 200)):
-            if version and time.monotonic() > until:
+            if version >= _LEAST_ROUNDS and time.monotonic() > until:
                 break
             path = commit(context.root, version)
             before = reader.call(look, path, checkpoint)

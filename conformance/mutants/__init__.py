@@ -6,12 +6,18 @@ which no check may fail.
 
 from functools import partial
 
-from . import files, libraries, memory, services
+from . import files, libraries, memory, scale, services
 from .mutant import Mutant, file_target
 from .sound import UnderOneLock
 
 __all__ = ["MUTANTS", "POSITIVE_CONTROL", "Mutant"]
 
-MUTANTS: tuple[Mutant, ...] = (*files.MUTANTS, *memory.MUTANTS, *services.MUTANTS, *libraries.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (
+    *files.MUTANTS,
+    *memory.MUTANTS,
+    *scale.MUTANTS,
+    *services.MUTANTS,
+    *libraries.MUTANTS,
+)
 
 POSITIVE_CONTROL = partial(file_target, UnderOneLock)

@@ -115,7 +115,7 @@ class ShowsParts(MemoryLogStore):
     partial_writes_visible = True
 
 
-class _Renames(MemoryLogStore):
+class Renames(MemoryLogStore):
     """Takes another path than it is given."""
 
     def _other(self, path: str) -> str:
@@ -134,21 +134,21 @@ class _Renames(MemoryLogStore):
         return super().resolve(self._other(path))
 
 
-class FoldsCase(_Renames):
+class FoldsCase(Renames):
     """Takes upper and lower case for the same."""
 
     def _other(self, path: str) -> str:
         return quote(unquote(path).lower(), safe=":/")
 
 
-class NormalisesLetters(_Renames):
+class NormalisesLetters(Renames):
     """Takes the two forms of a letter with an accent for the same (macOS)."""
 
     def _other(self, path: str) -> str:
         return quote(unicodedata.normalize("NFC", unquote(path)), safe=":/")
 
 
-class DecodesTwice(_Renames):
+class DecodesTwice(Renames):
     """Takes `%20` in a name for a space."""
 
     def _other(self, path: str) -> str:

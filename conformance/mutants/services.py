@@ -94,7 +94,8 @@ def _through(kind: Callable[[str], LogStore], address: str) -> Factory:
     return partial(kind, address)
 
 
-def _on_a_service(kind: type[ObjectStore], *caught_by: str) -> Mutant:
+def on_a_service(kind: type[ObjectStore], *caught_by: str) -> Mutant:
+    """A broken client of a service that is right."""
     said = (kind.__doc__ or "").partition("\n")[0]
     return Mutant(kind.__name__, said, caught_by, lambda _directory: target(kind, SOUND, said))
 
@@ -107,14 +108,14 @@ def _bucket(name: str, what: str, *caught_by: str) -> Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    _on_a_service(AsksAgain, "a_lost_reply_is_never_a_loss"),
-    _on_a_service(AsksAgainForCertain, "a_lost_reply_is_never_a_loss"),
-    _on_a_service(CallsALostReplyAnError, "a_lost_reply_is_never_a_loss", "a_write_that_comes_late_is_never_denied"),
-    _on_a_service(TakesSilenceForSuccess, "what_was_never_sent_is_never_won"),
-    _on_a_service(TakesConflictForExists, "what_was_turned_away_is_never_a_loss"),
-    _on_a_service(NeedsTheCondition, "exists_is_seen_in_every_form"),
-    _on_a_service(DropsTheConditionOnTheWay, "exists_is_seen_in_every_form"),
-    _on_a_service(LooksThenPuts, "one_winner_when_all_stand_before_the_act"),
+    on_a_service(AsksAgain, "a_lost_reply_is_never_a_loss"),
+    on_a_service(AsksAgainForCertain, "a_lost_reply_is_never_a_loss"),
+    on_a_service(CallsALostReplyAnError, "a_lost_reply_is_never_a_loss", "a_write_that_comes_late_is_never_denied"),
+    on_a_service(TakesSilenceForSuccess, "what_was_never_sent_is_never_won"),
+    on_a_service(TakesConflictForExists, "what_was_turned_away_is_never_a_loss"),
+    on_a_service(NeedsTheCondition, "exists_is_seen_in_every_form"),
+    on_a_service(DropsTheConditionOnTheWay, "exists_is_seen_in_every_form"),
+    on_a_service(LooksThenPuts, "one_winner_when_all_stand_before_the_act"),
     _bucket(
         "ignores-the-condition",
         "Heeds no condition (rclone serve s3, s3rver)",

@@ -1,0 +1,39 @@
+"""Directories of very many files, for the checks that need one."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from ..failures import NotEstablishedError
+from ..model import Context
+from .suite import commit
+
+PAGE = 1000
+"""So many names most services give for one request."""
+
+_WRITERS_AT_ONCE, _BATCH = 8, 40
+_RESERVED_SECONDS = 3.0
+
+
+def fill(context: Context, made: int, size: int, reserved: float = _RESERVED_SECONDS) -> int:
+    """Write the commits from `made` to before `size`, several at once; returns how many there are.
+
+    There are fewer where less than `reserved` seconds of the time of the check would be left. The files are empty and
+    written with `overwrite`, which costs a store the least.
+    """
+    store = context.make()
+    with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
+        for first in range(made, size, _BATCH):
+            if context.time_left < reserved:
+                return first
+            batch = [commit(context.root, version) for version in range(first, min(first + _BATCH, size))]
+            for _ in pool.map(lambda path: store.write(path, b"", overwrite=True), batch):
+                pass
+    return size
+
+
+def needs_pages(made: int) -> None:
+    """Raise `NotEstablishedError` where a directory of `made` files is listed in one page."""
+    if made <= PAGE:
+        raise NotEstablishedError(
+            f"the time was too short: {made} files could be written, and more than {PAGE} are needed; "
+            "run it alone with --only, or with a higher --level"
+        )

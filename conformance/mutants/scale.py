@@ -1,0 +1,172 @@
+"""Stores that are right in a small and simple place, and broken where there is much, or long, or many at once."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from tablelog.logstore import FileStatus, LocalLogStore, MemoryLogStore
+from tablelog.logstore.answers import Answer, Verdict
+from tablelog.logstore.uri import local_path
+
+from .memory import Renames
+from .mutant import Mutant, in_files, in_memory
+from .object_store import MULTIPART_FROM, ObjectStore
+from .services import on_a_service
+
+_MANY_FILES, _MANY_WRITERS, _LARGE_VERSION = 1_000, 16, 9_999
+_LETTERS_OF_A_DIRECTORY, _LETTERS_OF_A_NAME = 250, 150
+
+
+class ReplacesAmongManyFiles(LocalLogStore):
+    """Replaces what is there in a directory of more than 1,000 files."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(path, data, overwrite=overwrite or _among_many(path))
+
+
+class LooksThenReplacesAmongManyFiles(LocalLogStore):
+    """Looks and then replaces in a directory of more than 1,000 files."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        many = _among_many(path)
+        if many and not overwrite and os.path.exists(local_path(path)):
+            raise FileExistsError(path)
+        super().write(path, data, overwrite=overwrite or many)
+
+
+class LooksThenReplacesLargeVersions(LocalLogStore):
+    """Looks and then replaces where the version has more than four digits."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        version = path.rpartition("/")[2].partition(".")[0]
+        large = version.isdecimal() and int(version) > _LARGE_VERSION
+        if large and not overwrite and os.path.exists(local_path(path)):
+            raise FileExistsError(path)
+        super().write(path, data, overwrite=overwrite or large)
+
+
+class KeepsVersionsIn32Bits(LocalLogStore):
+    """Takes a version for a number of 32 bits, so that large ones get the names of small ones."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(_in_32_bits(path), data, overwrite=overwrite)
+
+    def read(self, path: str) -> bytes:
+        return super().read(_in_32_bits(path))
+
+
+class ListsPagesByPosition(MemoryLogStore):
+    """Reads a listing in pages of 1,000 by position: what comes or goes on a page shifts those after it."""
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        found: list[FileStatus] = []
+        while True:
+            page = list(super().list_from(path))[len(found) : len(found) + _MANY_FILES]
+            for status in page:  # a client takes the reply apart, which takes its time
+                found.append(status)
+            if len(page) < _MANY_FILES:
+                return iter(found)
+
+
+class GivesUpAmongManyWriters(MemoryLogStore):
+    """Replaces what is there while more than 16 writers are at work (a pool of locks that is used up)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._at_work = 0
+        self._counting = threading.Lock()
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        with self._counting:
+            self._at_work += 1
+        try:
+            time.sleep(0.002)
+            super().write(path, data, overwrite=overwrite or self._at_work > _MANY_WRITERS)
+        finally:
+            with self._counting:
+                self._at_work -= 1
+
+
+class CutsLongPaths(Renames):
+    """Cuts the directory of a path to 250 letters."""
+
+    def _other(self, path: str) -> str:
+        directory, _, name = path.rpartition("/")
+        return f"{directory[:_LETTERS_OF_A_DIRECTORY]}/{name}"
+
+
+class CutsLongNames(Renames):
+    """Cuts each part of a path to 150 letters."""
+
+    def _other(self, path: str) -> str:
+        return "/".join(part[:_LETTERS_OF_A_NAME] for part in path.split("/"))
+
+
+class KeepsItsDirectory(MemoryLogStore):
+    """Has the directory of a write in an attribute: one client serves one table at a time."""
+
+    _directory = ""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._directory, _, name = path.rpartition("/")
+        time.sleep(0.0005)
+        super().write(f"{self._directory}/{name}", data, overwrite=overwrite)
+
+
+class BuriesWhatWasDeleted(MemoryLogStore):
+    """Loses a write that comes at once after a delete of its name: the delete counts as the later of the two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._deleted: dict[str, float] = {}
+
+    def delete(self, path: str) -> None:
+        super().delete(path)
+        self._deleted[self.resolve(path)] = time.monotonic()
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        deleted = self._deleted.get(self.resolve(path))
+        if deleted is None or time.monotonic() - deleted > 1.0:
+            super().write(path, data, overwrite=overwrite)
+
+
+class AsksAgainForParts(ObjectStore):
+    """Sends the end of an upload in parts again when its reply was lost, and takes "exists" for another's."""
+
+    def attempt(self, path: str, data: bytes) -> Answer:
+        answer = super().attempt(path, data)
+        if answer.verdict is Verdict.AMBIGUOUS and len(data) >= MULTIPART_FROM:
+            return super().attempt(path, data)
+        return answer
+
+
+def _among_many(path: str) -> bool:
+    directory = os.path.dirname(local_path(path))
+    return os.path.isdir(directory) and len(os.listdir(directory)) > _MANY_FILES
+
+
+def _in_32_bits(path: str) -> str:
+    directory, _, name = path.rpartition("/")
+    version, dot, rest = name.partition(".")
+    return f"{directory}/{int(version) % 2**32:020}{dot}{rest}" if version.isdecimal() else path
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    in_files(ReplacesAmongManyFiles, "one_winner_in_a_directory_of_thousands"),
+    in_files(LooksThenReplacesAmongManyFiles, "one_winner_in_a_directory_of_thousands"),
+    in_files(
+        LooksThenReplacesLargeVersions,
+        "one_winner_at_large_versions",
+        "one_winner_in_every_interleaving",
+        "one_winner_when_all_stand_before_the_act",
+    ),
+    in_files(KeepsVersionsIn32Bits, "one_winner_at_large_versions"),
+    in_memory(ListsPagesByPosition, "lists_several_pages_while_others_write"),
+    in_memory(GivesUpAmongManyWriters, "one_winner_among_threads"),
+    in_memory(CutsLongPaths, "long_and_deep_paths_are_files_of_their_own"),
+    in_memory(CutsLongNames, "long_and_deep_paths_are_files_of_their_own"),
+    in_memory(KeepsItsDirectory, "threads_share_a_client"),
+    in_memory(BuriesWhatWasDeleted, "a_deleted_name_is_won_anew"),
+    on_a_service(AsksAgainForParts, "a_lost_reply_of_a_large_write_is_never_a_loss"),
+)
