@@ -1,4 +1,4 @@
-"""gofakes3 (S3): a fake for tests, with its objects in memory, built from the Go module proxy."""
+"""gofakes3 (S3), a fake for the tests of Go programs, with its objects in memory; built by Go."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -8,9 +8,10 @@ from .s3 import S3Server
 
 
 class GoFakeS3(S3Server):
-    """One gofakes3. It looks at no credentials."""
+    """One gofakes3. It takes any credentials."""
 
     name: ClassVar[str] = "gofakes3"
+    optional: ClassVar[bool] = True
 
     @classmethod
     def install(cls) -> Path:

@@ -11,6 +11,8 @@ class S3Server(StorageServer):
     """A server that speaks S3, with one bucket."""
 
     bucket: ClassVar[str] = BUCKET
+    access_key: ClassVar[str] = ACCESS_KEY
+    secret_key: ClassVar[str] = SECRET_KEY
 
     @property
     def root(self) -> str:
@@ -21,8 +23,8 @@ class S3Server(StorageServer):
         return {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.endpoint.region": REGION,
-            "fs.s3a.access.key": ACCESS_KEY,
-            "fs.s3a.secret.key": SECRET_KEY,
+            "fs.s3a.access.key": self.access_key,
+            "fs.s3a.secret.key": self.secret_key,
             "fs.s3a.path.style.access": "true",
             "fs.s3a.connection.ssl.enabled": "false",
         }
@@ -30,8 +32,8 @@ class S3Server(StorageServer):
     @property
     def storage_options(self) -> dict[str, Any]:
         return {
-            "key": ACCESS_KEY,
-            "secret": SECRET_KEY,
+            "key": self.access_key,
+            "secret": self.secret_key,
             "endpoint_url": self.endpoint,
             "client_kwargs": {"region_name": REGION},
         }
@@ -39,8 +41,8 @@ class S3Server(StorageServer):
     @property
     def environment(self) -> dict[str, str]:
         return {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_ENDPOINT_URL": self.endpoint,
@@ -55,8 +57,8 @@ class S3Server(StorageServer):
             service,
             region_name=REGION,
             endpoint_url=self.endpoint,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, max_pool_connections=32),
         )
 

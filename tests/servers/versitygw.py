@@ -1,18 +1,19 @@
-"""versitygw (S3): a gateway over a directory of a POSIX file system, built from the Go module proxy."""
+"""versitygw (S3), a gateway over a directory of a POSIX file system; built by Go."""
 
 from pathlib import Path
 from typing import ClassVar
 
 from . import install
-from .base import answers_http
 from .s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 
 
 class VersityGW(S3Server):
-    """One versitygw over one directory. Its metadata are files beside it: not each file system has attributes."""
+    """One versitygw. It keeps its metadata in files beside the data: some file systems have no extended attributes."""
 
     name: ClassVar[str] = "versitygw"
     keeps_data: ClassVar[bool] = True
+    optional: ClassVar[bool] = True
+    start_seconds: ClassVar[float] = 120.0
 
     @classmethod
     def install(cls) -> Path:
@@ -23,12 +24,9 @@ class VersityGW(S3Server):
         metadata.mkdir(exist_ok=True)
         return [
             str(self.install()),
-            *("--port", f"127.0.0.1:{self.port}", "--region", REGION, "--health", "/health"),
+            *("--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet", "--keep-alive"),
             *("posix", "--sidecar", str(metadata), str(self.data)),
         ]
 
     def settings(self) -> dict[str, str]:
         return {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
-
-    def answers(self) -> bool:
-        return answers_http(self.port, "/health")
