@@ -196,10 +196,10 @@ def _said(name: str, arguments: argparse.Namespace, *, beside: bool) -> tuple[bo
     if report is None:
         return True, "the suite came to no end"
     path = PUBLISHED / f"{name}.json"
+    published = from_json(path.read_text()) if path.exists() else None
     if arguments.publish:
         PUBLISHED.mkdir(exist_ok=True)
         path.write_text(to_json(report.slim()) + "\n")
-    published = from_json(path.read_text()) if path.exists() else None
     lost = not_established_now(report, published) if published else []
     new = failed_now(report, published)
     text = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in Verdict if report.count(verdict))
