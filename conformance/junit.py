@@ -23,18 +23,22 @@ def to_junit(report: Report) -> str:
         timestamp=report.started,
     )
     properties = ElementTree.SubElement(suite, "properties")
-    for name, value in {"root": report.root, "level": report.level.name.lower(), "seed": report.seed}.items():
+    facts = {"root": report.root, "level": report.level.name.lower(), "seed": report.seed}
+    if report.obstacle:
+        facts["obstacle"] = report.obstacle
+    for name, value in facts.items():
         ElementTree.SubElement(properties, "property", name=name, value=_text(str(value)))
     for finding in report.findings:
         group = GUARANTEES[finding.check.guarantee][0]
         case = ElementTree.SubElement(
             suite, "testcase", classname=group, name=finding.check.name, time=f"{finding.seconds:.3f}"
         )
+        message = "not run, because of what the property obstacle says" if report.obstacle else finding.message
         if finding.verdict is Verdict.FAIL:
-            failure = ElementTree.SubElement(case, "failure", message=_text(finding.message))
+            failure = ElementTree.SubElement(case, "failure", message=_text(message))
             failure.text = _text("\n".join(finding.timeline))
         elif finding.verdict is Verdict.NOT_ESTABLISHED:
-            ElementTree.SubElement(case, "skipped", message=_text(f"NOT ESTABLISHED: {finding.message}"))
+            ElementTree.SubElement(case, "skipped", message=_text(f"NOT ESTABLISHED: {message}"))
         said = words.evidence(finding.evidence)
         if said:
             ElementTree.SubElement(case, "system-out").text = _text(said)

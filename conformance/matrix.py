@@ -55,7 +55,10 @@ def _cell(findings: Sequence[Finding]) -> str:
 
 
 def _notes(report: Report) -> Iterable[str]:
-    """A line for each reason, with the checks that have it."""
+    """A line for each reason, with the checks that have it; one line where no check was run."""
+    if report.obstacle:
+        yield f"- **{_plain(report.what)}**, {report.verdict}: no check was run: {_plain(report.obstacle)}"
+        return
     by_reason: dict[tuple[Verdict, str], list[str]] = {}
     for finding in report.findings:
         if finding.verdict is not Verdict.PASS:

@@ -29,7 +29,8 @@ _MOST_ACTORS = 8
 def to_html(report: Report) -> str:
     """The page."""
     title = f"{report.verdict}: {report.what} - tablelog conformance"
-    body = [_header(report), _guarantees(report), _details(report), _calibration(report.calibration), _footer(report)]
+    found = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
+    body = [_header(report), *found, _calibration(report.calibration), _footer(report)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -73,6 +74,13 @@ def _header(report: Report) -> str:
         f'<p class="verdict">{_badge(report.verdict)} <strong>{headline}</strong> '
         f"{_text(words.sentence(counts, len(report.findings)).capitalize())}.</p>\n"
         f'<dl class="facts">\n{rows}</dl>\n</header>\n'
+    )
+
+
+def _not_run(report: Report) -> str:
+    return (
+        '<section aria-labelledby="obstacle">\n<h2 id="obstacle">No check was run</h2>\n'
+        f'<p class="message">{_text(report.obstacle)}</p>\n</section>\n'
     )
 
 

@@ -8,6 +8,7 @@ by the tests of a store. What wasn't established is an outcome of its own, shown
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ import pytest
 
 from .checks import CHECKS
 from .model import Check, Finding, Level, Target, Verdict
-from .runner import SHARE_SECONDS, chosen, place_of_its_own, run_check
+from .runner import SHARE_SECONDS, Obstacle, chosen, first_touch, place_of_its_own, run_check
 from .targets import WrongTargetError, from_factory
 
 _HERE = Path(__file__).parent
 _NAME = "tablelog.conformance"
+_NOT_RUN = "not run"
 _SEEDS = 1_000_000
 _target = pytest.StashKey[Target]()
 _place = pytest.StashKey[str]()
+_obstacle = pytest.StashKey[Obstacle | None]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,9 +52,13 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
     return None
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     found = terminalreporter.stats.get("not established", [])
-    if found:
+    obstacle = config.stash.get(_obstacle, None)
+    if obstacle is not None:
+        terminalreporter.section("no check was run")
+        terminalreporter.write_line(obstacle.message)
+    elif found:
         terminalreporter.section("not established")
         for report in found:
             terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {report.wasxfail}")
@@ -85,6 +92,7 @@ class _Suite(pytest.Directory):
         place = place_of_its_own(self.stash[_target].root)
         self.stash[_place] = place.__enter__()
         self.addfinalizer(lambda: place.__exit__(None, None, None))
+        self.config.stash[_obstacle], _ = first_touch(self.stash[_target], self.stash[_place])
 
 
 class _Item(pytest.Item):
@@ -97,6 +105,11 @@ class _Item(pytest.Item):
     def runtest(self) -> None:
         suite, level = self.parent, _level(self.config)
         assert suite is not None
+        obstacle = self.config.stash[_obstacle]
+        if obstacle is not None:  # said once, at the end
+            if obstacle.finding(self._check).verdict is Verdict.FAIL:
+                raise _CheckFailed(replace(obstacle.finding(self._check), message=_NOT_RUN))
+            pytest.xfail(f"{Verdict.NOT_ESTABLISHED}: {_NOT_RUN}")
         place = f"{suite.stash[_place]}/{self.name}"
         finding, leftovers, _ = run_check(
             self._check, suite.stash[_target], place, level, _seed(self.config), SHARE_SECONDS[level]

@@ -60,6 +60,13 @@ class Report:
         """What the command exits with."""
         return EXIT_CODES[self.verdict]
 
+    @property
+    def obstacle(self) -> str:
+        """The one reason for which no check was run; empty where any was."""
+        reasons = {finding.message for finding in self.findings}
+        ran = any(finding.seconds or finding.evidence or finding.verdict is Verdict.PASS for finding in self.findings)
+        return reasons.pop() if len(self.findings) > 1 and len(reasons) == 1 and not ran else ""
+
     def of(self, guarantee: int) -> tuple[Finding, ...]:
         """The findings about one guarantee."""
         return tuple(finding for finding in self.findings if finding.check.guarantee == guarantee)

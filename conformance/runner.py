@@ -1,18 +1,21 @@
 """Run the checks on a target: each in a prefix of its own, within its share of the time, cleaned up after."""
 
 import contextlib
+import difflib
 import os
+import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tablelog.errors import TablelogError, UnsafeStoreError
-from tablelog.logstore.uri import local_path, scheme_of
+from tablelog.logstore.uri import local_path, scheme_of, shown
 
 from .bounded import Stuck, bounded
 from .cleanup import clean
+from .interleave import Outcome
 from .model import Check, Context, Finding, Level, Target, Verdict
 from .verdicts import verdict_of
 
@@ -58,13 +61,17 @@ class UnknownCheckError(ValueError):
 def chosen(checks: Sequence[Check], level: Level, only: Sequence[str] = ()) -> list[Check]:
     """The checks of `level`, or those that `only` names by name or number, whatever their level.
 
-    Raises `UnknownCheckError` for a name or number that no check has.
+    A name may be given as it stands in a report: with spaces, and a capital letter. Raises `UnknownCheckError` for a
+    name or number that no check has.
     """
-    for name in only:
+    wanted = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
+    for name, as_given in wanted.items():
         if not any(name in {check.name, str(check.number)} for check in checks):
-            raise UnknownCheckError(f"no check is called {name!r}; --list shows them all")
-    if only:
-        return [check for check in checks if check.name in only or str(check.number) in only]
+            near = difflib.get_close_matches(name, [check.name for check in checks], 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise UnknownCheckError(f"no check is called {as_given!r}; {meant}--list shows them all")
+    if wanted:
+        return [check for check in checks if check.name in wanted or str(check.number) in wanted]
     return [check for check in checks if check.level.value <= level.value]
 
 
@@ -87,20 +94,19 @@ def run(
     share = share_seconds if share_seconds is not None else SHARE_SECONDS[level]
     end = time.monotonic() + (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])
     findings: dict[int, Finding] = {}
-    leftovers: list[str] = []
     stuck: list[str] = []
     order = sorted(range(len(checks)), key=lambda number: checks[number].lasts)
     with place_of_its_own(target.root) as root:
-        useless = _first_touch(target, f"{root}/first-touch", leftovers)
+        obstacle, leftovers = first_touch(target, root)
+        if obstacle is not None:
+            return Run(tuple(obstacle.finding(check) for check in checks), (), ())
         for before, number in enumerate(order):
             check, remaining = checks[number], end - time.monotonic()
             if progress:
                 progress.starts(check.name, before + 1, len(checks))
             # So there is something left for each, however many overrun.
             seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
-            if useless is not None:
-                finding = useless(check)
-            elif seconds <= 0:
+            if seconds <= 0:
                 finding = _not_run(check, "the time of the whole run was used up before it; run it with --only")
             else:
                 finding, left, hangs = run_check(check, target, f"{root}/{check.name}", level, seed, seconds)
@@ -160,32 +166,51 @@ def place_of_its_own(root: str) -> Iterator[str]:
                 os.rmdir(directory)
 
 
-def _first_touch(target: Target, root: str, leftovers: list[str]) -> Callable[[Check], Finding] | None:
-    """Use the storage once, so that one that can't be used is said to be so once, and quickly.
+@dataclass(frozen=True)
+class Obstacle:
+    """Why no check can be run on a target, in one sentence; `unsafe`: the store itself refuses to keep a log there."""
 
-    Gives back None, or what to say of each check.
+    message: str
+    unsafe: bool = False
+
+    def finding(self, check: Check) -> Finding:
+        """What there is to say of a check that wasn't run."""
+        failed = self.unsafe and check.guarantee == _MUTUAL_EXCLUSION
+        return replace(_not_run(check, self.message), verdict=Verdict.FAIL if failed else Verdict.NOT_ESTABLISHED)
+
+
+def first_touch(target: Target, place: str) -> tuple[Obstacle | None, list[str]]:
+    """Write and read one file below `place`, so that a storage that can't be used is found out once, and quickly.
+
+    Returns what is in the way, if anything is, and what couldn't be cleaned up. An error by which the store itself
+    breaks its contract is none: the checks tell more of it.
     """
+    root = f"{place}/first-touch"
+    path = f"{root}/_delta_log/{0:020}.json"
+    written = bounded(lambda: target.factory().write(path, b"tablelog conformance\n"), _FIRST_TOUCH_SECONDS)
+    obstacle = _obstacle(written, f"nothing can be written below {shown(target.root)}")
+    if obstacle is None and not _is_denied(written):
+        obstacle = _obstacle(bounded(lambda: target.factory().read(path), _FIRST_TOUCH_SECONDS), "a file can't be read")
+    return obstacle, [] if obstacle else _cleaned(target, root, set())
 
-    def touch() -> None:
-        store, path = target.factory(), f"{root}/_delta_log/{0:020}.json"
-        store.write(path, b"tablelog conformance\n")
-        store.read(path)
 
-    end = bounded(touch, _FIRST_TOUCH_SECONDS)
+def _obstacle(end: Outcome | Stuck, doing: str) -> Obstacle | None:
     if isinstance(end, Stuck):
-        message = f"a first write and read timed out after {_FIRST_TOUCH_SECONDS:.0f} s at {end.where}"
-        return lambda check: _not_run(check, message)
+        return Obstacle(f"{doing}: it timed out after {_FIRST_TOUCH_SECONDS:.0f} s at {end.where}")
     error = end.error
-    verdict, message = verdict_of(error)
     if isinstance(error, UnsafeStoreError):
-        return lambda check: replace(
-            _not_run(check, message),
-            verdict=Verdict.FAIL if check.guarantee == _MUTUAL_EXCLUSION else Verdict.NOT_ESTABLISHED,
-        )
-    if isinstance(error, OSError | TablelogError) and verdict is Verdict.NOT_ESTABLISHED:
-        return lambda check: _not_run(check, message)
-    leftovers += _cleaned(target, root, set())
+        return Obstacle(verdict_of(error)[1], unsafe=True)
+    # A file that isn't found is the store's fault in a read, where it was written before, and the place's in a write.
+    place_is_missing = isinstance(error, FileNotFoundError) and doing.startswith("nothing")
+    if isinstance(error, OSError) and (place_is_missing or verdict_of(error)[0] is Verdict.NOT_ESTABLISHED):
+        return Obstacle(f"{doing}: {type(error).__name__}: {error}")
+    if isinstance(error, TablelogError) and verdict_of(error)[0] is Verdict.NOT_ESTABLISHED:
+        return Obstacle(verdict_of(error)[1])
     return None
+
+
+def _is_denied(end: Outcome | Stuck) -> bool:
+    return isinstance(end, Stuck) or end.error is not None
 
 
 def _not_run(check: Check, message: str) -> Finding:

@@ -1,5 +1,6 @@
 """The run in a terminal: a bar while it goes on, or plain lines, and a summary at the end."""
 
+import contextlib
 import os
 import shutil
 import textwrap
@@ -52,8 +53,9 @@ class Ticker:
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with contextlib.suppress(BrokenPipeError):  # nobody reads it any more
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def summary(report: Report, paint: Paint, width: int) -> str:
@@ -67,9 +69,12 @@ def _lines(report: Report, paint: Paint, width: int) -> Iterator[str]:
     yield paint(report.what, "1") + (f"  {report.root}" if report.root else "")
     said = {"exclusion": report.declared.get("exclusion"), "level": report.level.name.lower(), "seed": report.seed}
     yield paint("  ".join(f"{key} {value}" for key, value in said.items() if value is not None), "2")
+    if report.obstacle:
+        yield ""
+        yield from _wrapped(f"No check was run: {report.obstacle}", "", width, paint, _COLOURS[report.verdict])
     for guarantee, (title, meaning) in GUARANTEES.items():
         findings = report.of(guarantee)
-        if not findings:
+        if not findings or report.obstacle:
             continue
         verdict = worst_of(finding.verdict for finding in findings)
         head = f"{guarantee}. {title}" if guarantee else f"   {title}"

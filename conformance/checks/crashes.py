@@ -84,7 +84,8 @@ def a_paused_writer_goes_on_safely(context: Context) -> None:
 
 
 def _least(context: Context) -> int:
-    return min(LEAST_STEPS, context.evidence["steps in the call"])
+    steps: int = context.evidence["steps in the call"]
+    return min(LEAST_STEPS, steps)
 
 
 def _steps(context: Context, worker: Worker, wanted: int) -> Iterator[int]:

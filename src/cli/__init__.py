@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from . import conformance
+from .version import shown_version
 
 __all__ = ["main"]
 
@@ -11,6 +12,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (the process's own by default); returns what to exit with."""
     parser = argparse.ArgumentParser(prog="tablelog", description="Delta tables on any storage: tools.")
+    parser.add_argument("--version", action="version", version=shown_version())
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     conformance.add_to(commands)
     parsed = parser.parse_args(arguments)

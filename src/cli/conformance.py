@@ -9,7 +9,7 @@ import random
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +23,7 @@ from ..conformance.runner import UnknownCheckError, chosen
 from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named, option, setting
 from ..conformance.terminal import Paint, Ticker, summary
 from ..errors import StorageError, TablelogError
+from .version import shown_version
 
 _USAGE_ERROR, _NOT_ESTABLISHED, _INTERRUPTED = 2, 3, 130
 _SEEDS = 1_000_000
@@ -90,6 +91,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write it as JUnit's XML")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as one self-contained page")
     parser.add_argument("--list", action="store_true", help="show the checks of the level, and run none")
+    parser.add_argument("--version", action="version", version=shown_version())
     parser.set_defaults(run=_run, parser=parser)
 
 
@@ -102,7 +104,7 @@ def _run(parsed: argparse.Namespace) -> int:
     try:
         checks = chosen(CHECKS, level, parsed.only)
         if parsed.list:
-            _print_checks(checks)
+            _write("".join(_listed(checks)))
             return 0
         for path in filter(None, outputs):
             if not path.parent.is_dir():  # said now, and not after minutes
@@ -127,7 +129,7 @@ def _run(parsed: argparse.Namespace) -> int:
         _leave(_NOT_ESTABLISHED)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    sys.stdout.write(summary(report, Paint(sys.stdout), shutil.get_terminal_size().columns))
+    _write(summary(report, Paint(sys.stdout), shutil.get_terminal_size().columns))
     code = report.exit_code
     for path, written in outputs.items():
         try:
@@ -171,13 +173,23 @@ def _argument(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], tuple[s
     return argument
 
 
-def _print_checks(checks: Sequence[Check]) -> None:
+def _listed(checks: Sequence[Check]) -> Iterator[str]:
     for guarantee, (title, _) in GUARANTEES.items():
         found = [check for check in checks if check.guarantee == guarantee]
         if found:
-            print(f"{guarantee}. {title}" if guarantee else title)
+            yield f"{guarantee}. {title}\n" if guarantee else f"{title}\n"
         for check in found:
-            print(f"  {check.number:>2}  {check.name}\n      {check.summary}")
+            yield f"  {check.number:>2}  {check.name}\n      {check.summary}\n"
+
+
+def _write(text: str) -> None:
+    """Write to standard output. Whoever reads it may have read enough, such as `head`: that is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer goes nowhere, else the interpreter reports the pipe once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave(code: int) -> NoReturn:

@@ -1,9 +1,9 @@
 """The suite against every store on its server: `python -m servers.conformance [STORE ...]` in the directory `tests`.
 
 The reports go to a directory (JSON, HTML, JUnit). A store fails if a check does that hasn't failed in the committed
-report: some servers are known to be unsafe, and are examined to show that the suite says so. What the committed report in
-docs/conformance has established and this run has not is said, and is no failure: a busy machine uses up the time of a
-check. What can't be run here is said, and with `TABLELOG_REQUIRE_SERVERS=1`, as in CI, it fails too.
+report in docs/conformance: some servers are known to be unsafe. What that report has established and this run has not
+is said, and is no failure: a busy machine uses up the time of a check. What can't be run here is said, and with
+`TABLELOG_REQUIRE_SERVERS=1`, as in CI, it fails too.
 
 A store whose requests mostly wait is examined beside the others, which need the processors; what it says comes at its
 end. Each report tells how far its own races overlapped, and how many rounds it had the time for.

@@ -1,0 +1,8 @@
+"""What `--version` shows."""
+
+from importlib.metadata import version
+
+
+def shown_version() -> str:
+    """The name of the command and the version of the package."""
+    return f"tablelog {version('tablelog')}"
