@@ -63,6 +63,7 @@ def calibrate(
     level: Level,
     seed: int,
     progress: Progress | None = None,
+    patience: float = 1.0,
 ) -> Calibration:
     """Run each of `mutants` against the checks meant for it, and all of `checks` against the positive control."""
     started = time.monotonic()
@@ -72,7 +73,7 @@ def calibrate(
         if progress:
             progress.starts(mutant.name, number, len(mutants) + 1)
         meant = [by_name[name] for name in mutant.caught_by if name in by_name]
-        result = _tried(mutant, meant, level, seed)
+        result = _tried(mutant, meant, level, seed, patience)
         results.append(result)
         if progress:
             progress.ended(mutant.name, result.outcome, result.seconds)
@@ -81,7 +82,7 @@ def calibrate(
     began = time.monotonic()
     with _directory() as directory:
         asked = [check for check in checks if check.level.value <= level.value]
-        found = run(control(directory), asked, level=level, seed=seed).findings
+        found = run(control(directory), asked, level=level, seed=seed, patience=patience).findings
     calibration = Calibration(tuple(results), found, time.monotonic() - started)
     if progress:
         failed = calibration.control_failed
@@ -96,7 +97,7 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tablelog-conformance-")
 
 
-def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int) -> MutantResult:
+def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, patience: float) -> MutantResult:
     result = MutantResult(mutant.name, mutant.what, tuple(mutant.caught_by), NOT_RUN, (), "", 0.0)
     missing = mutant.available() if meant else "the check meant for it wasn't asked for"
     if missing is not None:
@@ -104,7 +105,7 @@ def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int) -> M
     started = time.monotonic()
     try:
         with _directory() as directory:
-            findings = run(mutant.make_target(directory), meant, level=level, seed=seed).findings
+            findings = run(mutant.make_target(directory), meant, level=level, seed=seed, patience=patience).findings
     except Exception as error:  # a server that doesn't start, say: it is this mutant that can't be run
         return replace(result, reason=f"{type(error).__name__}: {error}", seconds=time.monotonic() - started)
     missed = tuple(finding.check.name for finding in findings if finding.verdict is not Verdict.FAIL)

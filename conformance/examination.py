@@ -24,23 +24,27 @@ def examine(
     seed: int,
     only: Sequence[str] = (),
     calibrated: bool = False,
+    patience: float = 1.0,
     checking: Progress | None = None,
     calibrating: Progress | None = None,
 ) -> tuple[Report, tuple[str, ...]]:
     """The report on a target, and the names of the checks that hang and were left behind.
 
-    Without a target, only the suite itself is tried out. Raises `UnknownCheckError` for a name in `only`.
+    Each check, and all of them, may take `patience` times as long as the level says. Without a target, only the suite
+    itself is tried out. Raises `UnknownCheckError` for a name in `only`.
     """
     began, started = datetime.now(UTC), time.monotonic()
     checks = chosen(CHECKS, level, only)
     found, declared = Run((), (), ()), {}
     if asked is not None:
-        found = run(asked.target, checks, level=level, seed=seed, progress=checking)
+        found = run(asked.target, checks, level=level, seed=seed, progress=checking, patience=patience)
         declared = declared_by(asked.target.factory())
     calibration = None
     if calibrated:
         mutants = [mutant for mutant in MUTANTS if not only or {check.name for check in checks} & {*mutant.caught_by}]
-        calibration = calibrate(checks, mutants, POSITIVE_CONTROL, level=level, seed=seed, progress=calibrating)
+        calibration = calibrate(
+            checks, mutants, POSITIVE_CONTROL, level=level, seed=seed, progress=calibrating, patience=patience
+        )
     findings = found.findings if calibration is None else weighed(found.findings, calibration)
     scrub = Scrubber(asked.secrets if asked else ())
     findings = tuple(
@@ -65,12 +69,15 @@ def examine(
         not_asked=() if only else tuple(check.name for check in CHECKS if check.level.value > level.value),
         leftovers=tuple(scrub(shown(path)) for path in found.leftovers),
         calibration=calibration,
-        replay=_replay(asked, level, seed, only, calibrated),
+        replay=_replay(asked, level, seed, only, calibrated, patience),
     )
     return report, found.stuck
 
 
-def _replay(asked: Asked | None, level: Level, seed: int, only: Sequence[str], calibrated: bool) -> str:
+def _replay(
+    asked: Asked | None, level: Level, seed: int, only: Sequence[str], calibrated: bool, patience: float
+) -> str:
     words = ["tablelog", "conformance", *(asked.words if asked else ()), "--level", level.name.lower()]
     words += ["--seed", str(seed), *(word for name in only for word in ("--only", name))]
+    words += ["--patience", f"{patience:g}"] if patience != 1 else []
     return replay_command([*words, *["--calibrate"] * calibrated])

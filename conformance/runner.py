@@ -84,15 +84,16 @@ def run(
     progress: Progress | None = None,
     share_seconds: float | None = None,
     budget_seconds: float | None = None,
+    patience: float = 1.0,
 ) -> Run:
     """Run `checks` on `target`, below a prefix of this run's own that is gone at the end.
 
-    A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given); one
-    that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those that last come last;
+    A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given), and
+    both times `patience`; one that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those that last come last;
     the findings are in the order of `checks`.
     """
-    share = share_seconds if share_seconds is not None else SHARE_SECONDS[level]
-    end = time.monotonic() + (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])
+    share = patience * (share_seconds if share_seconds is not None else SHARE_SECONDS[level])
+    end = time.monotonic() + patience * (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])
     findings: dict[int, Finding] = {}
     stuck: list[str] = []
     order = sorted(range(len(checks)), key=lambda number: checks[number].lasts)
@@ -107,7 +108,9 @@ def run(
             # So there is something left for each, however many overrun.
             seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
             if seconds <= 0:
-                finding = _not_run(check, "the time of the whole run was used up before it; run it with --only")
+                finding = _not_run(
+                    check, "the time of the whole run was used up before it; give it more with --patience"
+                )
             else:
                 finding, left, hangs = run_check(check, target, f"{root}/{check.name}", level, seed, seconds)
                 leftovers += left

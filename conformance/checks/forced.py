@@ -126,7 +126,7 @@ def _ended_early(context: Context, seen: Sequence[str]) -> None:
     context.evidence["held before"] = list(seen)
     raise NotEstablishedError(
         f"the time was too short: the writers met before the first {len(seen)} operations of a write, the last of them "
-        f"{seen[-1]}, and not before those after it; run it alone with --only, or with a higher --level"
+        f"{seen[-1]}, and not before those after it; give it more with --patience"
     )
 
 

@@ -82,6 +82,8 @@ def lists_whole_directories(context: Context) -> None:
     made = 0
     for size in context.choose((1001,), (999, 1000, 1001, 2105), (999, 1000, 1001, 2105, 5001)):
         made = fill(context, made, size)
+        if not made:
+            break
         for start in (0, 1, made - 1001, made // 2, made - 1, made):
             if start < 0:
                 continue

@@ -35,5 +35,5 @@ def needs_pages(made: int) -> None:
     if made <= PAGE:
         raise NotEstablishedError(
             f"the time was too short: {made} files could be written, and more than {PAGE} are needed; "
-            "run it alone with --only, or with a higher --level"
+            "give it more with --patience"
         )

@@ -82,8 +82,7 @@ def saw_enough(seen: int, least: int, what: str) -> None:
     """Raise `NotEstablishedError` where a check saw less than `least` of `what`: its time ended too early."""
     if seen < least:
         raise NotEstablishedError(
-            f"the time was too short: {seen} {what}, and at least {least} are needed; run it alone with --only, or "
-            "with a higher --level"
+            f"the time was too short: {seen} {what}, and at least {least} are needed; give it more with --patience"
         )
 
 
@@ -131,7 +130,7 @@ def interleavings(
     if stopped_at[-1] < steps // 2:
         raise NotEstablishedError(
             f"the time was too short: of {steps} steps of a call only those up to number {stopped_at[-1]} were tried; "
-            "run it alone with --only, or with a higher --level"
+            "give it more with --patience"
         )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import io
 import logging
+import math
 import multiprocessing
 import os
 import random
@@ -80,6 +81,13 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME|NUMBER", help="only this check; may be repeated"
     )
+    parser.add_argument(
+        "--patience",
+        type=_argument_above_zero,
+        default=1.0,
+        metavar="N",
+        help="on a busy machine or a slow store: give each check, and all of them, N times the time of the level",
+    )
     parser.add_argument("--seed", type=int, help="repeat a run's random choices")
     parser.add_argument(
         "--calibrate",
@@ -115,6 +123,7 @@ def _run(parsed: argparse.Namespace) -> int:
             seed=seed,
             only=parsed.only,
             calibrated=parsed.calibrate,
+            patience=parsed.patience,
             checking=Ticker(sys.stderr, "checking"),
             calibrating=Ticker(sys.stderr, "calibrating"),
         )
@@ -171,6 +180,16 @@ def _argument(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], tuple[s
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return argument
+
+
+def _argument_above_zero(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("expected a number above 0")
+    return number
 
 
 def _listed(checks: Sequence[Check]) -> Iterator[str]:

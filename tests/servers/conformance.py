@@ -135,7 +135,16 @@ def examined(name: str, arguments: argparse.Namespace, *, beside: bool) -> Repor
     with STORES[name]() as place:
         conf = [word for key, value in place.conf.items() for word in ("--conf", f"{key}={value}")]
         command = [sys.executable, "-m", "tablelog.cli", "conformance", place.url, "--level", arguments.level, *conf]
-        command += ["--what", place.what, "--json", str(written), "--html", str(written.with_suffix(".html"))]
+        command += [
+            "--patience",
+            arguments.patience,
+            "--what",
+            place.what,
+            "--json",
+            str(written),
+            "--html",
+            str(written.with_suffix(".html")),
+        ]
         command += ["--junit", str(written.with_suffix(".xml")), *["--calibrate"] * arguments.calibrate]
         environment = {**os.environ, **place.environment}
         kept = subprocess.PIPE if beside else None
@@ -163,6 +172,7 @@ def main() -> int:
     parser.add_argument("stores", nargs="*", metavar="STORE", help=", ".join(STORES))
     parser.add_argument("--level", default="quick")
     parser.add_argument("--calibrate", action="store_true", help="try out with each that broken stores are caught")
+    parser.add_argument("--patience", default="1", help="times as long as the level says, on a busy machine")
     parser.add_argument("--reports", type=Path, default=ROOT / "build" / "conformance")
     parser.add_argument("--publish", action="store_true", help="keep slim reports in docs/conformance, for the matrix")
     arguments = parser.parse_args()
