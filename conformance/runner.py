@@ -88,9 +88,9 @@ def run(
 ) -> Run:
     """Run `checks` on `target`, below a prefix of this run's own that is gone at the end.
 
-    A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given), and
-    both times `patience`; one that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those that last come last;
-    the findings are in the order of `checks`.
+    A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given), each
+    times `patience`; one that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those
+    that last come last; the findings are in the order of `checks`.
     """
     share = patience * (share_seconds if share_seconds is not None else SHARE_SECONDS[level])
     end = time.monotonic() + patience * (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -93,8 +94,55 @@ def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("/proc/x",), 3, "nothing can be written below file:///proc/x"),
+        (("--factory", "own_store:NeedsMore"), 3, "a path on Own needs the package own"),
+        (("--factory", "own_store:Ignored"), 1, "the service at Own ignores If-None-Match"),
+    ],
+)
+def test_what_is_in_the_way_of_all_checks_is_said_once(
+    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words) == code
+    shown = capsys.readouterr()
+    assert " ".join((shown.out + shown.err).split()).count(said) == 1
+    assert len(shown.out.splitlines()) < 10
+
+
+@pytest.mark.parametrize("words", [("--version",), ("conformance", "--version")])
+def test_the_version_is_shown(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(words))
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"tablelog {version('tablelog')}\n"
+
+
+@pytest.mark.parametrize("words", [["--list"], ["{place}", "--only", "absent_is_not_found"]])
+def test_it_ends_quietly_when_nobody_reads_it(words: list[str], place: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head` does when it has read enough
+    words = [word.format(place=place) for word in words]
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "tablelog.cli", "conformance", *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert ran.returncode == 0
+    assert "Traceback" not in ran.stderr
+    assert "BrokenPipe" not in ran.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("/tmp", "--patience", "0"), "expected a number above 0"),
         ((), "name the place to test"),
         (("--store", "own_store:OwnStore"), "name the place to test"),
         (("/tmp", "--root", "/tmp"), "given twice"),

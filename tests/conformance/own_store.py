@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
+from tablelog.errors import UnsafeStoreError, UnsupportedEnvironmentError
 from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore
 
 
@@ -101,3 +102,17 @@ class Hangs(LocalLogStore):
         if "first-touch" not in path:
             with open(os.environ["PIPE"], "w"):
                 threading.Event().wait()
+
+
+class NeedsMore(LocalLogStore):
+    """Asks for a package that isn't installed."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        raise UnsupportedEnvironmentError("a path on Own needs the package own: pip install 'tablelog[own]'")
+
+
+class Ignored(LocalLogStore):
+    """Found out that its service ignores the condition."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        raise UnsafeStoreError("the service at Own ignores If-None-Match")

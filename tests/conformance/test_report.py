@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ from support.conformance_reports import ALL_PASSED, CALIBRATION, FAILED, OPEN, P
 from tablelog.conformance import words
 from tablelog.conformance.calibration import Calibration
 from tablelog.conformance.junit import to_junit
+from tablelog.conformance.matrix import matrix
 from tablelog.conformance.model import Verdict
 from tablelog.conformance.page import to_html
 from tablelog.conformance.report import Report, from_json, to_json
@@ -62,6 +64,32 @@ def test_json_comes_back_as_it_was(report: Report) -> None:
 def test_what_is_no_report_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"report|Expecting"):
         from_json(text)
+
+
+# ---- a run in which no check was run ----
+
+OBSTACLE = "the store refuses: a path on S3 needs the package s3fs"
+NOT_RUN = replace(OPEN, message=OBSTACLE)
+BLOCKED = replace(
+    REPORT,
+    findings=tuple(replace(NOT_RUN, check=replace(NOT_RUN.check, name=f"check_{number}")) for number in range(53)),
+    calibration=None,
+)
+
+
+@pytest.mark.parametrize(
+    "shown", [lambda report: summary(report, PLAIN, 200), to_html, to_junit, lambda r: matrix([r])]
+)
+def test_what_is_in_the_way_of_all_checks_is_said_once(shown: Callable[[Report], str]) -> None:
+    assert BLOCKED.obstacle == OBSTACLE
+    assert shown(BLOCKED).count(OBSTACLE) == 1
+    assert shown(from_json(to_json(BLOCKED))).count(OBSTACLE) == 1
+
+
+def test_a_reason_of_some_checks_is_not_in_the_way_of_all() -> None:
+    assert REPORT.obstacle == ALL_PASSED.obstacle == ""
+    assert replace(REPORT, findings=(OPEN,)).obstacle == ""
+    assert replace(REPORT, findings=(OPEN, replace(OPEN, seconds=3.0))).obstacle == ""
 
 
 # ---- JUnit ----

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.conformance import CHECKS, runner
+from tablelog.conformance import CHECKS, runner, words
 from tablelog.conformance.checks.suite import commit
 from tablelog.conformance.failures import GuaranteeBrokenError, NotEstablishedError
 from tablelog.conformance.model import Check, Context, Level, Target, Verdict
@@ -253,6 +253,54 @@ def test_a_store_that_refuses_itself_as_unsafe_fails_the_exclusion() -> None:
     assert [finding.verdict for finding in found.findings] == [Verdict.NOT_ESTABLISHED, Verdict.FAIL]
 
 
+@pytest.mark.parametrize("place", ["/proc/x", "/dev/null/x", "/etc/hostname/x"])
+def test_a_place_that_cannot_be_written_establishes_nothing_and_is_said_in_one_sentence(place: str) -> None:
+    nowhere = Target(LocalLogStore, f"file://{place}", "")
+    found = run(nowhere, [check(writes, "one", 1), check(writes, "two", 2)], level=Level.QUICK, seed=1)
+    assert {finding.verdict for finding in found.findings} == {Verdict.NOT_ESTABLISHED}
+    [message] = {finding.message for finding in found.findings}
+    assert message.startswith(f"nothing can be written below file://{place}: ")
+    assert "\n" not in message
+
+
+class Forgets(MemoryLogStore):
+    """Takes what is written and hasn't it."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Keep nothing."""
+
+
+def test_a_store_that_has_not_what_it_took_is_checked_and_fails() -> None:
+    def reads(context: Context) -> None:
+        writes(context)
+        context.make().read(commit(context.root, 0))
+
+    found = run(target(Forgets()), [check(reads)], level=Level.QUICK, seed=1)
+    assert found.findings[0].verdict is Verdict.FAIL
+
+
+def test_nobody_is_told_of_checks_that_were_not_run() -> None:
+    told: list[str] = []
+
+    class Follows:
+        def starts(self, name: str, number: int, total: int) -> None:
+            told.append(name)
+
+        def ended(self, name: str, result: str, seconds: float) -> None:
+            told.append(name)
+
+    store = Refusing(StorageUnavailableError("s3://bucket: connection refused; start it"))
+    run(target(store), [check(writes, "one"), check(writes, "two")], level=Level.QUICK, seed=1, progress=Follows())
+    assert told == []
+
+
+def test_patience_is_so_many_times_the_time() -> None:
+    left: list[float] = []
+    notes = check(lambda context: left.append(context.time_left))
+    run(target(MemoryLogStore()), [notes], level=Level.QUICK, seed=1, share_seconds=7.0, patience=3)
+    assert 20.0 < left[0] <= 21.0
+
+
 def test_a_store_with_a_bug_is_still_checked() -> None:
     found = run(target(Refusing(TypeError("a bug"))), [check(writes)], level=Level.QUICK, seed=1)
     assert found.findings[0].verdict is Verdict.FAIL
@@ -270,6 +318,13 @@ def test_checks_are_chosen_by_level_name_or_number() -> None:
     assert chosen([quick, slow], Level.QUICK, ["slow", "1"]) == [quick, slow]
     with pytest.raises(UnknownCheckError, match="'fast'"):
         chosen([quick, slow], Level.QUICK, ["fast"])
+    with pytest.raises(UnknownCheckError, match=r"'quik'; did you mean quick\?"):
+        chosen([quick, slow], Level.QUICK, ["quik"])
+
+
+@pytest.mark.parametrize("one", CHECKS, ids=lambda one: one.name)
+def test_each_check_is_chosen_alone_by_its_name_as_a_report_shows_it(one: Check) -> None:
+    assert chosen(CHECKS, Level.QUICK, [one.name]) == chosen(CHECKS, Level.QUICK, [words.title(one.name)]) == [one]
 
 
 @pytest.mark.parametrize("one", CHECKS, ids=lambda one: one.name)

@@ -15,6 +15,7 @@ _INSTALLERS: dict[str, Callable[[], Path | list[Path]]] = {
     "spark_jars": spark_jars,
 }
 
+_BY_DEFAULT = [name for name in _INSTALLERS if name not in SERVERS or not SERVERS[name].apart]
 _OPTIONAL = {name for name, server in SERVERS.items() if server.optional}
 
 
@@ -22,7 +23,7 @@ def main() -> int:
     """Do what the command line says; 1 if an installation failed, or one that was asked for isn't possible here."""
     parser = argparse.ArgumentParser(prog="python -m servers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    installing = commands.add_parser("install", help="install those that are named, or all that can be")
+    installing = commands.add_parser("install", help="install those that are named, or all that aren't apart")
     installing.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_INSTALLERS))
     commands.add_parser("list", help="what each one is")
     running = commands.add_parser("run", help="start one with no data in it, say how to reach it, wait for Ctrl-C")
@@ -33,7 +34,7 @@ def main() -> int:
             unknown = set(arguments.names) - set(_INSTALLERS)
             if unknown:
                 parser.error(f"nothing here is named {', '.join(sorted(unknown))}; there are {', '.join(_INSTALLERS)}")
-            return _install(arguments.names or list(_INSTALLERS), required=bool(arguments.names))
+            return _install(arguments.names or _BY_DEFAULT, required=bool(arguments.names))
         case "list":
             for name, server in SERVERS.items():
                 print(f"{name:12} {sys.modules[server.__module__].__doc__}")

@@ -33,12 +33,19 @@ class Server(ABC):
     """Whether what it acknowledged is still there after `kill` and `restart`."""
     optional: ClassVar[bool] = False
     """Whether its tests may be skipped even where all servers are required."""
+    apart: ClassVar[bool] = False
+    """Whether it is installed only where it is named, and tested only where it is installed: that takes minutes."""
     start_seconds: ClassVar[float] = 60.0
 
     @classmethod
     @abstractmethod
     def install(cls) -> Path:
         """What is run, installed where it wasn't. Raises CannotInstallError."""
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """Whether tests may start it: one that is `apart` has to be installed before."""
+        return not cls.apart
 
     @classmethod
     def start(cls, **settings: Any) -> Self:

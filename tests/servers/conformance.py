@@ -135,6 +135,7 @@ def examined(name: str, arguments: argparse.Namespace, *, beside: bool) -> Repor
     with STORES[name]() as place:
         conf = [word for key, value in place.conf.items() for word in ("--conf", f"{key}={value}")]
         command = [sys.executable, "-m", "tablelog.cli", "conformance", place.url, "--level", arguments.level, *conf]
+        command += ["--patience", arguments.patience]
         command += [
             "--patience",
             arguments.patience,

@@ -10,7 +10,22 @@ from typing import TypeVar
 
 import pytest
 
-from . import HDFS, Azurite, CannotInstallError, Ceph, Dynalite, FakeGCS, MinIO, Moto, Server, install
+from . import (
+    HDFS,
+    Azurite,
+    CannotInstallError,
+    Ceph,
+    Dynalite,
+    FakeGCS,
+    GoFakeS3,
+    MinIO,
+    Moto,
+    S3rver,
+    SeaweedFS,
+    Server,
+    VersityGW,
+    install,
+)
 
 _AnyServer = TypeVar("_AnyServer", bound=Server)
 _LOGS = pytest.StashKey[list[str]]()
@@ -22,6 +37,8 @@ def _fixture(kind: type[_AnyServer]) -> Callable[[pytest.FixtureRequest], Iterat
         if published is not None:
             yield published
             return
+        if not kind.is_here():
+            pytest.skip(f"{kind.name}: `python -m servers install {kind.name}` installs it")
         try:
             server = kind.start()
         except CannotInstallError as error:
@@ -46,6 +63,10 @@ hdfs = _fixture(HDFS)
 moto_server = _fixture(Moto)
 dynalite = _fixture(Dynalite)
 ceph = _fixture(Ceph)
+versitygw = _fixture(VersityGW)
+seaweedfs = _fixture(SeaweedFS)
+gofakes3 = _fixture(GoFakeS3)
+s3rver = _fixture(S3rver)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

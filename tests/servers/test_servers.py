@@ -16,7 +16,11 @@ from typing import Any
 
 import pytest
 
-from . import HDFS, SERVERS, Azurite, CannotInstallError, Ceph, Dynalite, FakeGCS, MinIO, Moto, Server, install
+from tablelog.errors import UnsafeStoreError
+from tablelog.logstore import new_store_for
+
+from . import HDFS, SERVERS, Azurite, CannotInstallError, Ceph, Dynalite, FakeGCS, MinIO, Moto, S3rver, Server, install
+from .s3 import S3Server
 
 _WRITERS, _KEYS = 16, 10
 
@@ -39,7 +43,7 @@ def winners(attempt: Callable[[str, int], bool]) -> list[int]:
 ONE_EACH = [1] * _KEYS
 
 
-def _put_to_s3(server: MinIO | Moto | Ceph) -> Callable[[str, int], bool]:
+def _put_to_s3(server: S3Server) -> Callable[[str, int], bool]:
     from botocore.exceptions import ClientError
 
     client = server.client()
@@ -62,6 +66,19 @@ def test_minio_lets_one_writer_win(minio: MinIO) -> None:
 
 def test_ceph_lets_one_writer_win(ceph: Ceph) -> None:
     assert winners(_put_to_s3(ceph)) == ONE_EACH
+
+
+@pytest.mark.parametrize("name", ["versitygw", "seaweedfs", "gofakes3"])
+def test_another_server_for_s3_lets_one_writer_win(name: str, request: pytest.FixtureRequest) -> None:
+    assert winners(_put_to_s3(request.getfixturevalue(name))) == ONE_EACH
+
+
+def test_s3rver_ignores_the_condition_and_is_refused(s3rver: S3rver) -> None:
+    put = _put_to_s3(s3rver)
+    assert [put("key", writer) for writer in range(3)] == [True, True, True]
+    url = s3rver.url()
+    with pytest.raises(UnsafeStoreError, match="If-None-Match"):
+        new_store_for(url, conf=s3rver.conf).write(f"{url}/_delta_log/{0:020}.json", b"x")
 
 
 def test_ceph_ignores_the_condition_of_a_multi_part_upload(ceph: Ceph) -> None:
@@ -156,6 +173,8 @@ def test_dynalite_lets_one_writer_win(dynalite: Dynalite) -> None:
 @contextmanager
 def _own(kind: type[Server]) -> Iterator[Any]:
     """A server for one test alone, which may kill it."""
+    if not kind.is_here():
+        pytest.skip(f"{kind.name}: `python -m servers install {kind.name}` installs it")
     try:
         server = kind.start()
     except CannotInstallError as error:

@@ -6,6 +6,8 @@ from typing import ClassVar
 from . import install
 from .s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 
+_VERSION = "v1.8.0"
+
 
 class VersityGW(S3Server):
     """One versitygw. It keeps its metadata in files beside the data: some file systems have no extended attributes."""
@@ -13,11 +15,16 @@ class VersityGW(S3Server):
     name: ClassVar[str] = "versitygw"
     keeps_data: ClassVar[bool] = True
     optional: ClassVar[bool] = True
+    apart: ClassVar[bool] = True
     start_seconds: ClassVar[float] = 120.0
 
     @classmethod
     def install(cls) -> Path:
-        return install.go_program("versitygw", "github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
+        return install.go_program("versitygw", "github.com/versity/versitygw/cmd/versitygw", _VERSION)
+
+    @classmethod
+    def is_here(cls) -> bool:
+        return (install.cache() / f"versitygw-{_VERSION.removeprefix('v')}").exists()
 
     def command(self) -> list[str]:
         metadata = Path(self.home) / "metadata"
