@@ -2,12 +2,14 @@
 
 import random
 import time
+from collections.abc import Callable
 
-from tablelog.logstore import FileStatus
+from tablelog.logstore import FileStatus, LogStore
 
 from ..failures import require
 from ..interleave import outcome
 from ..model import Context
+from ..proxy import Exchange, Proxy, Reply
 from .forced import one_winner
 from .population import PAGE, fill, needs_pages
 from .races import frequent_switches, round_of_threads
@@ -104,44 +106,102 @@ def one_winner_at_large_versions(context: Context) -> None:
         second.delete(path_of(case.step))
 
 
+_LARGEST_PAGE = 5000
+"""So many names a service gives for one request at most."""
+
+
 @check(19, guarantee=3, lasts=True)
 def lists_several_pages_while_others_write(context: Context) -> None:
-    """A listing of several pages is stopped at its steps while early names come and go: it shows all others once."""
-    root, make = context.root, context.make
+    """A listing of several pages is held on its way while early names come and go: it shows all others once."""
     made = fill(context, 0, context.choose(PAGE + 10, 2 * PAGE + 100, 5 * PAGE + 100), _RESERVED_SECONDS)
     context.evidence["files"] = made
     needs_pages(made)
-    reader, writer = make(), make()
-    commits = [made]
-
-    def early(case: int) -> str:
-        return below(root, f"{0:020}.{case}.early")
-
-    def prepare(case: int) -> None:
-        if case % 2:
-            writer.write(early(case), b"")
-
-    def change(case: int) -> None:
-        if case % 2:
-            writer.delete(early(case))
-        else:
-            writer.write(early(case), b"")
-        for _ in range(2):
-            writer.write(commit(root, commits[0]), b"x")
-            commits[0] += 1
-
-    def listing(_case: int) -> tuple[int, list[FileStatus]]:
-        return commits[0], list(reader.list_from(f"{root}/_delta_log/"))
-
-    for case in interleavings(context, listing, change, prepare, cases=context.choose(12, 40, 200)):
+    log = _Growing(context, made)
+    if context.target.endpoint is not None and context.target.through is not None:
+        _held_at_requests(context, log, context.target.endpoint, context.target.through)
+        return
+    reader = context.make()
+    for case in interleavings(
+        context, lambda _n: log.listed_by(reader), log.change, log.prepare, cases=context.choose(12, 40, 200)
+    ):
         value_of(case.between, "writing during a listing", case)
-        there, statuses = value_of(case.held, "listing while others write", case)
+        log.judge(*value_of(case.held, "listing while others write", case), at(case))
+    saw_enough(log.commits - made, 2, "commits were made meanwhile")
+
+
+class _Growing:
+    """A log that is written to during listings: an early name comes or goes, and two commits are made."""
+
+    def __init__(self, context: Context, commits: int) -> None:
+        self.commits = commits
+        self._root, self._writer = context.root, context.make()
+
+    def _early(self, case: int) -> str:
+        return below(self._root, f"{0:020}.{case}.early")
+
+    def prepare(self, case: int) -> None:
+        """What is done before a listing: a name that is to go has to be there."""
+        if case % 2:
+            self._writer.write(self._early(case), b"")
+
+    def change(self, case: int) -> None:
+        """What is done while the listing is held."""
+        if case % 2:
+            self._writer.delete(self._early(case))
+        else:
+            self._writer.write(self._early(case), b"")
+        for _ in range(2):
+            self._writer.write(commit(self._root, self.commits), b"x")
+            self.commits += 1
+
+    def listed_by(self, reader: LogStore) -> tuple[int, list[FileStatus]]:
+        """How many commits there were before the listing, and the listing."""
+        return self.commits, list(reader.list_from(f"{self._root}/_delta_log/"))
+
+    @staticmethod
+    def judge(there: int, statuses: list[FileStatus], where: str) -> None:
+        """Require that a listing shows the commits that were `there` before, and no later one without the earlier."""
         listed = names(iter(statuses))
-        require(listed == sorted(set(listed)), f"a listing shows a name twice, or is not in order {at(case)}")
+        require(listed == sorted(set(listed)), f"a listing shows a name twice, or is not in order {where}")
         found = [name for name in listed if not name.endswith(".early")]
         require(
             len(found) >= there and found == commit_names(0, len(found)),
             f"{there} commits were there, and of them and the 2 that were made meanwhile a listing shows {len(found)}, "
-            f"and not the first ones {at(case)}",
+            f"and not the first ones {where}",
         )
-    saw_enough(commits[0] - made, 2, "commits were made meanwhile")
+
+
+def _held_at_requests(
+    context: Context, log: _Growing, endpoint: str, through: Callable[[str], Callable[[], LogStore]]
+) -> None:
+    """Hold a listing before each of its requests in turn: so between any two pages."""
+    held_at = count = 0
+
+    def decide(exchange: Exchange) -> Reply | None:
+        nonlocal count
+        count += 1
+        if count == held_at:
+            log.change(held_at)
+        return exchange.forward()
+
+    with Proxy(endpoint, decide) as proxy:
+        reader = through(proxy.url)()
+        log.listed_by(reader)  # what a client does once, it has done then
+        count = 0
+        log.listed_by(reader)
+        if count == 1 and log.commits <= _LARGEST_PAGE:
+            log.commits = fill(context, log.commits, _LARGEST_PAGE + 50, _RESERVED_SECONDS)
+            context.evidence["files"] = log.commits
+            count = 0
+            log.listed_by(reader)
+        requests = count
+        saw_enough(requests, 2, f"requests were made for a listing of {log.commits} names")
+        for number in range(1, requests + 1):
+            if context.time_left < 1:
+                break
+            log.prepare(number)
+            held_at, count = number, 0
+            there, statuses = log.listed_by(reader)
+            log.judge(there, statuses, f"when the listing was held before request {number} of {requests}")
+            context.evidence |= {"requests held at": number, "requests in a listing": requests}
+    saw_enough(context.evidence.get("requests held at", 0), 2, f"of {requests} requests of a listing were held")

@@ -141,6 +141,18 @@ class AsksAgainForParts(ObjectStore):
         return answer
 
 
+class TakesEachPageFromItsOwnListing(ObjectStore):
+    """Counts what it has, asks for all again, and leaves out as many: pages by position on a service."""
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        found: list[FileStatus] = []
+        while True:
+            page = list(super().list_from(path))[len(found) : len(found) + _MANY_FILES]
+            found += page
+            if len(page) < _MANY_FILES:
+                return iter(found)
+
+
 def _among_many(path: str) -> bool:
     directory = os.path.dirname(local_path(path))
     return os.path.isdir(directory) and len(os.listdir(directory)) > _MANY_FILES
@@ -168,5 +180,6 @@ MUTANTS: tuple[Mutant, ...] = (
     in_memory(CutsLongNames, "long_and_deep_paths_are_files_of_their_own"),
     in_memory(KeepsItsDirectory, "threads_share_a_client"),
     in_memory(BuriesWhatWasDeleted, "a_deleted_name_is_won_anew"),
+    on_a_service(TakesEachPageFromItsOwnListing, "lists_several_pages_while_others_write"),
     on_a_service(AsksAgainForParts, "a_lost_reply_of_a_large_write_is_never_a_loss"),
 )

@@ -57,17 +57,10 @@ def test_what_is_not_established_is_shown_with_its_reason(tmp_path: Path) -> Non
     assert "one_winner_among_processes: NOT ESTABLISHED: the store declares" in ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("store", "said", "counted"),
-    [
-        ("NeedsMore", "pip install 'tablelog[own]'", "not established"),
-        ("Ignored", "the service at Own ignores If-None-Match", "failed"),
-    ],
-)
-def test_what_is_in_the_way_of_all_checks_is_said_once(store: str, said: str, counted: str, tmp_path: Path) -> None:
-    ran = run_pytest(tmp_path, "--logstore", f"own_store:{store}")
-    assert ran.stdout.count(said) == 1
-    assert counted in ran.stdout
+def test_what_is_in_the_way_of_all_checks_is_said_once(tmp_path: Path) -> None:
+    ran = run_pytest(tmp_path, "--logstore", "own_store:NeedsMore", "-k", "lists")
+    assert ran.stdout.count("pip install 'tablelog[own]'") == 1
+    assert "not established" in ran.stdout
 
 
 def test_what_could_not_be_deleted_is_shown(tmp_path: Path) -> None:
