@@ -108,7 +108,7 @@ def one_winner_at_large_versions(context: Context) -> None:
 
 @check(19, guarantee=3, lasts=True)
 def lists_several_pages_while_others_write(context: Context) -> None:
-    """A listing of more than 1,000 names is held, between its pages too, while names come and go: it shows the rest once."""
+    """A listing of more than 1,000 names is held, between pages too, while names come and go: it shows the rest once."""
     made = fill(context, 0, context.choose(PAGE + 10, 2 * PAGE + 100, 5 * PAGE + 100), _RESERVED_SECONDS)
     context.evidence["files"] = made
     needs_pages(made)
@@ -170,7 +170,7 @@ class _Growing:
 def _held_at_requests(
     context: Context, log: _Growing, endpoint: str, through: Callable[[str], Callable[[], LogStore]]
 ) -> None:
-    """Hold a listing before each of its requests in turn: so between any two pages. Some services give one page only."""
+    """Hold a listing before each of its requests in turn: so between any two pages. Some services give but one."""
     held_at = count = 0
 
     def decide(exchange: Exchange) -> Reply | None:
