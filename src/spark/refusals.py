@@ -97,7 +97,7 @@ _WRITES = {
 def later(what: str, instead: str) -> UnsupportedFeatureError:
     """The refusal of what a later version brings."""
     return UnsupportedFeatureError(
-        f"{what} is not there yet for Delta tables; it comes with a later version of tablelog. Until then use {instead}."
+        f"{what} is not there yet for Delta tables: it comes with a later version of tablelog. Use {instead}."
     )
 
 

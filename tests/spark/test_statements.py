@@ -292,7 +292,7 @@ def test_insert_into_by_a_writer(spark, table, database):
     assert table.rows() == [(0, "y"), (7, "x")]
     with pytest.raises(AnalysisException, match="ARITY_MISMATCH"):
         spark.range(1).write.insertInto("v")
-    with pytest.raises(AnalysisException, match="VIEW_WRITE_NOT_ALLOWED|temp view"):
+    with pytest.raises(AnalysisException, match=r"VIEW_WRITE_NOT_ALLOWED|temp view"):
         rows.writeTo("v").append()
 
 
