@@ -33,6 +33,8 @@
     │   └── FeatureInHistoryError          (wait until the versions before have expired)
     ├── the table needs what this version of tablelog doesn't have
     │   └── UnsupportedFeatureError
+    ├── the table asks for what this session doesn't trust it with: change the table, or the setting that is named
+    │   └── UntrustedTableError
     ├── the configuration is wrong: change it
     │   ├── LogStoreConfigurationError
     │   ├── UnsupportedEnvironmentError
@@ -356,6 +358,12 @@ class UnsupportedFeatureError(TablelogError):
     ) -> None:
         super().__init__(message, condition=condition, parameters=parameters)
         self.features = features
+
+
+class UntrustedTableError(TablelogError):
+    """The table's log asks for other code to be run, or for files outside of the table; the message names which."""
+
+    condition = "TABLELOG_UNTRUSTED_TABLE"
 
 
 class LogStoreConfigurationError(TablelogError, ValueError):

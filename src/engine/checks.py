@@ -38,7 +38,8 @@ def checked(
 def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame":
     """`df`, whose job fails at a row for which one of the checks isn't TRUE.
 
-    `SchemaMismatchError` for a check that can't be evaluated over the columns of `df`.
+    `SchemaMismatchError` for a check that can't be evaluated over the columns of `df`, `UntrustedTableError` for one
+    that the session doesn't evaluate.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
@@ -47,9 +48,9 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
         return df
     conditions = [F.expr(check.sql) for check in checks]
     names = []
-    for check, condition in zip(checks, conditions, strict=True):
+    for check in checks:
         try:
-            found = expressions.resolved(df, condition)
+            found = expressions.evaluated(df, check.sql, check.what, table)
         except AnalysisException as error:
             raise SchemaMismatchError(
                 f"{table}: {check.what}, {check.sql}, can't be checked over the columns {', '.join(df.columns)}: drop "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ..core.protocol.rules import Rules
 from ..core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ..errors import InvalidArgumentError, SchemaMismatchError
-from . import plans
+from . import plans, trust
 from .gateway import Gateway, JavaObject
 from .spark_messages import said
 from .violations import translated
@@ -33,6 +33,9 @@ def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
     kinds = {_kind(one) for one in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
         raise InvalidArgumentError(f"{what} has to be the same for every row: it names no column and asks no table")
+    why = trust.of_text(spark, sql).refused
+    if why is not None:
+        raise InvalidArgumentError(f"{what} can't be a rule of a table, which other writers evaluate too: {why}")
     try:
         with translated("its type"):
             df = spark.range(0).select(F.expr(sql).alias(f.name))

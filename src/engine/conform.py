@@ -68,7 +68,7 @@ def conform(
     check_no_duplicates(data)
     case_sensitive = settings.case_sensitive(df.sparkSession)
     absent = [f for f in schema if f.data_type != VOID and data.get(f.name, case_sensitive=case_sensitive) is None]
-    df = fill.with_defaults(df, absent, rules)
+    df = fill.with_defaults(df, absent, rules, table)
     data = table_schema(df.schema)
     made = fill.made_of_rows(absent, rules)
     given = StructType((*schema.without(made).fields, *more))
@@ -81,7 +81,7 @@ def conform(
         df = _assigned(df, given, shape, table)
         df = without_empty(df, given, partition_columns)
         if made:
-            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn)
+            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn, table)
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
             df = without_empty(df, schema.select(made), partition_columns)
         return enforced(df, fill.checks(rules, made), table)

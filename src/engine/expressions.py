@@ -17,14 +17,14 @@ from ..core.protocol.schema import (
     to_json,
     type_text,
 )
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
+from . import trust
 from .gateway import Gateway, JavaObject
 from .spark_messages import said
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_FUNCTIONS_OF_USERS = "ScalaUDF PythonUDF PythonUDAF HiveSimpleUDF HiveGenericUDF ApplyFunctionExpression".split()
 # The same for all rows of a query, and another in the next.
 _OF_THE_QUERY = (
     "CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike Now LocalTimestamp CurrentDatabase CurrentCatalog "
@@ -51,10 +51,15 @@ class Resolved:
 
     data_type: DataType
     columns: tuple[str, ...]
-    kinds: frozenset[str]
+    classes: frozenset[str]
     deterministic: bool
     has_subquery: bool
     expression: JavaObject
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The classes without their packages."""
+        return frozenset(name.rpartition(".")[2] for name in self.classes)
 
 
 def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
@@ -84,11 +89,48 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
     return Resolved(
         data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,
         columns=tuple(name for name in df.columns if name in columns),
-        kinds=frozenset(str(node["class"]).rpartition(".")[2] for node in nodes),
+        classes=frozenset(str(node["class"]) for node in nodes),
         deterministic=bool(found.deterministic()),
         has_subquery=Gateway.of(df.sparkSession).has_subquery(found),
         expression=found,
     )
+
+
+def evaluated(df: "DataFrame", sql: str, what: str, table: str) -> Resolved | None:
+    """An expression of a table's metadata over `df`, fit to be evaluated; `None` where it isn't over one row.
+
+    `what` names it in messages. Raises UntrustedTableError for one that the session doesn't evaluate (see `trust`),
+    SchemaMismatchError for a text that is no expression, Spark's AnalysisException for one that doesn't resolve.
+    """
+    from pyspark.errors import ParseException
+
+    try:
+        found, why = _checked(df, sql)
+    except ParseException as error:
+        raise SchemaMismatchError(f"{table}: {what}, {sql}, is no SQL expression: {error}") from error
+    if why is not None:
+        raise UntrustedTableError(
+            f"{table}: {what}, {sql}, is not evaluated, so nothing was written: {why}. Rules of a table may call the "
+            "deterministic functions of Spark over one row. Have the rule dropped, or, if you trust it, name its "
+            f"functions in the setting {trust.TRUSTED_KEY}"
+        )
+    return found
+
+
+def _checked(df: "DataFrame", sql: str) -> tuple[Resolved | None, str | None]:
+    """What Spark makes of an expression of a table's metadata, and why the session doesn't evaluate it."""
+    from pyspark.sql import functions as F
+
+    text = trust.of_text(df.sparkSession, sql)
+    if text.refused is not None:
+        return None, text.refused
+    found = resolved(df, F.expr(sql))
+    if found is None:
+        return None, None
+    why = trust.of_resolved(
+        found.classes, deterministic=found.deterministic, has_subquery=found.has_subquery, trusted=text.trusted
+    )
+    return found, why
 
 
 def check_constraint(spark: "SparkSession", schema: StructType, name: str, sql: str) -> None:
@@ -138,10 +180,9 @@ def check_generated(spark: "SparkSession", schema: StructType) -> None:
 
 def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str, refusals: Mapping[str, str]) -> Resolved:
     from pyspark.errors import AnalysisException, ParseException
-    from pyspark.sql import functions as F
 
     try:
-        found = resolved(empty(spark, schema), F.expr(sql))
+        found, why = _checked(empty(spark, schema), sql)
     except ParseException as error:
         raise InvalidArgumentError(
             f"{what}, {sql}, is no SQL expression: {said(error)}", condition="PARSE_SYNTAX_ERROR"
@@ -152,21 +193,17 @@ def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str, refu
             condition=refusals["unresolved"],
             parameters=error.getMessageParameters(),
         ) from error
-    if found is None or found.has_subquery:
+    if why is not None:
+        kind = {trust.QUERY: "aggregate", trust.NOT_DETERMINISTIC: "by chance"}.get(why, "udf")
         raise InvalidArgumentError(
-            f"{what}, {sql}, asks for more than one row: it has an aggregate, or a subquery",
+            f"{what}, {sql}, can't be a rule of a table, which other writers evaluate too: {why}",
+            condition=refusals[kind],
+            parameters={"sqlExpr" if kind == "aggregate" else "expr": sql},
+        )
+    if found is None:
+        raise InvalidArgumentError(
+            f"{what}, {sql}, asks for more than one row: it has an aggregate, or a window",
             condition=refusals["aggregate"],
             parameters={"sqlExpr": sql},
-        )
-    if users := sorted(found.kinds & set(_FUNCTIONS_OF_USERS)):
-        raise InvalidArgumentError(
-            f"{what}, {sql}, has a function of a user ({', '.join(users)}), which other writers of the table don't "
-            "have",
-            condition=refusals["udf"],
-            parameters={"expr": sql},
-        )
-    if not found.deterministic:
-        raise InvalidArgumentError(
-            f"{what}, {sql}, is not deterministic", condition=refusals["by chance"], parameters={"expr": sql}
         )
     return found

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..core.protocol.rules import Check, Identity, Rules
 from ..core.protocol.schema import StructField, StructType, dotted
-from . import plans
+from ..errors import SchemaMismatchError
+from . import expressions, plans
 from .violations import marked
 
 if TYPE_CHECKING:
@@ -18,12 +19,28 @@ if TYPE_CHECKING:
 _ROW_BITS = 33  # of the number that `monotonically_increasing_id` gives; those above are the partition's
 
 
-def with_defaults(df: "DataFrame", absent: Iterable[StructField], rules: Rules) -> "DataFrame":
-    """`df` with the default value of each column that it lacks and that has one."""
+def with_defaults(df: "DataFrame", absent: Iterable[StructField], rules: Rules, table: str) -> "DataFrame":
+    """`df` with the default value of each column that it lacks and that has one.
+
+    Raises UntrustedTableError and SchemaMismatchError for a default value that isn't evaluated.
+    """
     from pyspark.sql import functions as F
 
-    found = {f.name: F.expr(rules.defaults[f.name]) for f in absent if f.name in rules.defaults}
-    return df.withColumns(found) if found else df
+    found = {f.name: rules.defaults[f.name] for f in absent if f.name in rules.defaults}
+    for name, sql in found.items():
+        _check_value(df, sql, f"the default value of the column {dotted((name,))}", table)
+    return df.withColumns({name: F.expr(sql) for name, sql in found.items()}) if found else df
+
+
+def _check_value(df: "DataFrame", sql: str, what: str, table: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        found = expressions.evaluated(df, sql, what, table)
+    except AnalysisException as error:
+        raise SchemaMismatchError(f"{table}: {what}, {sql}, can't be evaluated: {error}") from error
+    if found is None:
+        raise SchemaMismatchError(f"{table}: {what}, {sql}, is no value of one row: drop it, or mend it")
 
 
 def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]:
@@ -31,9 +48,18 @@ def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]
     return tuple(f.name for f in absent if f.name in rules.generated or f.name in rules.identity)
 
 
-def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules, turn: "Turn") -> "DataFrame":
-    """The columns of `schema`, those of `made` by the rules from the others, which `df` has as the table has them."""
+def with_made(
+    df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules, turn: "Turn", table: str
+) -> "DataFrame":
+    """The columns of `schema`, those of `made` by the rules from the others, which `df` has as the table has them.
+
+    Raises UntrustedTableError and SchemaMismatchError for a generation expression that isn't evaluated.
+    """
     from pyspark.sql import functions as F
+
+    for name in made:
+        if name in rules.generated:
+            _check_value(df, rules.generated[name], _generation(name), table)
 
     def column(f: StructField) -> "Column":
         if f.name not in made:
@@ -45,11 +71,15 @@ def with_made(df: "DataFrame", schema: StructType, made: Sequence[str], rules: R
     return df.select(*map(column, schema))
 
 
+def _generation(name: str) -> str:
+    return f"the generation expression of the column {dotted((name,))}"
+
+
 def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
     """What the rows of a write must meet: the table's checks, and that generated columns that came along are right."""
     return [
         *(
-            Check(f"the generation expression of the column {dotted((name,))}", f"{_quoted(name)} <=> ({sql})")
+            Check(_generation(name), f"{_quoted(name)} <=> ({sql})")
             for name, sql in rules.generated.items()
             if name not in made
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..core.protocol import features
 from ..core.protocol import schema as schemas
 from ..core.table.generation import FORMATS, Generated, Part
+from ..errors import SchemaMismatchError, UntrustedTableError
 from . import expressions
 from .predicates import Node, tree
 
@@ -59,7 +60,6 @@ def _partition_columns(
     spark: "SparkSession", schema: schemas.StructType, names: "tuple[str, ...]"
 ) -> "list[Generated]":
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
     found = []
     for name in names:
@@ -68,8 +68,8 @@ def _partition_columns(
             continue
         sql = str(f.metadata[schemas.GENERATION_KEY])
         try:
-            resolved = expressions.resolved(expressions.empty(spark, schema), F.expr(sql))
-        except PySparkException as error:
+            resolved = expressions.evaluated(expressions.empty(spark, schema), sql, f"the column {name}", "the table")
+        except (PySparkException, SchemaMismatchError, UntrustedTableError) as error:
             logger.debug("no filter is derived for the partition column %s, %s: %s", name, sql, error)
             continue
         if resolved is None or resolved.data_type != f.data_type:

@@ -145,6 +145,10 @@ class UnsupportedFeatureError(errors.UnsupportedFeatureError, TablelogError):
     """The table needs protocol features that this version of tablelog doesn't have, named in `features`."""
 
 
+class UntrustedTableError(errors.UntrustedTableError, TablelogError):
+    """The table's log asks for other code to be run, or for files outside of the table; the message names which."""
+
+
 class LogStoreConfigurationError(errors.LogStoreConfigurationError, TablelogError):
     """The configuration names no store, or one that can't serve."""
 
@@ -266,6 +270,7 @@ __all__ = [
     "UnsafeStoreError",
     "UnsupportedEnvironmentError",
     "UnsupportedFeatureError",
+    "UntrustedTableError",
     "VersionNotFoundError",
     "WriteOutcomeUnknown",
 ]
