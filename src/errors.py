@@ -48,7 +48,8 @@
         ├── CorruptLogError
         │   ├── MissingCommitError         (a hole in the log)
         │   └── ChecksumMismatchError
-        └── MissingDataFileError
+        ├── MissingDataFileError
+        └── UnreadableDataFileError
 
 `condition` is the name of Delta's error condition where Delta has one (`error_conditions` lists them). Conflicts bear
 the names of `delta.exceptions`. What a user calls through `tablelog.spark` raises these errors as the classes of
@@ -430,3 +431,9 @@ class MissingDataFileError(TablelogError):
     """A data file that the log lists is gone from storage; the message names table, version and file."""
 
     condition = "FAILED_READ_FILE.FILE_NOT_EXIST"
+
+
+class UnreadableDataFileError(TablelogError):
+    """A data file is no Parquet file, damaged, or of other types than its table; the message names all three."""
+
+    condition = "FAILED_READ_FILE"

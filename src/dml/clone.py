@@ -1,7 +1,7 @@
 """SHALLOW CLONE: a table of its own over the data files of another one, none of which is copied."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -21,6 +21,7 @@ from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
+from ..engine import external_files
 from ..errors import InvalidArgumentError, TableAlreadyExistsError
 from .job import PLAIN, CommitOptions, Work, jobs
 
@@ -80,7 +81,11 @@ def clone(
         protocol = cloned_protocol(then.protocol, supported, txn.metadata, own, target.table)
         if protocol != supported:
             txn.set_protocol(protocol)
-        files = {_key(add, target.table): add for add in (adopted(add, then.table) for add in then.add_files())}
+        sources = list(then.add_files())
+        files = {_key(add, target.table): add for add in (adopted(add, then.table) for add in sources)}
+        # What the source may not name the clone must not name as its own, and the session has to be able to read it.
+        external_files.check(spark, then.table, then.version, _paths(sources))
+        external_files.check(spark, target.table, None, _paths(files.values()))
         there = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
         added = [add for key, add in files.items() if key not in there]
         removed = [add for key, add in there.items() if key not in files]
@@ -98,6 +103,14 @@ def clone(
         }
         parameters = {"source": source.name, "sourceVersion": then.version}
         return work.commit(actions, Operation("CLONE", parameters, metrics, replaces_table=True))
+
+
+def _paths(adds: Iterable[AddFile]) -> Iterator[str]:
+    """The paths of files and of their deletion vectors, as the log spells them."""
+    for add in adds:
+        yield add.path
+        if add.deletion_vector is not None and add.deletion_vector.storage_type != "i":
+            yield deletion_vectors.path_of(add.deletion_vector)
 
 
 def _key(add: AddFile, table: str) -> FileKey:

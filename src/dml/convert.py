@@ -24,6 +24,7 @@ from ..errors import (
     CorruptLogError,
     InvalidArgumentError,
     SchemaMismatchError,
+    StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -275,7 +276,9 @@ class _Sources:
     def _footer(self, file: Found) -> "tuple[Found, pq.FileMetaData | None]":
         try:
             return file, self._files.footer(file)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, OSError) and (error.errno is not None or isinstance(error, StorageError)):
+                raise  # of the storage; for an encrypted footer Arrow raises an OSError with no number
             if self._ignores:
                 logger.warning("%s/%s is left out, for it is no Parquet file: %s", self._table, file.name, error)
                 return file, None

@@ -14,7 +14,7 @@ from ..core.protocol.schema import IDENTITY_PREFIX, StructType
 from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
-from ..engine import settings, table_files
+from ..engine import external_files, settings, table_files
 from ..errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from .job import PLAIN, CommitOptions, Work, jobs
 
@@ -125,6 +125,7 @@ def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], versi
     needed = [add.path for add in files]
     vectors = (add.deletion_vector for add in files)
     needed += sorted({deletion_vectors.path_of(one) for one in vectors if one is not None and one.storage_type != "i"})
+    external_files.check(spark, log.table, version, needed)
     missing = table_files.choose(spark, log).absent(needed)
     if missing:
         more = f" and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""

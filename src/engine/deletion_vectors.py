@@ -24,7 +24,7 @@ from ..core.protocol.deletion_vectors import DeletedRows
 from ..errors import CorruptLogError, MissingDataFileError
 from ..logstore.data_files import DataFiles
 from ..logstore.uri import local_path, scheme_of
-from . import hadoop_settings
+from . import external_files, hadoop_settings
 from .gateway import is_classic
 from .parallel import in_parallel
 
@@ -64,10 +64,12 @@ class Vectors:
     def rows(self, files: pa.Table) -> list[DeletedRows | None]:
         """What is deleted of each of `files` (rows of `Snapshot.files`); `None` for one with no vector.
 
-        Raises CorruptLogError, MissingDataFileError or an error of the `StorageError` group.
+        Raises CorruptLogError, MissingDataFileError, UntrustedTableError or an error of the `StorageError` group.
         """
         told = [deletion_vector_of(one) for one in files.column("deletionVector").to_pylist()]
         wanted = {one for one in told if one is not None}
+        elsewhere = [core.path_of(one) for one in wanted if core.may_lie_outside(one)]
+        external_files.check(self._spark, self._log.table, None, elsewhere)
         found: dict[DeletionVectorDescriptor, DeletedRows] = {}
         with self._lock:
             for one in wanted:

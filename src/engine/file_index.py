@@ -20,7 +20,7 @@ from ..core.protocol import paths
 from ..core.protocol import schema as schemas
 from ..core.table import predicates, pruning
 from ..core.table.generation import derived
-from . import generation, large_log, read_errors, settings
+from . import external_files, generation, large_log, read_errors, settings
 from .beside import NOTHING, Beside
 from .bulk_listing import Listing, uris
 from .callbacks import Connections, carried
@@ -236,6 +236,8 @@ class FileIndex:
     def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         with Connections.of(self._gateway).entered():
             plan, listing = self.plan(partition_filters, data_filters)
+            chosen = listing.files if plan.indices is None else listing.files.take(plan.indices)
+            external_files.check_files(self._spark, self.table, plan.version, chosen)
             if plan.indices is None or plan.files == plan.total:
                 return listing.everything
             return listing.subset(plan.indices)

@@ -15,15 +15,17 @@ from urllib.parse import unquote
 
 from .. import errors
 from ..core.protocol.paths import canonical
-from ..errors import MissingDataFileError
+from ..errors import MissingDataFileError, TablelogError, UnreadableDataFileError
 from .bulk_listing import Listing, uris
 from .callbacks import raised_for
 
-_MISSING = "FAILED_READ_FILE.FILE_NOT_EXIST"
-_FILE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? File does not")
+_FAILED = "FAILED_READ_FILE"
+_FILE = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?\s+(.*)")
+_CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
 _NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
 _REMEMBERED = 256
 _CAUSES = 8
+_LONGEST_REASON = 500
 
 _lock = threading.Lock()
 # (table, version) of the scans that were planned last, with what they listed as long as somebody holds it.
@@ -64,16 +66,24 @@ def translate(text: str) -> BaseException | None:
         kind = getattr(errors, named[1], None)
         if isinstance(kind, type) and getattr(kind, "__init__", None) is errors.TablelogError.__init__:
             return cast(BaseException, kind(named[2]))
-    match = _FILE.search(text) if _MISSING in text else None
-    if match is None:
-        return None
-    owner = _owner(match[1])
-    if owner is None:
-        return None
-    table, version = owner
-    return MissingDataFileError(
-        f"the file {unquote(match[1])}, which version {version} of {table} lists, is gone from storage. Restore it, or "
-        "take it out of the table; it may have been removed by VACUUM with too short a retention, or by hand."
+    match = _FILE.search(text) if _FAILED in text else None
+    owner = None if match is None else _owner(match[2])
+    return None if match is None or owner is None else _of_file(match, text, *owner)
+
+
+def _of_file(match: re.Match[str], text: str, table: str, version: int) -> TablelogError:
+    file = f"the file {unquote(match[2])}, which version {version} of {table} lists,"
+    if match[1] == "FILE_NOT_EXIST":
+        return MissingDataFileError(
+            f"{file} is gone from storage. Restore it, or take it out of the table; it may have been removed by VACUUM "
+            "with too short a retention, or by hand."
+        )
+    told = match[3].rpartition("SQLSTATE")[0].strip() or match[3]
+    causes = _CAUSE.findall(text, match.end())
+    reason = told if "MISMATCH" in match[1] or not causes else causes[-1]
+    return UnreadableDataFileError(
+        f"{file} can't be read as a Parquet file of that table: {reason[:_LONGEST_REASON].strip()}. Restore the file, or "
+        "take it out of the table."
     )
 
 

@@ -193,6 +193,10 @@ class MissingDataFileError(errors.MissingDataFileError, TablelogError):
     """A data file that the log lists is gone from storage; the message names table, version and file."""
 
 
+class UnreadableDataFileError(errors.UnreadableDataFileError, TablelogError):
+    """A data file is no Parquet file, damaged, or of other types than its table; the message names all three."""
+
+
 _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {
     one.__bases__[0]: one
     for one in list(globals().values())
@@ -267,6 +271,7 @@ __all__ = [
     "TableNotFoundError",
     "TablelogError",
     "TimestampOutOfRangeError",
+    "UnreadableDataFileError",
     "UnsafeStoreError",
     "UnsupportedEnvironmentError",
     "UnsupportedFeatureError",

@@ -162,6 +162,12 @@ def path_of(descriptor: DeletionVectorDescriptor) -> str:
     raise CorruptLogError(f"no file is told by the deletion vector {_shown(descriptor)}")
 
 
+def may_lie_outside(descriptor: DeletionVectorDescriptor) -> bool:
+    """Whether the file of a vector may lie outside of the table's directory: it is absolute, or has a prefix."""
+    kind, text = descriptor.storage_type, descriptor.path_or_inline_dv
+    return kind == "p" or (kind == "u" and len(text) > _ENCODED_UUID)
+
+
 def relative(file_id: uuid.UUID, prefix: str = "") -> str:
     """`pathOrInlineDv` of a vector in the file `deletion_vector_<file_id>.bin` of the directory `prefix`."""
     return prefix + z85_encode(file_id.bytes)

@@ -23,7 +23,7 @@ from ...core.protocol.partition_values import typed_columns
 from ...core.protocol.paths import absolute, absolute_uri
 from ...core.table import predicates, pruning
 from ...logstore.data_files import file_system, path_in
-from .. import settings
+from .. import external_files, settings
 from ..beside import NOTHING, Beside
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
 from ..types import has_collation, spark_type
@@ -76,6 +76,7 @@ def frame(
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
+    external_files.check_files(spark, snapshot.table, snapshot.version, files)
     if any_has_vector(files):
         rows = Vectors(spark, log).rows(files)
         maps = [None if one is None else plain_bitmap(one) for one in rows]
@@ -133,7 +134,7 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message, the values that are constant in the file, as Arrow scalars, the bitmap of its `deleted` rows, and the name
+    message and the beginning of the `bad` one, the values that are constant in the file, as Arrow scalars, the bitmap of its `deleted` rows, and the name
     of the column of row indexes.
     """
     mapping = _mapping(spec)
@@ -157,6 +158,10 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
             f"tablelog.errors.MissingDataFileError: the file {location}, which version {spec['version']} of "
             f"{spec['table']} lists, is gone from storage. Restore it, or take it out of the table."
         )
+        bad = (
+            f"tablelog.errors.UnreadableDataFileError: the file {location}, which version {spec['version']} of "
+            f"{spec['table']} lists, can't be read as a Parquet file of that table: "
+        )
         constants = {name: column[i] for name, column in columns.items()}
         found.append(
             {
@@ -165,6 +170,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
                 "size": size,
                 "constants": constants,
                 "gone": gone,
+                "bad": bad,
                 "deleted": deleted[i],
                 "row_index": spec["row_index"],
             }
@@ -329,11 +335,18 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             return [InputPartition(group) for group in groups] or [InputPartition([])]
 
         def read(self, partition: Any) -> Iterator[Any]:
+            import pyarrow as pa
+
             for file in partition.value:
                 try:
                     yield from self._read_file(file)
                 except FileNotFoundError:
                     raise FileNotFoundError(file["gone"]) from None
+                except (pa.ArrowException, OSError) as error:
+                    if "tablelog.errors." in str(error):
+                        raise
+                    reason = " ".join(str(error).split())
+                    raise ValueError(f"{file['bad']}{reason}. Restore the file, or take it out of the table.") from None
 
         def _read_file(self, file: dict[str, Any]) -> Iterator[Any]:
             import pyarrow as pa

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import typed_columns
-from .. import settings
+from .. import external_files, settings
 from ..beside import NOTHING, Beside
 from ..bulk_listing import uris
 from ..column_names import columns_read, renamed, with_extra
@@ -74,6 +74,7 @@ def frame(
     """
     from pyspark.sql import functions as F
 
+    external_files.check_files(spark, snapshot.table, snapshot.version, files)
     table, mapping = snapshot.table, with_extra(snapshot.mapping, beside.stored)
     schema, partition_columns = columns_read(mapping), mapping.physical_partition_columns
     target = _scratch(scratch) / str(uuid.uuid4())

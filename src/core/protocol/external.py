@@ -1,0 +1,80 @@
+"""Files that a table's log names and that don't lie in the table's directory: which of them may be read.
+
+A path in an action may be absolute, or lead out of the directory by "..". PROTOCOL.md, "Add File and Remove File",
+"Deletion Vectors".
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import quote
+
+from . import paths
+
+Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
+"""`sameStore`: files of the same store as the table, which is the scheme and the bucket, container or host of a path."""
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+DEFAULT: Policy = "sameStore"
+
+# Schemes that are names of one store.
+_ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb", "": "file"}
+# In these schemes what stands before the @ is the container.
+_CONTAINERS = frozenset({"abfs", "wasb", "az"})
+_DEFAULT_PORTS = {"hdfs": ":8020"}
+_SCHEME = r"^([A-Za-z][A-Za-z0-9+.\-]*:)"
+# Other paths are relative, and have nothing to decode or to normalise.
+_ODD = "%|:|//|/\\.|^[/.]"
+
+
+def refused(table_root: str, in_log: Iterable[str], policy: Policy) -> str | None:
+    """The first of some paths, as the log spells them, that the policy doesn't allow to be read; `None`: it allows all.
+
+    Under `refuse` the links of local files are followed, so this is input.
+    """
+    if policy == "allow":
+        return None
+    return next((path for path in in_log if not _allowed(table_root, path, policy)), None)
+
+
+def odd(column: Any) -> list[str]:
+    """Those of an Arrow column of paths that may not lie below the table's directory."""
+    import pyarrow.compute as pc
+
+    chosen: list[str] = column.filter(pc.match_substring_regex(column, _ODD)).to_pylist()
+    return chosen
+
+
+def one_of_each_store(column: Any) -> list[str]:
+    """One path for each scheme and authority that paths in an Arrow column begin with; none for those with no scheme."""
+    import pyarrow.compute as pc
+
+    absolute = column.filter(pc.match_substring_regex(column, _SCHEME))
+    heads = pc.replace_substring_regex(absolute, rf"(?s){_SCHEME}(//[^/]*)?.*", r"\1\2")
+    found: list[str] = absolute.take(pc.index_in(heads.unique(), value_set=heads)).to_pylist()
+    return found
+
+
+def _allowed(table_root: str, path: str, policy: Policy) -> bool:
+    own, other = _store(paths.absolute_uri(table_root, "")), _store(paths.absolute_uri(table_root, path))
+    if own != other:
+        return False
+    if policy == "sameStore":
+        return True
+    if own[0] != "file":
+        return paths.below(table_root, path) is not None
+    root = os.path.realpath(paths.absolute(table_root, ""))
+    return os.path.realpath(paths.absolute(table_root, path)).startswith(root.rstrip("/") + "/")
+
+
+def _store(uri: str) -> tuple[str, str]:
+    scheme, _, rest = uri.partition("://")
+    scheme, authority = _ALIKE.get(scheme.lower(), scheme.lower()), rest.partition("/")[0]
+    if scheme not in _CONTAINERS:
+        authority = authority.rpartition("@")[2]
+    authority = authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "\0"))
+    return scheme, "" if scheme == "file" and authority == "localhost" else authority
+
+
+def shown(path: str) -> str:
+    """A path of the log as one word without control characters."""
+    return quote(path, safe="/:%@~-._=+,;!*'()&$?#[] ")
