@@ -1,7 +1,7 @@
 """The setting that says which files outside of a table's directory are read (docs/decisions/0050)."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..core.protocol import external
 from ..errors import InvalidArgumentError, UntrustedTableError
@@ -45,4 +45,4 @@ def _policy(spark: "SparkSession") -> external.Policy:
     known = {one.lower(): one for one in external.POLICIES}
     if given.lower() not in known:
         raise InvalidArgumentError(f"{KEY} is {given!r}: it needs to be {', '.join(external.POLICIES)}")
-    return cast(external.Policy, known[given.lower()])
+    return known[given.lower()]

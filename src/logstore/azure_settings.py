@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ..errors import LogStoreConfigurationError
 from .clients import CONNECT_SECONDS, READ_SECONDS, hadoop_keys, needed
+from .uri import checked_endpoint
 
 CONFIGURATION_PREFIXES = ("fs.azure.", "spark.hadoop.fs.azure.")
 
@@ -220,11 +221,11 @@ class AzureSettings:
         protocol = "https" if self.secure else "http"
         endpoint = self.keys.get("fs.azure.abfs.endpoint")
         if endpoint:  # Hadoop's own form: an address with a port, and the account in the path
-            if not re.fullmatch(r"[^/:]+:[0-9]+", endpoint):
+            if not re.fullmatch(r"[^/:@]+:[0-9]+", endpoint):
                 raise LogStoreConfigurationError("fs.azure.abfs.endpoint is not of the form host:port")
             return f"{protocol}://{endpoint}/{account}"
         if self.options.get("account_host"):
-            return f"{protocol}://{self.options['account_host']}"
+            return checked_endpoint("account_host", f"{protocol}://{self.options['account_host']}")
         return f"{protocol}://{account}.{re.sub(r'^dfs[.]', 'blob.', _domain(host))}"
 
     def _key(self, name: str, account: str, host: str | None) -> str | None:
@@ -304,7 +305,7 @@ def _of_options(account: str, url: str, given: Mapping[str, Any]) -> Access | No
     """Access by options under adlfs' names; None where they hold none."""
     if given.get("connection_string"):
         parts = _parts(given["connection_string"])
-        at = parts.get("blobendpoint") or url
+        at = checked_endpoint("the BlobEndpoint of connection_string", parts.get("blobendpoint") or url)
         return Access(account, at, "connection_string", {"connection_string": given["connection_string"]})
     credential = given.get("credential")
     if isinstance(credential, str):

@@ -14,10 +14,16 @@ from importlib import import_module
 from typing import IO, Any
 from urllib.parse import unquote
 
-from ..errors import StorageAccessError, StorageError, StorageMissingError, UnsupportedEnvironmentError
+from ..errors import (
+    InvalidArgumentError,
+    StorageAccessError,
+    StorageError,
+    StorageMissingError,
+    UnsupportedEnvironmentError,
+)
 from . import object_uri
 from .clients import hadoop_keys, needed
-from .uri import local_path, scheme_of, shown
+from .uri import local_path, scheme_of, shown, without_user
 
 _THREADS = 8
 _BATCH = 1_000
@@ -76,7 +82,9 @@ def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str,
 
 def _hdfs(scheme: str, uri: str, keys: Mapping[str, Any]) -> FileSystem:
     """hdfs-native, which takes Hadoop's keys as they are; where they are few it finds HADOOP_CONF_DIR by itself."""
-    host, _, port = uri.partition("://")[2].partition("/")[0].partition(":")
+    host, _, port = without_user(uri.partition("://")[2].partition("/")[0]).partition(":")
+    if port and not port.isdecimal():
+        raise InvalidArgumentError(f"{shown(uri)!r} names no port of a NameNode: write {scheme}://host:port/path")
     options = {key: str(value) for key, value in keys.items() if key.startswith(_HDFS_KEYS)}
     if scheme == "viewfs":
         return FileSystem("hdfs_native.fsspec:ViewfsFileSystem", {"host": host, **options})
@@ -142,6 +150,9 @@ class DataFiles:
 
     root: str
     system: FileSystem
+
+    def __repr__(self) -> str:
+        return f"DataFiles({shown(self.root)!r}, {self.system!r})"
 
     @classmethod
     def of(cls, root: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> "DataFiles":

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from ..errors import LogStoreConfigurationError, StorageAccessError
 from .clients import hadoop_keys, needed
+from .uri import checked_endpoint
 
 CONFIGURATION_PREFIXES = ("fs.gs.", "google.cloud.auth.", "spark.hadoop.fs.gs.", "spark.hadoop.google.cloud.auth.")
 
@@ -111,7 +112,9 @@ class GCSSettings:
         project = keys.get("fs.gs.project.id") or storage_options.get("project")
         payer, buckets = _payer(keys, storage_options, project)
         return cls(
-            _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/"),
+            checked_endpoint(
+                "the endpoint of Google Cloud Storage", _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/")
+            ),
             access,
             project,
             payer,

@@ -33,7 +33,7 @@ from ..errors import (
 )
 from . import posix
 from .base import Exclusion, FileStatus, LogStore
-from .uri import escaped, shown
+from .uri import escaped, shown, without_user
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
@@ -198,7 +198,10 @@ class HDFSLogStore(LogStore):
         if match is None:
             raise InvalidArgumentError(f"{shown(path)!r} is no path of HDFS: write hdfs://nameservice/path")
         scheme = match[1].lower()
-        return f"{scheme}://{match[2] or self._default_authority(scheme, path)}{_canonical(match[3], path)}"
+        authority = without_user(match[2] or "") or self._default_authority(
+            scheme, path
+        )  # HDFS has no use for a user there
+        return f"{scheme}://{authority}{_canonical(match[3], path)}"
 
     def _default_authority(self, scheme: str, path: str) -> str:
         default = _URI(self._conf.get("fs.defaultFS") or self._files().default_file_system())
@@ -207,7 +210,7 @@ class HDFSLogStore(LogStore):
                 f"{shown(path)!r} names no NameNode or nameservice, and fs.defaultFS has none for {scheme} either: "
                 f"write {scheme}://nameservice/path"
             )
-        return default[2]
+        return without_user(default[2])
 
     def _files(self) -> HadoopFiles:
         key = os.getpid(), _clients()

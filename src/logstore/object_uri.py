@@ -4,10 +4,14 @@ A store of keys has no directories: `a//b`, `a/./b` and `a/b` are three objects 
 and Spark. A table can't be two places, so the canonical form has no empty parts, and `.` and `..` are refused.
 """
 
+import re
 from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidArgumentError
 from .uri import escaped, scheme_of, shown
+
+# Signatures in the query of a URL, which someone has copied.
+_SIGNED = re.compile(r"[?&](sig|X-Amz-Signature|X-Goog-Signature|Signature|X-Amz-Security-Token)=", re.IGNORECASE)
 
 
 def split(path: str) -> tuple[str, str, str]:
@@ -19,6 +23,14 @@ def split(path: str) -> tuple[str, str, str]:
     authority, _, below = rest.partition("/")
     if not separator or not authority:
         raise InvalidArgumentError(f"{shown(path)!r} names no bucket: a path there is {scheme_of(path)}://bucket/path")
+    if ":" in authority.rpartition("@")[0]:
+        raise InvalidArgumentError(
+            f"{shown(path)!r} has user information: give credentials as settings, for a path shows in logs"
+        )
+    if _SIGNED.search(below):
+        raise InvalidArgumentError(
+            f"{shown(path)!r} has a signature in its query: give it as a setting, for a path shows in logs"
+        )
     raw = unquote_to_bytes(below) if "%" in below else below.encode()
     try:
         key = raw.decode()

@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from ..errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
+from .uri import checked_endpoint
 
 PREFIXES = ("fs.s3a.", "spark.hadoop.fs.s3a.")
 CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
@@ -185,6 +186,8 @@ class S3Settings:
                 raise LogStoreConfigurationError(
                     "the option use_ssl=False needs an endpoint_url that starts with http:"
                 )
+        if endpoint:
+            endpoint = checked_endpoint("the endpoint of S3", endpoint)
         path_style = keys.get("path.style.access")
         return S3Access(
             **_credentials(keys, options),
@@ -306,7 +309,7 @@ def _endpoint(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
             return None, region
         raise LogStoreConfigurationError("fs.s3a.connection.ssl.enabled = false needs a fs.s3a.endpoint")
     url = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
-    host = urlsplit(url).hostname or ""
+    host = urlsplit(checked_endpoint("fs.s3a.endpoint", url)).hostname or ""
     if host == "s3.amazonaws.com" and secure:
         return None, region
     amazon = _AMAZON(host)

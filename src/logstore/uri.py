@@ -3,9 +3,9 @@
 import os
 import re
 from functools import lru_cache
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, LogStoreConfigurationError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch
@@ -23,8 +23,11 @@ def scheme_of(path: str) -> str:
 def shown(path: str) -> str:
     """`path` without user information and query, which may be secrets: fit for a message."""
     scheme, separator, rest = path.partition("://")
-    if not separator or scheme_of(path) == "file":
+    if not separator:
         return path
+    if scheme_of(path) == "file":
+        host, slash, below = rest.partition("/")
+        return f"{scheme}://{without_user(host)}{slash}{below}"
     if ":" in rest.partition("/")[0] and "@" in rest:
         # A secret key may hold slashes and more that its owner didn't escape: with "key:" in front, all up to the
         # last @ goes.
@@ -34,6 +37,30 @@ def shown(path: str) -> str:
     if at and scheme.lower() not in _CONTAINER_SCHEMES:
         rest = rest[len(user) + 1 :]
     return f"{scheme}://{rest}"
+
+
+def without_user(authority: str) -> str:
+    """The authority of a URI without its user information, which may hold a password."""
+    return authority.rpartition("@")[2]
+
+
+def checked_endpoint(setting: str, url: str) -> str:
+    """The URL of a service, as it was given in `setting`; errors of clients and their causes may quote it.
+
+    LogStoreConfigurationError for one with user information, which no service takes, and for what is no URL.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port, user = parts.hostname, parts.port, parts.username
+    except ValueError:
+        host, port, user = None, None, None
+    if not host or port == 0:
+        raise LogStoreConfigurationError(f"{setting} is no URL of a host: write https://host:port")
+    if user is not None or "@" in parts.netloc:
+        raise LogStoreConfigurationError(
+            f"{setting} has user information before its host, which is not sent: give credentials by their own settings"
+        )
+    return url
 
 
 def local_path(path: str) -> str:

@@ -84,7 +84,9 @@ def test_convert_names_the_file(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_what_a_user_raises_is_his_own(spark: SparkSession, tmp_path: Path, route: str) -> None:
     """As with Delta: the class and the condition that PySpark has for it, and nothing is committed."""
-    table = foreign_table(spark, tmp_path / "t", [field("id", "long")], data_file(tmp_path / "t/a.parquet", {"id": [1]}))
+    table = foreign_table(
+        spark, tmp_path / "t", [field("id", "long")], data_file(tmp_path / "t/a.parquet", {"id": [1]})
+    )
     for run in (
         lambda: table.read().where("if(id = 1, raise_error('mine'), true)").collect(),
         lambda: table.delta.delete("if(id = 1, raise_error('mine'), true)"),
