@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,6 +21,7 @@ from ..engine import interrupts, large_checkpoint, row_ids, scan, writer
 from ..engine.placement import Placement
 from ..errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
 from . import after_commit
+from .hidden_names import HiddenNames
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +97,20 @@ class Work:
         """The table as the transaction reads it; there is one."""
         assert self.txn.snapshot is not None
         return self.txn.snapshot
+
+    @property
+    def column_names(self) -> frozenset[str]:
+        """What the table's columns are called, by its users and in its data files."""
+        return scan.columns_of(self.snapshot) | set(self.carried)
+
+    @cached_property
+    def names(self) -> HiddenNames:
+        """The names of columns that the command adds to the table's."""
+        return HiddenNames.beside(self.column_names)
+
+    def name_beside(self, source: Iterable[str]) -> None:
+        """Have `names` differ also from the columns of the command's source; before any of them is used."""
+        self.names = HiddenNames.beside({*self.column_names, *source})
 
     @cached_property
     def carried(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import time
 
 import pyarrow as pa
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, functions
 
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
@@ -12,7 +12,6 @@ from ..engine import scan, settings, writer
 from . import changes, rows, vectors
 from .job import Work
 from .removal import Removal, num_records
-from .vectors import FILE_NUMBER, ROW_INDEX
 
 
 def remove_all(txn: Transaction) -> Removal:
@@ -40,9 +39,7 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     candidates = scan.candidates(work.spark, snapshot, condition)
     record_read(work, condition.predicate, snapshot.files.take(candidates))
     if len(candidates) and vectors.enabled(work, "delete"):
-        frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
-        found = frame.where(condition.column(frame)).select(FILE_NUMBER, ROW_INDEX)
-        return vectors.marked(work, found, numbers=candidates)
+        return vectors.marked(work, matching_places(work, candidates, condition), numbers=candidates)
     touched = touched_files(work, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
@@ -66,12 +63,20 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     return removal
 
 
+def matching_places(work: Work, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
+    """The file, by its place in `candidates`, and the row index of each matching row."""
+    names = work.names
+    frame = work.rows(candidates, file_number=names.file_number, row_index=names.row_index)
+    return frame.where(condition.column(frame)).select(names.file_number, names.row_index)
+
+
 def touched_files(work: Work, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
     """Those of the files that hold matching rows, each with their number; one Spark job."""
     if len(candidates) == 0:
         return {}
-    frame = work.rows(candidates, file_number=FILE_NUMBER)
-    counted = frame.where(condition.column(frame)).groupBy(FILE_NUMBER).count().collect()
+    file_number = work.names.file_number
+    frame = work.rows(candidates, file_number=file_number)
+    counted = frame.where(condition.column(frame)).groupBy(file_number).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
 

@@ -67,9 +67,12 @@ def check(clauses: Sequence[Clause]) -> None:
 
 
 def only_delete(clauses: Sequence[Clause]) -> bool:
-    """Whether a matched row is deleted whatever it is: then it may match any number of source rows."""
+    """Whether all that is done to matched rows is to delete them: then they may match any number of source rows.
+
+    A row goes where a clause takes it with one of the source's rows at least, in whatever order these come.
+    """
     matched = of_kind(clauses, "matched")
-    return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+    return bool(matched) and all(clause.action == "delete" for clause in matched)
 
 
 def assigned_columns(

@@ -17,11 +17,8 @@ from ..errors import InvalidArgumentError
 from . import merge_clauses
 from .job import Work
 from .merge_resolve import Resolved, Taken
-from .merge_source import ROW, Source
-from .vectors import FILE_NUMBER, ROW_INDEX
+from .merge_source import Source
 
-CLAUSE = "__tablelog_clause"
-PRESENT = "__tablelog_present"
 _MOST_PAIRS = 10_000
 _WHOLE_ROWS = 32 << 20  # bytes of files that are read whole at once, where only keys would have to be
 
@@ -31,8 +28,9 @@ class Found:
     """What the first pass found. Files are told by their rows in `snapshot.files`.
 
     `counts` tell how many rows of a file a clause takes. `pairs` are the rows that match, each with its row of the
-    source, the number of its clause in `CLAUSE` and its place: on the driver (`held`; `whole`, with all columns of the
-    table), or on the executors. `matched` are the numbers of the source's rows that match, where it is on the driver.
+    source, the number of its clause and its place (see `Work.names`): on the driver (`held`; `whole`, with all columns
+    of the table), or on the executors. `matched` are the numbers of the source's rows that match, where it is on the
+    driver.
     """
 
     candidates: pa.Array
@@ -78,20 +76,24 @@ def joined(
 ) -> DataFrame:
     """The rows of files with the rows of the source that they match, or with nulls (`unmatched`), and their clauses.
 
-    The columns are the table's, `work.carried`, the source's with `ROW`, those of the places of rows, and `CLAUSE`.
+    The columns are the table's, `work.carried`, the source's with the numbers of its rows, those of the places of rows,
+    and the number of the clause (see `Work.names`).
     """
-    row_index = ROW_INDEX if places else None
-    rows = work.rows(numbers, file_number=FILE_NUMBER, row_index=row_index)
+    names = work.names
+    row_index = names.row_index if places else None
+    rows = work.rows(numbers, file_number=names.file_number, row_index=row_index)
     rows = aligned(rows, resolved.scope.target)
     other = source.joining
     if not unmatched:
-        return rows.join(other, resolved.condition.column, "inner").withColumn(CLAUSE, _clause(resolved.matched, 0))
-    other = other.withColumn(PRESENT, F.lit(True))
+        return rows.join(other, resolved.condition.column, "inner").withColumn(
+            names.clause, _clause(resolved.matched, 0)
+        )
+    other = other.withColumn(names.present, F.lit(True))
     found = rows.join(other, resolved.condition.column, "left_outer")
-    number = F.when(F.col(PRESENT).isNotNull(), _clause(resolved.matched, 0)).otherwise(
+    number = F.when(F.col(names.present).isNotNull(), _clause(resolved.matched, 0)).otherwise(
         _clause(resolved.by_source, len(resolved.matched))
     )
-    return found.withColumn(CLAUSE, number)
+    return found.withColumn(names.clause, number)
 
 
 def _clause(clauses: list[Taken], first: int) -> Column:
@@ -164,15 +166,17 @@ def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Ar
     """All pairs, brought to the driver by one job; None where they are too many."""
     size = pc.sum(work.snapshot.files.column("size").take(candidates)).as_py() or 0
     whole = size <= _WHOLE_ROWS and bool(resolved.changing)
+    names = work.names
     pairs = joined(work, resolved, source, candidates, unmatched=False)
     if not whole:
-        pairs = pairs.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE)
+        pairs = pairs.select(names.file_number, names.row_index, names.source_row, names.clause)
     held = local(pairs, _MOST_PAIRS)
     if held is None:
         return None
     frame = held.frame()
     found = Found(candidates, pairs=frame, held=held, whole=whole)
-    told = frame.select(FILE_NUMBER, ROW_INDEX, ROW, CLAUSE).collect()  # no job: they are on the driver
+    # No job: they are on the driver.
+    told = frame.select(names.file_number, names.row_index, names.source_row, names.clause).collect()
     if not told:
         return found
     files, rows, numbers, clauses = zip(*told, strict=True)
@@ -188,21 +192,30 @@ def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Ar
 
 def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa.Array, *, places: bool) -> Found:
     """Count what the clauses take; the pairs stay on the executors where the second pass needs them."""
+    names = work.names
     single = source.unique or resolved.inserts_only
     places = places or not single
     pairs = joined(work, resolved, source, candidates, unmatched=bool(resolved.by_source), places=places)
-    matters = F.col(CLAUSE).isNotNull() | F.col(ROW).isNotNull()
-    pairs = pairs.where(matters).select(FILE_NUMBER, *([ROW_INDEX] if places else []), ROW, CLAUSE)
+    matters = F.col(names.clause).isNotNull() | F.col(names.source_row).isNotNull()
+    pairs = pairs.where(matters).select(
+        names.file_number, *([names.row_index] if places else []), names.source_row, names.clause
+    )
     again = bool(resolved.inserts) or places
     if again:
         pairs = pairs.persist(StorageLevel.MEMORY_AND_DISK)
     found = Found(candidates, pairs=pairs)
     try:
         if single:
-            counted = pairs.groupBy(FILE_NUMBER, CLAUSE).agg(F.count("*").alias("n"), F.lit(1).alias("most"))
+            counted = pairs.groupBy(names.file_number, names.clause).agg(
+                F.count("*").alias("n"), F.lit(1).alias("most")
+            )
         else:
-            by_row = pairs.groupBy(FILE_NUMBER, ROW_INDEX).agg(F.count("*").alias("n"), F.max(CLAUSE).alias(CLAUSE))
-            counted = by_row.groupBy(FILE_NUMBER, CLAUSE).agg(F.count("*").alias("n"), F.max("n").alias("most"))
+            by_row = pairs.groupBy(names.file_number, names.row_index).agg(
+                F.count("*").alias("n"), F.max(names.clause).alias(names.clause)
+            )
+            counted = by_row.groupBy(names.file_number, names.clause).agg(
+                F.count("*").alias("n"), F.max("n").alias("most")
+            )
         told = [tuple(row) for row in counted.collect()]
         found.several = any(most > 1 for _, _, _, most in told)
         _check_single(work, resolved, several=found.several)

@@ -11,7 +11,7 @@ from ..core.protocol.schema import StructField, StructType, dotted
 from ..engine import scan, settings
 from ..engine.assigned import name_parts
 from ..engine.resolution import Expression, Scope, literal_null, printed, reshaped
-from ..engine.types import read_schema, table_schema
+from ..engine.types import frame_schema, table_schema
 from ..errors import SchemaMismatchError
 from . import merge_clauses, rows
 from . import metadata as decide
@@ -82,12 +82,13 @@ def resolve(
     Raises Spark's AnalysisException for what doesn't resolve, SchemaMismatchError, InvalidArgumentError and
     UnsupportedFeatureError.
     """
+    work.name_beside(source.columns)
     frame = scan.for_conditions(work.spark, work.snapshot)
     scope = Scope(frame.alias(alias) if alias else frame, source)
     names = _Names(work, scope, alias)
     if evolve:
         _evolve(work, names, clauses)
-    columns = read_schema(schema.parse_schema(work.txn.metadata.schema_string))
+    columns = frame_schema(schema.parse_schema(work.txn.metadata.schema_string))
     resolver = _Clauses(work, scope, names, columns, evolve)
     search = scope.condition(condition, scope.both, "the search condition of MERGE")
     taken = [resolver.take(clause) for clause in clauses]

@@ -17,13 +17,12 @@ from ..core.table import predicates
 from ..core.table.predicates import Predicate
 from ..engine import pinning, plans
 from ..engine.resolution import Equality, Local, PutAway, column_of, local, picked
-from ..engine.types import has_collation, read_schema, table_schema
+from ..engine.types import frame_schema, has_collation, table_schema
 from .job import Work
 from .merge_resolve import Resolved
 
 logger = logging.getLogger(__name__)
 
-ROW = "__tablelog_source_row"
 _MOST_VALUES = 1_000
 _BROADCAST = 64 << 20
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -32,7 +31,7 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 @dataclass
 class Source:
-    """The rows of the source that a MERGE goes by, with a number for each in `ROW`, the last column.
+    """The rows of the source that a MERGE goes by, with a number for each in the last column (`Work.names`).
 
     `joining` is the same to join with the table, `rows` how many there are. `unique`: no row of the table can match two
     of them. `predicate` says of the table's rows what those that match surely fulfil. `held` are the rows where they
@@ -57,7 +56,7 @@ def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Sour
     pinned, reads_itself = pinning.pinned(source, work.log, work.snapshot)
     if reads_itself:
         work.txn.read_whole_table()
-    frame = picked(pinned, resolved.needed).withColumn(ROW, F.monotonically_increasing_id())
+    frame = picked(pinned, resolved.needed).withColumn(work.names.source_row, F.monotonically_increasing_id())
     equalities = [resolved.scope.equality(part) for part in resolved.scope.conjuncts(resolved.condition)]
     keys = [one for one in equalities if one is not None]
     bounded = plans.bounded(frame)
@@ -80,8 +79,9 @@ def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equali
     types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
     asked = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
     named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
-    told = frame.select(*named, column_of(ROW)).collect()  # no job: they are on the driver
-    rows = [tuple(map(_hashable, row)) for row in told]
+    # No job: they are on the driver.
+    values = frame.select(*named, column_of(work.names.source_row)).collect()
+    rows = [tuple(map(_hashable, row)) for row in values]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
     for i, (one, given) in enumerate(zip(keys, types, strict=True)):
         f = _comparable(work, one, given)
@@ -157,7 +157,7 @@ def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Seque
         if not one.null_safe:
             matchable = matchable & F.col(f"k{i}").isNotNull()
     groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
-    rows = frame.select(*named) if named else frame.select(column_of(ROW))
+    rows = frame.select(*named) if named else frame.select(column_of(work.names.source_row))
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
     asked = [F.count("*") if grouped is None else F.sum("n")]
     asked.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
@@ -209,6 +209,6 @@ def _comparable(work: Work, one: Equality, given: StructField) -> StructField | 
     """The table's column that a key is compared with, where the log can be asked about it."""
     if one.place is None or one.null_safe:
         return None
-    f = read_schema(work.snapshot.schema).fields[one.place]
+    f = frame_schema(work.snapshot.schema).fields[one.place]
     same = f.data_type == given.data_type and CHAR_VARCHAR_KEY not in f.metadata
     return f if same and _is_plain(f) else None

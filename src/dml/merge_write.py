@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ..core.protocol.actions import Action, AddCDCFile, AddFile
@@ -15,16 +15,14 @@ from ..engine.resolution import PutAway, aligned, column_of, local
 from . import changes, rows, vectors
 from .changes import CHANGE_TYPE
 from .job import Work
-from .merge_find import CLAUSE, Found, joined
+from .merge_find import Found, joined
 from .merge_resolve import Resolved
-from .merge_source import ROW, Source
+from .merge_source import Source
 from .removal import Removal, num_records
-from .vectors import FILE_NUMBER, ROW_INDEX
 
 REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _FEW_ROWS = 1_000
 _SMALL_FILES = 16 << 20
-_MATCHED = "__tablelog_matched"
 
 
 @dataclass
@@ -121,6 +119,7 @@ def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _
     """The rows that the clauses insert; None: there are none."""
     if not resolved.inserts or not source.rows:
         return None
+    names = work.names
     on_driver = source.held is not None and (found.held is not None or found.pairs is None)
     if source.held is not None and on_driver:
         left = [i for i, number in enumerate(source.numbers) if number not in found.matched]
@@ -128,8 +127,10 @@ def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _
     elif found.pairs is None:
         rest = source.frame
     else:
-        matched = found.pairs.where(F.col(ROW).isNotNull()).select(F.col(ROW).alias(_MATCHED))
-        rest = source.frame.join(matched, F.col(ROW) == F.col(_MATCHED), "left_anti")
+        matched = found.pairs.where(F.col(names.source_row).isNotNull()).select(
+            F.col(names.source_row).alias(names.matched)
+        )
+        rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
     pieces = []
     for i, one in enumerate(resolved.inserts):
         mine = rest.where(one.test)
@@ -152,6 +153,8 @@ def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _
 class _Writer:
     def __init__(self, work: Work, resolved: Resolved, found: Found, outcome: Outcome, new: _Piece | None) -> None:
         self._work = work
+        self._names = work.names
+        self._clause = F.col(work.names.clause)
         self._resolved = resolved
         self._found = found
         self._outcome = outcome
@@ -178,7 +181,9 @@ class _Writer:
         kept: list[_Piece] = []
         if by_vectors:
             assert self._found.pairs is not None
-            places = self._found.pairs.where(F.col(CLAUSE).isNotNull()).select(FILE_NUMBER, ROW_INDEX)
+            places = self._found.pairs.where(self._clause.isNotNull()).select(
+                self._names.file_number, self._names.row_index
+            )
             self._outcome.removal = vectors.marked(self._work, places, numbers=self._found.candidates)
         else:
             kept = [self._kept_of_few() if self._few else self._kept(source)]
@@ -254,21 +259,32 @@ class _Writer:
         numbers = pa.array(self._found.touched, pa.int64())
         return joined(self._work, self._resolved, source, numbers, unmatched=unmatched, places=places)
 
+    def _every_row(self, source: Source) -> DataFrame:
+        """All rows of the touched files, each once, with the number of the clause that takes it."""
+        several = self._found.several
+        frame = self._joined(source, unmatched=True, places=several)
+        if not several:
+            return frame
+        # A clause may take a row with one of the source's rows that it matches and not with another.
+        place = [self._names.file_number, self._names.row_index]
+        taken = F.max(self._clause).over(Window.partitionBy(*place))
+        return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
+
     def _changing(self, source: Source) -> _Piece:
         """The rows that change, as they are, beside their rows of the source."""
         if self._found.held is not None and self._found.whole:
-            return _Piece(self._found.held.frame().where(F.col(CLAUSE).isNotNull()), held=True)
+            return _Piece(self._found.held.frame().where(self._clause.isNotNull()), held=True)
         frame = self._joined(source, unmatched=bool(self._resolved.by_source), places=self._found.several)
-        return _Piece(frame.where(F.col(CLAUSE).isNotNull()))
+        return _Piece(frame.where(self._clause.isNotNull()))
 
     def _as_kept(self, frame: DataFrame) -> DataFrame:
         """Rows of the table in the shape that it will have."""
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return frame.select(*columns, *map(column_of, self._work.carried))
+        return rows.without_void(self._work, frame.select(*columns, *map(column_of, self._work.carried)))
 
     def _kept(self, source: Source) -> _Piece:
         """The rows that stay in the touched files."""
-        return _Piece(self._as_kept(self._joined(source, unmatched=True).where(F.col(CLAUSE).isNull())))
+        return _Piece(self._as_kept(self._every_row(source).where(self._clause.isNull())))
 
     def _kept_of_few(self) -> _Piece:
         """The rows that stay, told by the places of those that change, with no join."""
@@ -277,25 +293,29 @@ class _Writer:
         numbers = found.candidates.to_pylist()
         at = {number: place for place, number in enumerate(found.touched)}
         places: dict[int, set[int]] = {}
-        for file, row in found.pairs.where(F.col(CLAUSE).isNotNull()).select(FILE_NUMBER, ROW_INDEX).collect():
+        for file, row in (
+            found.pairs.where(self._clause.isNotNull()).select(self._names.file_number, self._names.row_index).collect()
+        ):
             places.setdefault(at[numbers[file]], set()).add(row)
+        in_file, at_row = self._names.file_number, self._names.row_index
         tests = [
-            f"({FILE_NUMBER} = {file} AND {ROW_INDEX} IN ({', '.join(map(str, sorted(of_file)))}))"
+            f"({in_file} = {file} AND {at_row} IN ({', '.join(map(str, sorted(of_file)))}))"
             for file, of_file in sorted(places.items())
         ]
         touched = pa.array(found.touched, pa.int64())
         frame = aligned(
-            self._work.rows(touched, file_number=FILE_NUMBER, row_index=ROW_INDEX), self._resolved.scope.target
+            self._work.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
+            self._resolved.scope.target,
         )
         return _Piece(self._as_kept(frame.where(f"NOT ({' OR '.join(tests)})")))
 
     def _after(self, source: Source) -> _Piece:
         """All rows of the touched files as they will be."""
         numbers = self._resolved.updates
-        frame = self._joined(source, unmatched=True)
-        frame = frame.where(F.col(CLAUSE).isNull() | F.col(CLAUSE).isin(numbers))
+        frame = self._every_row(source)
+        frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
         columns = [self._value(f.name, numbers) for f in self._resolved.columns]
-        passed_on = self._work.passed_on(frame, F.col(CLAUSE).isNotNull())
+        passed_on = self._work.passed_on(frame, self._clause.isNotNull())
         return _Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)))
 
     def _updated(self, source: Source) -> list[_Piece]:
@@ -311,7 +331,7 @@ class _Writer:
         changing = self._changing(source)
         pieces = []
         for left_out, numbers in groups.items():
-            frame = changing.frame.where(F.col(CLAUSE).isin(numbers))
+            frame = changing.frame.where(self._clause.isin(numbers))
             columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in left_out]
             passed_on = self._work.passed_on(frame, F.lit(True))
             pieces.append(_Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)), changing.held))
@@ -323,17 +343,18 @@ class _Writer:
         for number in numbers:
             values = self._resolved.changing[number].values
             if name in values:
-                value = F.when(F.col(CLAUSE) == number, values[name]).otherwise(value)
+                value = F.when(self._clause == number, values[name]).otherwise(value)
         return value.alias(name)
 
     def _before(self, source: Source) -> list[DataFrame]:
         """The rows that change as they were, as the change feed tells them."""
         frame = self._changing(source).frame
         if self._found.several:
-            frame = frame.dropDuplicates([FILE_NUMBER, ROW_INDEX])
-        kind = F.when(F.col(CLAUSE).isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
+            frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
+        kind = F.when(self._clause.isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return [frame.select(*columns, kind.alias(CHANGE_TYPE))]
+        before = frame.select(*columns, kind.alias(CHANGE_TYPE))
+        return [before]
 
 
 @contextmanager

@@ -28,7 +28,6 @@ from .removal import num_records
 _PREFIX = "spark.databricks.delta.optimize."
 _GIB = 1 << 30
 _BINS_PER_JOB = 64
-_FILE = "__tablelog_file"
 _AS_LAID_OUT = writer.WriteOptions(balanced=False)
 
 
@@ -296,7 +295,7 @@ def _together(work: Work, part: Sequence[Bin]) -> DataFrame:
 
 def _laid_out(work: Work, layout: Layout, part: Sequence[Bin], outcome: Outcome) -> curve.LaidOut:
     numbers = [number for one in part for number in one.files]
-    frame = work.rows(pa.array(numbers, pa.int64()), file_number=_FILE)
+    frame = work.rows(pa.array(numbers, pa.int64()), file_number=work.names.file_number)
     places = iter(range(len(numbers)))
     groups = [[next(places) for _ in one.files] for one in part]
     by = []
@@ -308,7 +307,7 @@ def _laid_out(work: Work, layout: Layout, part: Sequence[Bin], outcome: Outcome)
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
     files = [max(1, one.size // layout.largest) for one in part]
-    return curve.lay_out(frame, by, file_number=_FILE, groups=groups, files=files, rows=total)
+    return curve.lay_out(frame, by, file_number=work.names.file_number, groups=groups, files=files, rows=total)
 
 
 def _lookup(work: Work, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:

@@ -8,6 +8,7 @@ from ..core.protocol import iceberg_compat, schema
 from ..core.protocol.rules import NO_RULES, Rules
 from ..engine import conform, row_ids, writer
 from ..engine.fill import ALONE, Turn
+from ..engine.types import has_void, table_schema
 from ..errors import InvalidArgumentError
 from .job import Work
 
@@ -78,7 +79,14 @@ def write_kept(
     """Write rows that the table holds as they are, from a frame of `Work.rows`: they were checked when they came."""
     if work.txn.metadata.schema_string != work.snapshot.metadata.schema_string:  # the same commit adds columns
         frame = _conformed(work, frame, NO_RULES)
-    return _write(work, frame, options, data_change)
+    return _write(work, without_void(work, frame), options, data_change)
+
+
+def without_void(work: Work, frame: DataFrame) -> DataFrame:
+    """Rows of the table as files hold them: without void columns and fields."""
+    if not has_void(table_schema(frame.schema)):
+        return frame
+    return _conformed(work, frame, NO_RULES)
 
 
 def _conformed(work: Work, frame: DataFrame, rules: Rules, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:

@@ -11,24 +11,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol.schema import StructType, dotted
+from ..core.protocol.schema import VOID, StructType, dotted
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
 from ..engine import assigned, scan, settings
-from ..engine.types import read_schema
+from ..engine.hidden_names import free_names
+from ..engine.types import frame_schema
 from ..engine.violations import translated
-from ..errors import InvalidArgumentError
 from . import assignments, changes, rows, vectors
 from .assignments import Path
 from .job import PLAIN, CommitOptions, Work, jobs
-from .matching import record_read, touched_files
+from .matching import matching_places, record_read, touched_files
 from .removal import Removal
-from .vectors import FILE_NUMBER, ROW_INDEX
 
 logger = logging.getLogger(__name__)
-
-_MATCHES = "__tablelog_matches"
-_AFTER = "__tablelog_after"
 
 
 def update(
@@ -74,8 +70,6 @@ def update(
 def _assignments(
     work: Work, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
 ) -> dict[Path, assigned.Value]:
-    if not values:
-        raise InvalidArgumentError("UPDATE sets no column: give a dictionary of columns and their new values")
     columns = work.snapshot.schema
     case_sensitive = settings.case_sensitive(work.spark)
     paths = [
@@ -102,9 +96,7 @@ def _removed(work: Work, split: scan.Condition | None) -> Removal:
     candidates = scan.candidates(work.spark, snapshot, split)
     record_read(work, split.predicate, snapshot.files.take(candidates))
     if len(candidates) and vectors.enabled(work, "update"):
-        frame = work.rows(candidates, file_number=FILE_NUMBER, row_index=ROW_INDEX)
-        found = frame.where(split.column(frame)).select(FILE_NUMBER, ROW_INDEX)
-        return vectors.marked(work, found, numbers=candidates)
+        return vectors.marked(work, matching_places(work, candidates, split), numbers=candidates)
     touched = touched_files(work, candidates, split)
     removal = _all(work, sorted(touched), began)
     removal.deleted_rows = sum(touched.values())
@@ -120,8 +112,8 @@ def _write(work: Work, updated: "_Updated", removal: Removal) -> Removal:
     """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
     began = time.monotonic()
     frame = updated.over(removal.numbers)
-    rewritten = frame.where(frame[_MATCHES]) if removal.by_vectors else frame
-    written = rows.write_new(work, rows.fitted(work, updated.after(rewritten, rewritten[_MATCHES])))
+    rewritten = frame.where(frame[work.names.matches]) if removal.by_vectors else frame
+    written = rows.write_new(work, rows.fitted(work, updated.after(rewritten, rewritten[work.names.matches])))
     removal.changes = changes.write(work, updated.changes(frame)) if changes.wanted(work) else []
     if removal.deleted_rows is None:  # whole partitions
         removal.deleted_rows = written.rows
@@ -141,7 +133,13 @@ class _Updated:
 
     @cached_property
     def columns(self) -> StructType:
-        return read_schema(self.work.snapshot.schema)
+        return frame_schema(self.work.snapshot.schema)
+
+    @cached_property
+    def new(self) -> dict[Path, str]:
+        """The names of the columns with the new values."""
+        taken = [*self.work.column_names, *vars(self.work.names).values()]
+        return dict(zip(self.values, free_names([f"SET {dotted(path)}" for path in self.values], taken), strict=True))
 
     def over(self, numbers: Sequence[int]) -> DataFrame:
         """The rows of some files with whether they match, and with the new values, null where they don't."""
@@ -149,14 +147,14 @@ class _Updated:
         # A file of a partition that was chosen matches as a whole, and so does every row where there is no condition.
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
-        frame = frame.select("*", matches.alias(_MATCHES))
+        frame = frame.select("*", matches.alias(self.work.names.matches))
         fields = {path: assignments.field_of(path, self.columns) for path in self.values}
         with translated(self.work.log.table):
             new = [
-                F.when(frame[_MATCHES], value.column(frame, fields[path])).alias(_new(path))
+                F.when(frame[self.work.names.matches], value.column(frame, fields[path])).alias(self.new[path])
                 for path, value in self.values.items()
             ]
-            types = {_new(path): f.data_type for path, f in fields.items()}
+            types = {self.new[path]: f.data_type for path, f in fields.items()}
             return assigned.stored(frame.select("*", *new), types, self.work.log.table)
 
     def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
@@ -166,7 +164,7 @@ class _Updated:
         """
         tops = {path[0] for path in self.values}
         left_out = set(rows.generated(self.work, tops))
-        new = {path: frame[_quoted(_new(path))] for path in self.values}
+        new = {path: frame[_quoted(name)] for path, name in self.new.items()}
         made = []
         for f in self.columns:
             kept = frame[_quoted(f.name)]
@@ -180,14 +178,12 @@ class _Updated:
     def changes(self, frame: DataFrame) -> DataFrame:
         """The rows that change as they were and as they are afterwards, for the change data feed."""
         images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
-        both = frame.where(frame[_MATCHES]).withColumn(_AFTER, F.explode(images))
-        shaped = rows.fitted(self.work, self.after(both, both[_AFTER] == 1, [_AFTER]), beside=[_AFTER])
-        kind = F.when(shaped[_AFTER] == 1, "update_postimage").otherwise("update_preimage")
-        return shaped.select(*map(_quoted, self.columns.names), kind.alias(changes.CHANGE_TYPE))
-
-
-def _new(path: Path) -> str:
-    return f"SET {dotted(path)}"
+        after = self.work.names.after
+        both = frame.where(frame[self.work.names.matches]).withColumn(after, F.explode(images))
+        shaped = rows.fitted(self.work, self.after(both, both[after] == 1, [after]), beside=[after])
+        kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
+        names = (f.name for f in self.columns if f.data_type != VOID)
+        return shaped.select(*map(_quoted, names), kind.alias(changes.CHANGE_TYPE))
 
 
 def _quoted(name: str) -> str:

@@ -21,9 +21,6 @@ from ..errors import CorruptLogError
 from .job import Work
 from .removal import Removal, num_deleted, physical_records
 
-FILE_NUMBER = "__tablelog_file"
-ROW_INDEX = "__tablelog_row"
-
 
 def enabled(work: Work, command: Literal["delete", "update", "merge"]) -> bool:
     """Whether the command marks rows as deleted: the table may have new vectors, and the session doesn't forbid them.
@@ -73,8 +70,9 @@ def _told(work: Work, numbers: Sequence[int], adds: list[AddFile]) -> list[AddFi
     stats = [wide_bounds.widened(add.stats, num_deleted(add)) for add in adds]
     unknown = [i for i, text in enumerate(stats) if text is None]
     if unknown:
-        frame = work.rows(pa.array([numbers[i] for i in unknown], pa.int64()), file_number=FILE_NUMBER)
-        for at, live in frame.groupBy(FILE_NUMBER).count().collect():
+        file_number = work.names.file_number
+        frame = work.rows(pa.array([numbers[i] for i in unknown], pa.int64()), file_number=file_number)
+        for at, live in frame.groupBy(file_number).count().collect():
             add = adds[unknown[at]]
             stats[unknown[at]] = wide_bounds.bare(live + num_deleted(add))
     return [replace(add, stats=text) for add, text in zip(adds, stats, strict=True)]

@@ -12,7 +12,7 @@ from ..core.protocol import column_mapping
 from ..core.protocol import schema as schemas
 from ..core.protocol.column_mapping import ColumnMapping
 from .conform import without_void
-from .types import read_schema, spark_type
+from .types import has_void, read_schema, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -89,6 +89,35 @@ def renamed(
         for f, to in zip(given, wanted, strict=True)
     ]
     return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+
+
+def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str] = ()) -> "DataFrame":
+    """`frame`, whose columns come from files, with the void columns and fields that `schema` has beyond them.
+
+    The columns `more` follow as they are.
+    """
+    if not has_void(schema):
+        return frame
+    columns = [_filled(None if f.data_type == schemas.VOID else frame[_quoted(f.name)], f) for f in schema]
+    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+
+
+def _filled(value: "Column | None", f: schemas.StructField) -> "Column":
+    """The value of a column with the void fields inside it; `None` for what is void itself."""
+    from pyspark.sql import functions as F
+
+    if value is None:
+        made = F.lit(None)
+    elif isinstance(f.data_type, schemas.StructType) and has_void(f.data_type):
+        fields = (
+            _filled(None if inner.data_type == schemas.VOID else value.getField(inner.name), inner)
+            for inner in f.data_type
+        )
+        made = F.struct(*fields)
+        made = F.when(value.isNotNull(), made) if f.nullable else made
+    else:
+        made = value
+    return made.alias(f.name, metadata=dict(f.metadata))
 
 
 def _named(value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError
+from .hidden_names import free_prefix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,7 @@ _FEWEST_SAMPLES, _MOST_SAMPLES = 10_000, 500_000
 _MOST_BITS = 14
 _SPARE_BITS = 5  # each file has two to the power of this many cells of the curve
 _SEED = 20
-_GROUP = "__tablelog_group"
+_PREFIX = "__tablelog_curve_"
 
 
 @dataclass(frozen=True)
@@ -53,41 +54,47 @@ def lay_out(
     """
     from pyspark.sql import functions as F
 
-    kept = [f"`{name}`" for name in frame.columns if name != file_number]
+    kept = ["`" + name.replace("`", "``") + "`" for name in frame.columns if name != file_number]
+    prefix = free_prefix(_PREFIX, frame.columns)
+    group_name = f"{prefix}group"
+
+    def step(kind: str, column: int, level: int = 0) -> str:
+        return f"{prefix}{kind}_{column}_{level}"
+
     group_of = np.zeros(max(number for group in groups for number in group) + 1, np.int64)
     for index, group in enumerate(groups):
         group_of[list(group)] = index
-    keys = {_step("key", i): key(_column(frame, column), data_type, column) for i, (column, data_type) in enumerate(by)}
-    keyed = frame.withColumns({**keys, _GROUP: _looked_up(group_of, F.col(file_number))})
+    keys = {step("key", i): key(_column(frame, column), data_type, column) for i, (column, data_type) in enumerate(by)}
+    keyed = frame.withColumns({**keys, group_name: _looked_up(group_of, F.col(file_number))})
 
     wanted = min(_MOST_SAMPLES, max(_FEWEST_SAMPLES, _SAMPLES_PER_FILE * sum(files)))
     fraction = 1.0 if rows is None or rows <= wanted else wanted / rows
-    sampled = keyed.select(_GROUP, *keys)
+    sampled = keyed.select(group_name, *keys)
     seen = (sampled if fraction == 1.0 else sampled.sample(fraction, _SEED)).toArrow()
 
     bits = _shares(max(files), len(by))
     ranks, places = [], np.zeros(seen.num_rows, np.int64)
     for i, (count, spread) in enumerate(zip(bits, _spreads(bits), strict=True)):
-        bounds = _bounds(seen.column(_step("key", i)), count)
+        bounds = _bounds(seen.column(step("key", i)), count)
         ranks.append((bounds, spread))
-        places += spread[_ranked(seen.column(_step("key", i)), bounds)]
+        places += spread[_ranked(seen.column(step("key", i)), bounds)]
     cells = 1 << sum(bits)
-    parts = _parts(seen.column(_GROUP).to_numpy(), places, files, cells)
+    parts = _parts(seen.column(group_name).to_numpy(), places, files, cells)
 
     for level in range(max(bits)):
         keyed = keyed.withColumns(
             {
-                _step("at", i, level + 1): _descended(_step("key", i), _step("at", i, level), level, bounds)
+                step("at", i, level + 1): _descended(step("key", i), step("at", i, level), level, bounds)
                 for i, (bounds, _) in enumerate(ranks)
                 if level < bits[i]
             }
         )
     place = F.lit(0)
     for i, (_, spread) in enumerate(ranks):
-        place = place + _looked_up(spread, F.col(_step("at", i, bits[i])) - (1 << bits[i]))
-    part = _looked_up(parts, F.col(_GROUP) * cells + place)
+        place = place + _looked_up(spread, F.col(step("at", i, bits[i])) - (1 << bits[i]))
+    part = _looked_up(parts, F.col(group_name) * cells + place)
     laid = keyed.repartitionById(sum(files), part).select(*kept)
-    return LaidOut(laid, {column: _values(seen.column(_step("key", i))) for i, (column, _) in enumerate(by)})
+    return LaidOut(laid, {column: _values(seen.column(step("key", i))) for i, (column, _) in enumerate(by)})
 
 
 def key(column: "Column", data_type: schemas.DataType, name: schemas.Column) -> "Column":
@@ -126,10 +133,6 @@ def comparable(values: pa.Array) -> pa.Array:
 
 def _column(frame: "DataFrame", name: schemas.Column) -> "Column":
     return frame[".".join("`" + part.replace("`", "``") + "`" for part in name)]
-
-
-def _step(kind: str, column: int, level: int = 0) -> str:
-    return f"__tablelog_{kind}_{column}_{level}"
 
 
 def _looked_up(table: "NDArray[np.int64]", index: "Column") -> "Column":

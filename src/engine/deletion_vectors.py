@@ -7,7 +7,7 @@ ASCII character, which Spark's `ascii` reads with no decoding; that costs a quar
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
@@ -26,6 +26,7 @@ from ..logstore.data_files import DataFiles
 from ..logstore.uri import local_path, scheme_of
 from . import external_files, hadoop_settings
 from .gateway import is_classic
+from .hidden_names import free_names
 from .parallel import in_parallel
 
 if TYPE_CHECKING:
@@ -163,14 +164,14 @@ def _packed(rows: DeletedRows, bits: int) -> bytes:
 class Hidden:
     """The columns of a frame that nobody sees, and what they say of its rows.
 
-    `deleted` and `vector` are their names; `joined` maps the id of each vector that is too large to ride to its number.
+    `deleted` and `vector` are their names, which none of `columns` has; `joined` maps the id of each vector that is too
+    large to ride to its number.
     """
 
-    def __init__(self, vectors: Vectors, schema: schemas.StructType, joined: Mapping[str, int] | None = None) -> None:
+    def __init__(self, vectors: Vectors, columns: Iterable[str], joined: Mapping[str, int] | None = None) -> None:
         self._vectors = vectors
         self.joined = dict(joined or {})
-        self.deleted = _free("__tablelog_deleted", schema)
-        self.vector = _free("__tablelog_vector", schema)
+        self.deleted, self.vector = free_names(["__tablelog_deleted", "__tablelog_vector"], columns)
 
     @property
     def fields(self) -> tuple[schemas.StructField, ...]:
@@ -265,9 +266,3 @@ def is_live(deleted: "Column", row_index: "Column") -> "Column":
     byte = F.substring(deleted, (F.call_function("div", row_index, F.lit(_BITS)) + 1).cast("int"), F.lit(1))
     bit = F.getbit(F.ascii(byte.cast("string")), (row_index % _BITS).cast("int"))
     return deleted.isNull() | (byte == F.lit(b"\0")) | (byte == F.lit(b"")) | (bit == 0)
-
-
-def _free(name: str, schema: schemas.StructType) -> str:
-    while schema.get(name) is not None:
-        name += "_"
-    return name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.protocol import schema as schemas
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
-from . import assigned, plans
+from . import assigned, plans, subqueries
 from .gateway import Gateway, JavaObject
 from .types import spark_type, table_schema
 from .violations import translated
@@ -89,7 +89,8 @@ class Scope:
     def values(self, given: "Sequence[str | Column]", over: "DataFrame", what: str) -> "list[Column]":
         """Values for columns, one for each row; `what` names them in messages.
 
-        Raises Spark's AnalysisException and InvalidArgumentError.
+        Scalar subqueries are computed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
+        UnsupportedFeatureError for other subqueries.
         """
         from pyspark.sql import functions as F
 
@@ -104,6 +105,7 @@ class Scope:
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
                 parameters={"operation": "MERGE", "predicate": what},
             )
+        plan = subqueries.computed(over.sparkSession, plan, what)
         return [self._gateway.column(one.child()) for one in self._gateway.elements(plan.projectList())]
 
     @cached_property
@@ -130,7 +132,7 @@ class Scope:
             conditions = [self._expression(one.child()) for one in named[: len(conditions)]]
         found = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
         known = self._places["source"]
-        places = {known.get(one.exprId().id()) for one in self._gateway.elements(plan.references().toSeq())}
+        places = {known.get(one.exprId().id()) for one in self._gateway.references(plan)}
         return list(conditions), found, sorted(place for place in places if place is not None)
 
     def stored(self, columns: "Sequence[tuple[schemas.StructField, Column]]", table: str) -> "list[Column]":
@@ -148,10 +150,7 @@ class Scope:
             return values
         resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
         with translated(table):
-            values = [
-                self._gateway.column(assigned.cast(frame.sparkSession, one, f))
-                for one, f in zip(resolved, plain, strict=True)
-            ]
+            values = [assigned.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
             frame = self._named(plain, values)
             if _fit(frame, plain):
                 return values
@@ -192,7 +191,7 @@ class Scope:
 
     def _expression(self, java: JavaObject) -> Expression:
         places: dict[str, set[int]] = {"target": set(), "source": set()}
-        for one in self._gateway.elements(java.references().toSeq()):
+        for one in self._gateway.references(java):
             for side, known in self._places.items():
                 place = known.get(one.exprId().id())
                 if place is not None:

@@ -11,7 +11,7 @@ from ..core.protocol import schema as schemas
 from ..core.protocol.schema import StructField
 from . import scan
 from .beside import Beside
-from .types import read_schema
+from .hidden_names import free_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.protocol.actions import Metadata
     from ..core.table.snapshot import Snapshot
 
-_BASE, _SINCE, _PLACE = "__tablelog_base_row_id", "__tablelog_row_version", "__tablelog_row_place"
+_ADDED = ("__tablelog_base_row_id", "__tablelog_row_version", "__tablelog_row_place")
 
 
 def columns(metadata: "Metadata") -> tuple[str, str]:
@@ -53,11 +53,14 @@ def frame(
 
     analysed = snapshot if snapshot is not None else log.snapshot()
     stored = fields(columns(analysed.metadata))
+    asked = [name for name in (file_number, row_index) if name is not None]
+    taken = {*scan.columns_of(analysed), *(f.name for f in stored), *asked}
+    base, since, own_place = free_names(_ADDED, taken)
     told = (
-        (StructField(_BASE, schemas.LONG), "baseRowId"),
-        (StructField(_SINCE, schemas.LONG), "defaultRowCommitVersion"),
+        (StructField(base, schemas.LONG), "baseRowId"),
+        (StructField(since, schemas.LONG), "defaultRowCommitVersion"),
     )
-    place = row_index or _PLACE
+    place = row_index or own_place
     found = scan.frame(
         spark,
         log,
@@ -73,8 +76,8 @@ def frame(
 
     row_id, version = (column(f.name) for f in stored)
     return found.select(
-        *(column(name) for name in read_schema(analysed.schema).names),
-        F.coalesce(row_id, column(_BASE) + column(place)).alias(names[0]),
-        F.coalesce(version, column(_SINCE)).alias(names[1]),
-        *(column(name) for name in (file_number, row_index) if name is not None),
+        *(column(name) for name in analysed.schema.names),
+        F.coalesce(row_id, column(base) + column(place)).alias(names[0]),
+        F.coalesce(version, column(since)).alias(names[1]),
+        *map(column, asked),
     )

@@ -16,7 +16,7 @@ from .file_index import FileIndex
 from .gateway import Gateway
 from .routes import arrow, manifest
 from .sources import Newest, Pinned
-from .types import read_schema
+from .types import frame_schema, read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Condition",
     "candidates",
+    "columns_of",
     "exact_partitions",
     "for_conditions",
     "frame",
@@ -63,10 +64,10 @@ def frame(
     An execution is what plans anew: `count`, `show`, a write, or any action on a frame derived from this one. The
     second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
     """
-    more = [name for name in (file_number, row_index) if name is not None]
     if snapshot is None and (files is not None or file_number is not None):
         raise InvalidArgumentError("files and file_number need the snapshot that they belong to")
     analysed = snapshot if snapshot is not None else log.snapshot()
+    more = [*(f.name for f in beside.fields), *(name for name in (file_number, row_index) if name is not None)]
     schema = read_schema(analysed.schema)
     if not len(schema):
         raise InvalidArgumentError(
@@ -74,9 +75,34 @@ def frame(
             condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
             parameters={"tableName": analysed.table},
         )
-    for name in [*more, *(f.name for f in beside.fields)]:
-        if schema.get(name) is not None:
+    for name in more:
+        if analysed.schema.get(name) is not None:
             raise InvalidArgumentError(f"the table {analysed.table} has a column {name} of its own")
+    found = _of_files(
+        spark,
+        log,
+        analysed,
+        schema,
+        pinned=snapshot is not None,
+        numbered=_Numbered(files, beside, file_number, row_index),
+        options=options,
+    )
+    return column_names.with_void(found, frame_schema(analysed.schema), more)
+
+
+def _of_files(
+    spark: "SparkSession",
+    log: "DeltaLog",
+    analysed: "Snapshot",
+    schema: schemas.StructType,
+    *,
+    pinned: bool,
+    numbered: "_Numbered",
+    options: "Mapping[str, str] | None",
+) -> "DataFrame":
+    """`frame` without void columns, by the route that is chosen."""
+    files, beside = numbered.files, numbered.beside
+    file_number, row_index = numbered.file_number, numbered.row_index
     route = routes.choose(spark, analysed.table, log.conf)
     if route == "manifest" and analysed.mapping.mode != "id":
         read_errors.remember(analysed.table, analysed.version)
@@ -92,7 +118,7 @@ def frame(
             options=options or {},
         )
     if route != "native":
-        newest = snapshot is None and not (beside.fields or more)
+        newest = not (pinned or beside.fields or file_number or row_index)
         return arrow.frame(
             spark,
             log,
@@ -104,10 +130,9 @@ def frame(
             file_number=file_number,
             row_index=row_index,
         )
-    source = Pinned(analysed) if snapshot is not None else Newest(log, analysed, spark.sparkContext.applicationId)
+    source = Pinned(analysed) if pinned else Newest(log, analysed, spark.sparkContext.applicationId)
     settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
     given = {**settings, **(options or {})}
-    numbered = _Numbered(files, beside, file_number, row_index)
     if not deletion_vectors.may_have(analysed) and (files is None or not deletion_vectors.any_has_vector(files)):
         return _native(spark, source, numbered, options=given, log=log)
     vectors = Vectors(spark, log)
@@ -116,9 +141,16 @@ def frame(
     else:
         large = deletion_vectors.too_large(analysed)
     joined = {one: number for number, one in enumerate(dict.fromkeys(deletion_vectors.ids(large))) if one is not None}
-    hidden = Hidden(vectors, schema, joined)
+    taken = {*columns_of(analysed), *(f.name for f in beside.fields), file_number or "", row_index or ""}
+    hidden = Hidden(vectors, taken, joined)
     gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
     return _native(spark, source, numbered, options=given, hidden=hidden, gone=gone, log=log)
+
+
+def columns_of(snapshot: "Snapshot") -> frozenset[str]:
+    """What a table's columns are called, by its users and in its data files."""
+    mapping = snapshot.mapping
+    return frozenset((*mapping.logical.names, *mapping.physical.names))
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
@@ -127,7 +159,8 @@ def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
     It is of the native route whatever that of the table's reads: Spark plans conditions there as nowhere else, and
     touches no file for it.
     """
-    return _native(spark, Pinned(snapshot), _Numbered(), options={})
+    found = _native(spark, Pinned(snapshot), _Numbered(), options={})
+    return column_names.with_void(found, frame_schema(snapshot.schema))
 
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:

@@ -51,15 +51,25 @@ def _with_strings(kind: Any) -> Any:
     return {**kind, **inside}
 
 
-def read_schema(schema: schemas.StructType) -> schemas.StructType:
-    """The schema that a reader sees: no void columns, and no metadata that only writers of the table go by.
-
-    Void columns are left out as Delta does: no file holds them. `UnsupportedFeatureError` never: a void inside an
-    array or a map, which Delta refuses to read, leaves its type as it is and Spark refuses it by name.
-    """
+def frame_schema(schema: schemas.StructType) -> schemas.StructType:
+    """The schema of a frame of the table: no metadata that only writers of the table go by."""
     stripped = column_mapping.transformed(schema, lambda f, _: replace(f, metadata=_for_readers(f.metadata)))
     assert isinstance(stripped, schemas.StructType)
-    return _without_void(stripped)
+    return stripped
+
+
+def read_schema(schema: schemas.StructType) -> schemas.StructType:
+    """`frame_schema` without the void columns: what is read from files, for no file holds these.
+
+    `UnsupportedFeatureError` never: a void inside an array or a map, which Delta refuses to read, leaves its type as it
+    is and Spark refuses it by name.
+    """
+    return _without_void(frame_schema(schema))
+
+
+def has_void(schema: schemas.StructType) -> bool:
+    """Whether a column, or a field of a struct, is void."""
+    return schemas.contains(schema, lambda data_type: data_type == schemas.VOID)
 
 
 def _for_readers(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,6 +115,8 @@ class DeltaMergeBuilder:
         condition: str | Column | None,
         values: Mapping[str, str | Column] | None = None,
     ) -> "DeltaMergeBuilder":
+        if action == "update" and condition is None and values is not None and not values:
+            return self  # a clause that changes nothing of any row: Delta takes no notice of it
         clause = Clause(kind, action, condition, values)
         return self._copy((*self._clauses, clause), evolves=self._evolves)
 

@@ -129,7 +129,7 @@ def test_several_source_rows_for_one(table, spark):
         with pytest.raises(InvalidArgumentError, match="several rows of the source"):
             merged(table, kind).whenMatchedUpdateAll().execute()
         with pytest.raises(InvalidArgumentError, match="several rows of the source"):
-            merged(table, kind).whenMatchedDelete("s.v = 1").execute()
+            merged(table, kind).whenMatchedDelete("s.v = 1").whenMatchedUpdateAll("s.v = 2").execute()
     assert table.version == 1
     merged(table, frame).whenMatchedDelete().execute()
     assert table.rows("id") == [0, *range(2, 12)]
@@ -138,6 +138,46 @@ def test_several_source_rows_for_one(table, spark):
     assert table.rows("id") == [0, *range(3, 12)]
     assert metrics(table)["numTargetRowsDeleted"] == 1
     assert metrics(table)["numTargetRowsCopied"] == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "by_source"),
+    [
+        ("few", (), False),
+        ("many", (), True),
+        ("many", ("ChangeDataFeed",), False),
+        ("many", ("DeletionVectors",), True),
+        ("few", ("DeletionVectors", "ChangeDataFeed"), False),
+    ],
+)
+def test_clauses_that_only_delete_may_match_several_source_rows(spark, tmp_path, kind, features, by_source):
+    table = Table(spark, tmp_path / "table")
+    rows = spark.range(12).select("id", (F.col("id") * 10).alias("v"))
+    table.write(rows.repartitionByRange(2, "id"), **{f"delta.enable{name}": "true" for name in features})
+    # 1 and 2 go by one of two pairs each, 3 by its only one; 5 matches twice and stays.
+    pairs = [(1, 2), (1, 1), (2, 5), (2, 6), (3, 1), (5, 8), (5, 9), (99, 1)]
+    frame = spark.createDataFrame(pairs, "id bigint, v bigint").alias("s")
+    frame = frame if kind == "few" else large(frame).alias("s")
+    clauses = merged(table, frame).whenMatchedDelete("s.v = 1").whenMatchedDelete("s.v = t.v - 14")
+    clauses = clauses.whenNotMatchedInsertAll()
+    if by_source:
+        clauses = clauses.whenNotMatchedBySourceUpdate(set={"v": "t.v + 1"})
+    (counts,) = clauses.execute().collect()
+    updated = {0, 4, *range(6, 12)} if by_source else set()
+    expected = [(i, i * 10 + (i in updated)) for i in range(12) if i not in (1, 2, 3)] + [(99, 1)]
+    assert table.rows() == expected
+    assert tuple(counts) == (4 + len(updated), len(updated), 3, 1)
+    told = metrics(table)
+    by_vectors = "DeletionVectors" in features
+    files = 2 if by_source else 1  # with vectors the second one, all of whose rows change
+    assert (told["numTargetRowsMatchedDeleted"], told["numTargetFilesRemoved"]) == (
+        3,
+        int(by_source) if by_vectors else files,
+    )
+    assert told["numTargetRowsCopied"] == (0 if by_vectors else 1 if by_source else 3)
+    if "ChangeDataFeed" in features:
+        changes = table.read(readChangeFeed="true", startingVersion=1).select("_change_type", "id", "v").collect()
+        assert sorted(map(tuple, changes)) == [*(("delete", i, i * 10) for i in (1, 2, 3)), ("insert", 99, 1)]
 
 
 def test_nothing_to_do_commits_nothing(table, spark):

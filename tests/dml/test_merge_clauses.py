@@ -24,7 +24,7 @@ def test_only_the_last_of_a_kind_may_have_no_condition():
         with pytest.raises(InvalidArgumentError):
             check(wrong)
     assert only_delete([delete, insert])
-    assert not only_delete([Clause("matched", "delete", "x")])
+    assert only_delete([Clause("matched", "delete", "x"), Clause("matched", "delete", "y")])
     assert not only_delete([update, delete])
     assert not only_delete([insert])
 

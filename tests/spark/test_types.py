@@ -110,7 +110,8 @@ def test_names_that_parquet_forbids(spark, table):
 
 def test_void_columns_wait_for_a_type(spark, table):
     table.write(spark.range(2).selectExpr("id", "null as later"))
-    assert table.read().columns == ["id"]
+    assert table.read().columns == ["id", "later"]
+    assert [tuple(row) for row in table.read().where("later is null").orderBy("id").collect()] == [(0, None), (1, None)]
     table.write(spark.range(2, 3).selectExpr("id", "'now' as later"), mergeSchema=True)
     assert table.read().columns == ["id", "later"]
     assert [row.later for row in table.read().orderBy("id").collect()] == [None, None, "now"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.protocol import partition_values, paths
 from ...core.protocol.schema import BINARY, STRING, VARIANT, contains
 from .. import checks, footers, plans
+from ..hidden_names import free_names
 from ..parallel import in_parallel
 from ..spark_messages import chain
 from .job import DataFile, Job
@@ -86,8 +87,9 @@ def write(
         options["parquet.writer.version"] = job.options.parquet_version
     frame = _with_names_for_values(df, job)
     # Spark leaves the columns that make directories out of the files.
-    directories = [f"by_{name}" if job.materialised else name for name in job.partition_columns]
+    directories = list(job.partition_columns)
     if job.materialised:
+        directories = list(free_names([f"by_{name}" for name in directories], job.schema.names))
         frame = frame.select(*map(_quoted, job.data_schema.names))
     for name, made, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
         if data_type == BINARY:

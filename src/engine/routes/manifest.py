@@ -19,6 +19,7 @@ from ..beside import NOTHING, Beside
 from ..bulk_listing import uris
 from ..column_names import columns_read, renamed, with_extra
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
+from ..hidden_names import free_names
 from ..resolution import column_of
 from ..types import read_schema, spark_type
 
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
 
-_KEY = "__tablelog_path"
-# The path of a record's file, decoded: Java leaves characters as they are that Python encodes.
-_FILE = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
+_ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 
 
 @lru_cache(maxsize=8)
@@ -90,8 +89,16 @@ def frame(
     # With the look-up in depth Spark takes no partition columns from the names of directories.
     reader = spark.read.schema(data).options(**options).option("recursiveFileLookup", "true")
     found = reader.parquet(str(target))
-    if row_index is not None:
-        found = found.withColumn(row_index, F.col("_metadata.row_index"))
+    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
+    taken = {*mapping.logical.names, *schema.names, *more}
+    key, key_of_row, place = free_names(_ADDED, taken)
+    of_record = found.metadataColumn("_metadata")  # also where the table has a column of that name
+    # The path of a record's file, decoded: Java leaves characters as they are that Python encodes.
+    path_of_record = F.url_decode(F.replace(of_record["file_path"], F.lit("+"), F.lit("%2B")))
+    hidden = Hidden(Vectors(spark, log), {*taken, key, key_of_row, place}) if any_has_vector(files) else None
+    of_rows = {} if row_index is None else {row_index: of_record["row_index"]}
+    if hidden is not None:
+        of_rows[place] = of_record["row_index"]
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
     typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
     values = {f.name: typed.column(f.name) for f in fields}
@@ -101,28 +108,25 @@ def frame(
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER))
         values[file_number] = pa.array(range(files.num_rows), pa.int32())
-    hidden = Hidden(Vectors(spark, log), schema) if any_has_vector(files) else None
     if hidden is not None:
         fields.extend(hidden.fields)
         (values[hidden.deleted],) = hidden.values(files)
-    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
     if not values:
+        found = found.withColumns(of_rows) if of_rows else found
         if mapping.active:
             return renamed(found, schema, read_schema(mapping.logical), more)
         # A plan that is a relation and nothing else could be the target of an INSERT: Spark would write into `target`.
         return found.select(*map(column_of, found.columns))
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
-    kinds = spark_type(schemas.StructType((*fields, schemas.StructField(_KEY, schemas.STRING))))
-    constants = spark.createDataFrame(pa.table({**values, _KEY: pa.array(decoded, pa.string())}), kinds)
-    joined = found.withColumn(f"{_KEY}_of_row", F.expr(_FILE)).join(
-        F.broadcast(constants), F.col(f"{_KEY}_of_row") == F.col(_KEY), "left"
-    )
+    kinds = spark_type(schemas.StructType((*fields, schemas.StructField(key, schemas.STRING))))
+    constants = spark.createDataFrame(pa.table({**values, key: pa.array(decoded, pa.string())}), kinds)
+    located = found.withColumns({**of_rows, key_of_row: path_of_record})
+    joined = located.join(F.broadcast(constants), F.col(key_of_row) == F.col(key), "left")
     # A file that isn't found again would lose its values in silence.
-    lost = F.raise_error(F.concat(F.lit(f"a file that {table} doesn't list was read: "), F.col(f"{_KEY}_of_row")))
-    joined = joined.where(F.when(F.col(_KEY).isNull(), lost.cast("boolean")).otherwise(F.lit(True)))
+    lost = F.raise_error(F.concat(F.lit(f"a file that {table} doesn't list was read: "), F.col(key_of_row)))
+    joined = joined.where(F.when(F.col(key).isNull(), lost.cast("boolean")).otherwise(F.lit(True)))
     if hidden is not None:
-        place = F.col("_metadata.row_index") if row_index is None else joined[row_index]
-        joined = joined.where(is_live(joined[hidden.deleted], place))
+        joined = joined.where(is_live(joined[hidden.deleted], joined[place]))
     if mapping.active:
         return renamed(joined, schema, read_schema(mapping.logical), more)
     return joined.select(*map(column_of, [*schema.names, *more]))

@@ -56,10 +56,14 @@ def test_nullability_is_that_of_the_schema(spark: SparkSession, make: Make) -> N
     assert [f.nullable for f in scan.frame(spark, table.log).schema] == [False, True]
 
 
-def test_void_columns_are_left_out(spark: SparkSession, make: Make) -> None:
-    table = make({"id": "long", "nothing": "void"})
+def test_void_columns_are_null(spark: SparkSession, make: Make) -> None:
+    table = make({"nothing": "void", "id": "long"})
     table.append(ids(1))
-    assert scan.frame(spark, table.log).collect() == [Row(id=1)]
+    frame = scan.frame(spark, table.log)
+    assert frame.schema.simpleString() == "struct<nothing:void,id:bigint>"
+    assert frame.collect() == [Row(nothing=None, id=1)]
+    numbered = scan.frame(spark, table.log, snapshot=table.log.snapshot(), file_number="file", row_index="row")
+    assert numbered.where("nothing is null and id = 1").collect() == [Row(nothing=None, id=1, file=0, row=0)]
 
 
 def test_a_table_with_no_columns_is_refused(spark: SparkSession, make: Make) -> None:

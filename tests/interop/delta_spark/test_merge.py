@@ -122,6 +122,12 @@ def ran(spark: SparkSession, code: str, path: str) -> Any:
     return scope.get("result")
 
 
+def only_deletes_with_conditions(made: dict[str, Any]) -> bool:
+    """Whether all clauses for matched rows delete, and not by one clause without a condition."""
+    matched = [(name, arguments) for name, arguments in made["clauses"] if name.startswith("whenMatched")]
+    return bool(matched) and all(name == "whenMatchedDelete" for name, _ in matched) and matched[0][1] != {}
+
+
 def newest(path: str) -> tuple[int, list[dict[str, Any]]]:
     at = DeltaLog.for_path(path).snapshot().version
     lines = (Path(path) / "_delta_log" / f"{at:020}.json").read_text().splitlines()
@@ -142,6 +148,9 @@ def test_the_same_case(spark: SparkSession, peer: Worker, tmp_path: Path, seed: 
     peer("run", code=table, path=theirs)
     code = MERGE.format(**made)
     our_result, their_result = ran(spark, code, ours), peer("run", code=code, path=theirs)
+    if their_result == "refused" != our_result:
+        assert only_deletes_with_conditions(made), made
+        return  # delta-spark refuses several source rows for one here, though what comes of it is certain
     assert our_result == their_result, made
     out = tmp_path / "rows"
     peer("read", path=theirs, out=str(out))
