@@ -99,7 +99,9 @@ def hostile_tables_are_tables_of_their_own(context: Context) -> None:
     resolved = {store.resolve(root) for root in roots.values()}
     require(len(resolved) == len(roots), f"{len(roots)} tables have {len(resolved)} names")
     for name, root in roots.items():
-        [found] = list(store.list_from(commit(root, 0)))
+        listed = list(store.list_from(commit(root, 0)))
+        require(len(listed) == 1, f"of the table {name!r}, which has one commit, {len(listed)} are listed")
+        [found] = listed
         require(store.read(found.path) == name.encode(), f"{name!r} is another table")
         require(found.path == commit(store.resolve(root), 0), f"{name!r} is listed under another name")
 

@@ -108,7 +108,7 @@ def one_winner_at_large_versions(context: Context) -> None:
 
 @check(19, guarantee=3, lasts=True)
 def lists_several_pages_while_others_write(context: Context) -> None:
-    """A listing of more than 1,000 names is held, between pages too, while names come and go: it shows the rest once."""
+    """A listing of more than 1,000 names is held, also between pages, and names come and go: it shows the rest once."""
     made = fill(context, 0, context.choose(PAGE + 10, 2 * PAGE + 100, 5 * PAGE + 100), _RESERVED_SECONDS)
     context.evidence["files"] = made
     needs_pages(made)
