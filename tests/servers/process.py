@@ -33,6 +33,15 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def free_ports(number: int) -> list[int]:
+    """So many ports of 127.0.0.1 on which nobody listens at this moment; no two are the same."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
+
+
 def launch(
     home: Path, command: Sequence[str], environment: Mapping[str, str], answers: Callable[[], bool], seconds: float
 ) -> None:
