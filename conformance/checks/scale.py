@@ -121,7 +121,8 @@ def lists_several_pages_while_others_write(context: Context) -> None:
         context, lambda _n: log.listed_by(reader), log.change, log.prepare, cases=context.choose(12, 40, 200)
     ):
         value_of(case.between, "writing during a listing", case)
-        log.judge(*value_of(case.held, "listing while others write", case), at(case))
+        there, statuses = value_of(case.held, "listing while others write", case)
+        log.judge(there, statuses, at(case))
     saw_enough(log.commits - made, 2, "commits were made meanwhile")
 
 

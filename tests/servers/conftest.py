@@ -1,5 +1,31 @@
 """The servers as fixtures."""
 
-from .fixtures import azurite, ceph, dynalite, gcs_server, hdfs, minio, moto_server, pytest_terminal_summary
+from .fixtures import (
+    azurite,
+    ceph,
+    dynalite,
+    gcs_server,
+    gofakes3,
+    hdfs,
+    minio,
+    moto_server,
+    pytest_terminal_summary,
+    s3rver,
+    seaweedfs,
+    versitygw,
+)
 
-__all__ = ["azurite", "ceph", "dynalite", "gcs_server", "hdfs", "minio", "moto_server", "pytest_terminal_summary"]
+__all__ = [
+    "azurite",
+    "ceph",
+    "dynalite",
+    "gcs_server",
+    "gofakes3",
+    "hdfs",
+    "minio",
+    "moto_server",
+    "pytest_terminal_summary",
+    "s3rver",
+    "seaweedfs",
+    "versitygw",
+]
