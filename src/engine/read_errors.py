@@ -82,8 +82,8 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
     causes = _CAUSE.findall(text, match.end())
     reason = told if "MISMATCH" in match[1] or not causes else causes[-1]
     return UnreadableDataFileError(
-        f"{file} can't be read as a Parquet file of that table: {reason[:_LONGEST_REASON].strip()}. Restore the file, or "
-        "take it out of the table."
+        f"{file} can't be read as a Parquet file of that table: {reason[:_LONGEST_REASON].strip()}. Restore the file, "
+        "or take it out of the table."
     )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from . import paths
 
 Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
-"""`sameStore`: files of the same store as the table, which is the scheme and the bucket, container or host of a path."""
+"""`sameStore`: files of the table's own store: the scheme and the bucket, container or host of its path."""
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT: Policy = "sameStore"
 
@@ -45,7 +45,7 @@ def odd(column: Any) -> list[str]:
 
 
 def one_of_each_store(column: Any) -> list[str]:
-    """One path for each scheme and authority that paths in an Arrow column begin with; none for those with no scheme."""
+    """One path for each scheme and authority that paths in an Arrow column begin with; paths with no scheme are out."""
     import pyarrow.compute as pc
 
     absolute = column.filter(pc.match_substring_regex(column, _SCHEME))

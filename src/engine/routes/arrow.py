@@ -134,8 +134,8 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message and the beginning of the `bad` one, the values that are constant in the file, as Arrow scalars, the bitmap of its `deleted` rows, and the name
-    of the column of row indexes.
+    message and the beginning of the `bad` one, the values that are constant in the file, as Arrow scalars, the bitmap
+    of its `deleted` rows, and the name of the column of row indexes.
     """
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()

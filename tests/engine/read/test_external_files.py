@@ -29,7 +29,8 @@ def server() -> Iterator[tuple[str, list[str]]]:
             asked.append(self.path)
             self.send_error(404)
 
-        do_HEAD = do_GET
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
         def log_message(self, *_: Any) -> None:
             pass
