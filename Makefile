@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-failures servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
+.PHONY: help install demo test test-failures test-cluster servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +40,14 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
-	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures
+	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures \
+		--ignore=tests/cluster
 
 test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
+
+test-cluster: $(BIN)/.ready  ## Every command and route on a standalone cluster of Spark; executors killed (ONLY=smoke: a part)
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/cluster $(if $(ONLY),-m $(ONLY))
 
 servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
 	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install

@@ -1,0 +1,1 @@
+"""Every command and route on Spark's standalone cluster: a master and two workers (`make test-cluster`)."""
