@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
@@ -33,6 +33,14 @@ _CACHE_BYTES = 256 << 20
 _THREADS = 8
 _AT_ONCE = 256 << 20
 """A checkpoint of more bytes is large: its files are in memory some at a time, and only while they are read."""
+
+
+class _Extra(NamedTuple):
+    """What is kept of a column beyond `FILE_SCHEMA`: the whole of it, some `leaves` below it, or its texts `parsed`."""
+
+    column: str
+    form: Literal["whole", "leaves", "parsed"] = "whole"
+    of: tuple[str, ...] = ()
 
 
 class CheckpointState:
@@ -62,7 +70,7 @@ class CheckpointState:
         self._recovered: Snapshot | None = None
         self._lock = threading.RLock()
         self._columns: dict[str, pa.ChunkedArray] = {}
-        self._extra: dict[tuple[str, ...], pa.ChunkedArray] = {}
+        self._extra: dict[_Extra, pa.ChunkedArray] = {}
         self._paths: pa.ChunkedArray | None = None
         self._removes: pa.Table | None = None
         self._inline: list[AddFile | RemoveFile] = []
@@ -173,7 +181,7 @@ class CheckpointState:
             if self._recovered is not None:
                 table = self._recovered.select(names)
                 return [table.column(name) for name in names]
-            return [self._columns[name] if name in self._columns else self._more((name,), None) for name in names]
+            return [self._columns[name] if name in self._columns else self._whole(name) for name in names]
 
     def _recovery(self, error: DamagedCheckpointError) -> "Snapshot":
         try:
@@ -260,7 +268,8 @@ class CheckpointState:
 
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
         """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""
-        return self._more(("stats_parsed", *sorted(leaves)), [f"stats_parsed.{leaf}" for leaf in sorted(leaves)])
+        paths = [f"stats_parsed.{leaf}" for leaf in sorted(leaves)]
+        return self._kept(_Extra("stats_parsed", "leaves", tuple(paths)), paths)
 
     def has_stats_parsed(self) -> bool:
         """Whether the checkpoint has stats as structs; the columns of the files have been asked for before."""
@@ -277,11 +286,12 @@ class CheckpointState:
         from ..protocol.schema import type_text
         from .columns import column_of
 
-        key = ("stats", *(f"{'.'.join(column)}: {type_text(data_type)}" for column, data_type in leaves))
+        described = tuple(f"{'.'.join(column)}: {type_text(data_type)}" for column, data_type in leaves)
+        key = _Extra("stats", "parsed", described)
         with self._lock:
             if key not in self._extra:
                 tree = stats.tree(leaves)
-                if self._recovered is not None or ("stats",) in self._extra:
+                if self._recovered is not None or _Extra("stats") in self._extra:
                     pieces: Iterable[pa.Array] = self.adds(["stats"])[0].chunks
                 else:
                     inline = [file for file in self._inline if isinstance(file, AddFile)]
@@ -293,15 +303,18 @@ class CheckpointState:
                 self._remember(key, pa.chunked_array(chunks, stats.struct_type(tree)))
             return self._extra[key]
 
-    def _more(self, key: tuple[str, ...], leaves: Sequence[str] | None) -> "pa.ChunkedArray":
+    def _whole(self, name: str) -> "pa.ChunkedArray":
+        return self._kept(_Extra(name), None)
+
+    def _kept(self, key: "_Extra", leaves: Sequence[str] | None) -> "pa.ChunkedArray":
         from .columns import ADD_TYPES
 
         with self._lock:
             if key not in self._extra:
-                self._remember(key, self._read("add", [key[0]], ADD_TYPES, leaves)[key[0]])
+                self._remember(key, self._read("add", [key.column], ADD_TYPES, leaves)[key.column])
             return self._extra[key]
 
-    def _remember(self, key: tuple[str, ...], column: "pa.ChunkedArray") -> None:
+    def _remember(self, key: "_Extra", column: "pa.ChunkedArray") -> None:
         for file in self._files:
             file.release()
         self._extra[key] = column
