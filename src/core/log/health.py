@@ -22,7 +22,7 @@ from ..table.snapshot import Snapshot
 from . import compaction
 from .checkpoint_file import ReplacedError
 from .cleanup import opened, unreferenced
-from .reader import LogReader, whole
+from .reader import LogReader
 from .replay import Header, Tail
 from .segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 
@@ -234,9 +234,9 @@ class _Examination:
         for entry in (entry for entries in self._listing.compacted.values() for entry in entries):
             name = name_of(entry.status)
             try:
-                told = whole(self._reader.read(entry.status) or b"")
+                told = self._reader.compacted(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
-                self._warn([name], f"the log compaction {name} can't be read: {error}. Remove it.")
+                self._warn([name], f"the log compaction {name} isn't used: {error}. Remove it.")
                 continue
             commits = dict(self._commits(entry.first, entry.version))
             if len(commits) == entry.version - entry.first + 1 and not _same(told, commits, self._table):

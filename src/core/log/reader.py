@@ -12,7 +12,7 @@ from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from . import checksum, last_checkpoint
 from .checkpoint_file import DamagedCheckpointError, ReplacedError
-from .replay import in_commit_timestamp
+from .replay import in_commit_timestamp, unreconciled
 from .segment import Listing, LogEntry, name_of, parse_listing
 
 _log = logging.getLogger(__name__)
@@ -179,10 +179,18 @@ class LogReader:
                 found.append(self.parsed(entry.version, data))
                 continue
             try:
-                found.append(whole(data))
+                found.append(self.compacted(data))
             except CorruptLogError as error:
                 raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
         return found
+
+    def compacted(self, data: bytes) -> Sequence[Action]:
+        """The actions of a log compaction; CorruptLogError for one that isn't whole, or isn't reconciled."""
+        actions = whole(data)
+        reason = unreconciled(actions, self._table)
+        if reason is not None:
+            raise CorruptLogError(f"it isn't reconciled: {reason}")
+        return actions
 
     def checksum(self, status: FileStatus | None) -> Callable[[], checksum.VersionChecksum | None] | None:
         """How to get the version checksum that was listed, in one read; one that can't be used is none."""

@@ -237,6 +237,41 @@ class Tail:
         return totals.changed(changed)
 
 
+def unreconciled(actions: Iterable[Action], root: str) -> str | None:
+    """Why `actions`, in no order, stand for no state: two of them have one key. `None`: each key occurs once.
+
+    PROTOCOL.md, "Action Reconciliation". A path that is added with two deletion vectors is two keys, and no state either.
+    """
+    keys: set[FileKey] = set()
+    added: set[str] = set()
+    others: set[tuple[str, str]] = set()
+    for action in actions:
+        if isinstance(action, AddFile | RemoveFile):
+            vector = action.deletion_vector
+            key = canonical(action.path, root), vector.unique_id if vector else None
+            if key in keys:
+                return f"it holds two file actions of {action.path}"
+            keys.add(key)
+            if isinstance(action, AddFile):
+                if key[0] in added:
+                    return f"it adds {action.path} twice"
+                added.add(key[0])
+            continue
+        other: tuple[str, str]
+        if isinstance(action, SetTransaction):
+            other = "transactions of", action.app_id
+        elif isinstance(action, DomainMetadata):
+            other = "domains", action.domain
+        elif isinstance(action, Protocol | Metadata):
+            other = ("protocol" if isinstance(action, Protocol) else "metaData"), "actions"
+        else:
+            continue
+        if other in others:
+            return f"it holds two {' '.join(other)}"
+        others.add(other)
+    return None
+
+
 def in_commit_timestamp(actions: Iterable[Action]) -> int | None:
     """The `inCommitTimestamp` of a commit (PROTOCOL.md, "In-Commit Timestamps"), in milliseconds."""
     for action in actions:

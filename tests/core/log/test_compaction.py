@@ -10,6 +10,7 @@ from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import AddCDCFile, CommitInfo, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
 from tablelog.core.log.compaction import FOR_READS, FOR_WRITES, reconciled, window
 from tablelog.core.protocol import codec
+from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import commit_name, compacted_name
 from tablelog.errors import InvalidArgumentError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
@@ -87,6 +88,69 @@ def test_a_version_is_the_same_through_any_compaction(data: st.DataObject) -> No
     for version in range(last + 1):
         assert state(builder.log().snapshot(version)) == expected[version]
     assert not builder.log().health().problems or builder.log().health().ok
+
+
+VECTORS = [None, *(DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 2, at) for at in (1, 40))]
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_compaction_that_is_not_reconciled_is_not_used(data: st.DataObject) -> None:
+    """Whatever actions of the commits it holds, in whatever order, a version is what the commits say."""
+    builder = LogBuilder().create(add("0"))
+    live = {"0": None}
+    history: list[list[Any]] = []
+    for _ in range(data.draw(st.integers(2, 4))):
+        actions: list[Any] = []
+        for name in data.draw(st.lists(st.sampled_from("012"), max_size=3, unique=True)):
+            vector = data.draw(st.sampled_from(VECTORS))
+            if name in live:
+                actions.append(remove(name, deletion_vector=live.pop(name)))
+                if vector in (actions[-1].deletion_vector, None):
+                    continue
+            live[name] = vector
+            actions.append(add(name, size=data.draw(st.integers(0, 99)), deletion_vector=vector))
+        if data.draw(st.booleans()):
+            actions.append(SetTransaction("app", data.draw(st.integers(0, 9))))
+        if data.draw(st.booleans()):
+            actions.append(DomainMetadata("d", str(len(history)), data.draw(st.booleans())))
+        if data.draw(st.booleans()):
+            actions.append(metadata(table_id=f"id{len(history)}"))
+        history.append(actions)
+        builder.commit(*actions)
+    last = builder.version
+    expected = state(builder.log().snapshot())
+    told = data.draw(st.permutations([action for actions in history for action in actions]))
+    builder.write(compacted_name(1, last), codec.serialise(told) or b"\n")
+    assert state(builder.log().snapshot()) == expected
+    assert builder.log().snapshot().num_files == len(expected[0])
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([add("a"), remove("a")], "two file actions of a"),
+        ([remove("a"), add("a")], "two file actions of a"),
+        ([add("a", size=1), add("%61", size=2)], "two file actions of %61"),
+        ([add("a"), add("a", deletion_vector=VECTORS[1])], "adds a twice"),
+        ([SetTransaction("x", 1), SetTransaction("x", 2)], "two transactions of x"),
+        ([DomainMetadata("d", "1", False), DomainMetadata("d", "2", True)], "two domains d"),
+        ([metadata(table_id="1"), metadata(table_id="2")], "two metaData"),
+        ([Protocol(1, 2), Protocol(1, 3)], "two protocol"),
+    ],
+)
+def test_what_is_not_reconciled_is_said(
+    actions: list[Any], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = LogBuilder().create(add("0"))
+    builder.commit(add("1")).commit(add("2"))
+    builder.write(compacted_name(1, 2), codec.serialise(actions))
+    assert builder.paths() == ["0", "1", "2"]
+    assert "isn't reconciled" in caplog.text
+    assert message in caplog.text
+    [problem] = builder.log().health().problems
+    assert problem.severity == "warning"
+    assert message in problem.message
 
 
 def test_it_stands_for_its_commits_unless_the_session_says_otherwise() -> None:

@@ -63,7 +63,7 @@ def test_a_sound_log() -> None:
         (lambda b: b.write(checkpoint_name(6), b""), "warning: the checkpoint .*006.checkpoint.parquet is damaged"),
         (lambda b: b.write(checkpoint_name(6), b.read(checkpoint_name(6))[:-5]), "make a checkpoint anew"),
         (lambda b: b.write(part_name(5, 1, 2), b"x"), "is a part of a checkpoint that lacks others"),
-        (lambda b: b.write(compacted_name(1, 3), b'{"add'), "warning: the log compaction .* can't be read"),
+        (lambda b: b.write(compacted_name(1, 3), b'{"add'), "warning: the log compaction .* isn't used"),
     ],
 )
 def test_what_costs_no_version(damage: Callable[[LogBuilder], None], told: str) -> None:
