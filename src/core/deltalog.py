@@ -23,6 +23,7 @@ from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
+from .log.second_reading import doubt
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message, ranges_text, readable
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
@@ -434,6 +435,7 @@ class DeltaLog:
             timestamp=self.reader.timestamp_of(segment.version, status, told),
             checksum=self.reader.checksum(segment.checksum),
             fatal=self._fatal,
+            doubt=partial(doubt, self.store, self.log_path, self.reader),
         )
 
     def _at(self, version: int) -> Snapshot:

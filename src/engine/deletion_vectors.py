@@ -5,6 +5,7 @@ ASCII character, which Spark's `ascii` reads with no decoding; that costs a quar
 `MOST_ROWS` in a file the bitmap would weigh too much on each split of it: such vectors are joined.
 """
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ from ..core.protocol.actions import DeletionVectorDescriptor
 from ..core.protocol.deletion_vectors import DeletedRows
 from ..errors import CorruptLogError, MissingDataFileError
 from ..logstore.data_files import DataFiles
+from ..logstore.posix import open_regular
 from ..logstore.uri import local_path, scheme_of
 from . import external_files, hadoop_settings
 from .gateway import is_classic
@@ -114,9 +116,10 @@ class Vectors:
 
     def _range(self, uri: str, start: int, end: int) -> bytes:
         if scheme_of(uri) == "file":
-            with open(local_path(uri), "rb") as file:
+            with open_regular(local_path(uri), uri) as file:
+                size = os.fstat(file.fileno()).st_size
                 file.seek(start)
-                return file.read(end - start)
+                return file.read(max(min(end, size) - start, 0))
         if self._hadoop is not None:
             with self._hadoop.open_file(uri, end) as stream:
                 stream.seek(start)

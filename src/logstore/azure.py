@@ -34,6 +34,7 @@ SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 # Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
 _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled"})
+_ABSENT = frozenset({"BlobNotFound", "ResourceNotFound", "PathNotFound", ""})
 _other_name = re.compile(r"[\\\x00-\x1f\x7f]|\.(?:/|$)").search
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
@@ -181,7 +182,7 @@ def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result
             reply = _reply_in(error)
             if reply is not None:
                 status, code, _ = reply
-                if operation in _OF_ONE_FILE and status == 404 and code not in _MISSING:
+                if operation in _OF_ONE_FILE and status == 404 and code in _ABSENT:
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
                 raise refusal(operation, path, *reply) from error
             raise (

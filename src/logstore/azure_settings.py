@@ -278,7 +278,7 @@ def _of_provider(account: str, url: str, provider: str, key: Any, must: Any) -> 
     name = "fs.azure.account.oauth2."
     match provider:
         case "ClientCredsTokenProvider":
-            endpoint = urlsplit(must(name + "client.endpoint"))
+            endpoint = urlsplit(checked_endpoint(name + "client.endpoint", must(name + "client.endpoint")))
             secret = {
                 "authority": f"{endpoint.scheme}://{endpoint.netloc}",
                 "tenant_id": endpoint.path.strip("/").partition("/")[0],

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+from ..errors import CorruptLogError
+from .uri import shown
+
 Exclusion = Literal["process", "host", "global"]
+
+
+def too_large(path: str, size: int, most: int) -> CorruptLogError:
+    """The error for a file of the log that has more bytes than it can."""
+    return CorruptLogError(f"{shown(path)} has {size} bytes, and should have {most} at most")
 
 
 class FileStatus(NamedTuple):
@@ -68,11 +76,11 @@ class LogStore(ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         classes = [vars(each) for each in cls.__mro__]
-        if next(i for i, c in enumerate(classes) if "write" in c) < next(
-            i for i, c in enumerate(classes) if "write_pieces" in c
-        ):
-            # One from further up would go past what this class makes of a write.
-            cls.write_pieces = LogStore.write_pieces  # type: ignore[method-assign]
+        for plain, other in (("write", "write_pieces"), ("read", "read_at_most")):
+            nearest = next(i for i, c in enumerate(classes) if plain in c)
+            if nearest < next(i for i, c in enumerate(classes) if other in c):
+                # One from further up would go past what this class makes of a write, or a read.
+                setattr(cls, other, getattr(LogStore, other))
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
@@ -87,6 +95,16 @@ class LogStore(ABC):
     @abstractmethod
     def read(self, path: str) -> bytes:
         """The whole content of `path`; `FileNotFoundError` where there is none."""
+
+    def read_at_most(self, path: str, most: int) -> bytes:
+        """`read` of a file that is known to have no more than `most` bytes; CorruptLogError for one that has more.
+
+        A store that can tell before it reads overrides this.
+        """
+        data = self.read(path)
+        if len(data) > most:
+            raise too_large(path, len(data), most)
+        return data
 
     @abstractmethod
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:

@@ -15,13 +15,14 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from ..errors import (
+    CorruptLogError,
     InvalidArgumentError,
     StorageAccessError,
     StorageError,
     StorageMissingError,
     UnsupportedEnvironmentError,
 )
-from . import object_uri
+from . import object_uri, posix
 from .clients import hadoop_keys, needed
 from .uri import local_path, scheme_of, shown, without_user
 
@@ -168,6 +169,7 @@ class DataFiles:
         """Bytes of a file, fewer where it ends before `end`; FileNotFoundError where it is absent."""
         try:
             with self._translated("reading", name):
+                self._check(name)
                 return bytes(self._opened.cat_file(self._path_of(name), start=start, end=end))
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
@@ -176,6 +178,7 @@ class DataFiles:
         """A file of which parts are read as they are needed; FileNotFoundError where it is absent."""
         try:
             with self._translated("opening", name):
+                self._check(name)
                 found: IO[bytes] = self._opened.open(self._path_of(name), "rb")
                 return found
         except StorageMissingError as error:
@@ -259,6 +262,11 @@ class DataFiles:
     def _has_directories(self) -> bool:
         return self.system.implementation.startswith(("hdfs_native.", "fsspec.implementations.local:"))
 
+    def _check(self, name: str) -> None:
+        """Raise CorruptLogError for what a local directory holds that is no file, and may have no end."""
+        if scheme_of(self.root) == "file":
+            posix.open_regular(self._path_of(name), f"{self.root}/{name}").close()
+
     def _path_of(self, name: str) -> str:
         return f"{self.path}/{name}"
 
@@ -273,7 +281,7 @@ class DataFiles:
         where = f"{doing} {shown(self.root)}/{name}"
         try:
             yield
-        except (StorageError, UnsupportedEnvironmentError):
+        except (StorageError, UnsupportedEnvironmentError, CorruptLogError):
             raise
         except FileNotFoundError as error:
             raise StorageMissingError(f"{where}: there is no such bucket, container or directory") from error

@@ -111,10 +111,9 @@ class GCSSettings:
             access = Access("anonymous" if emulator and not endpoint else "default")
         project = keys.get("fs.gs.project.id") or storage_options.get("project")
         payer, buckets = _payer(keys, storage_options, project)
+        url = _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/")
         return cls(
-            checked_endpoint(
-                "the endpoint of Google Cloud Storage", _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/")
-            ),
+            checked_endpoint("fs.gs.storage.root.url, the endpoint of Google Cloud Storage,", url),
             access,
             project,
             payer,

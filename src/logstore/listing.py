@@ -22,14 +22,15 @@ def without_false_gaps(scan: Callable[[], list[bytes]], start: bytes) -> list[by
     first = start[:_DIGITS] if len(start) >= _DIGITS and start[:_DIGITS].isdigit() else min(numbers)
     if int(newest) - int(first) + 1 == len(numbers):
         return names
-    return sorted(name for name in scan() if not _is_numbered(name) or name[:_DIGITS] <= newest)
+    return sorted(name for name in scan() if not is_numbered(name) or name[:_DIGITS] <= newest)
 
 
 def _numbers(names: list[bytes]) -> set[bytes]:
     """The numbers of the log's files in `names`, which is sorted."""
     first, end = bisect_left(names, b"0"), bisect_left(names, b":")
-    return {name[:_DIGITS] for name in names[first:end] if _is_numbered(name)}
+    return {name[:_DIGITS] for name in names[first:end] if is_numbered(name)}
 
 
-def _is_numbered(name: bytes) -> bool:
+def is_numbered(name: bytes) -> bool:
+    """Whether `name` begins as those of the log's files do, with the number of a version."""
     return name[_DIGITS : _DIGITS + 1] == b"." and name[:_DIGITS].isdigit()

@@ -1,6 +1,7 @@
 """The store for a file system of this machine: a whole temporary file, then one exclusive link."""
 
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -8,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from ..clock import Clock, SystemClock
-from ..errors import InvalidArgumentError, WriteOutcomeUnknown
+from ..errors import InvalidArgumentError, TablelogError, WriteOutcomeUnknown
 from . import posix
-from .base import Exclusion, FileStatus, LogStore
-from .listing import without_false_gaps
-from .uri import escaped, local_path, local_uri
+from .base import Exclusion, FileStatus, LogStore, too_large
+from .listing import is_numbered, without_false_gaps
+from .uri import escaped, local_path, local_uri, shown
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
@@ -51,8 +52,21 @@ class LocalLogStore(LogStore):
         return {"_clock": self._clock, "_swept": {}}
 
     def read(self, path: str) -> bytes:
-        with open(local_path(path), "rb", buffering=0) as file:
-            return file.read()
+        return self._read(path, None)
+
+    def read_at_most(self, path: str, most: int) -> bytes:
+        return self._read(path, most)
+
+    @staticmethod
+    def _read(path: str, most: int | None) -> bytes:
+        with posix.open_regular(local_path(path), shown(path)) as file:
+            size = os.fstat(file.fileno()).st_size
+            if most is not None and size > most:
+                raise too_large(path, size, most)
+            try:
+                return file.read()
+            except OSError as error:
+                raise posix.typed(error, "reading", shown(path)) from error
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         self._write(path, (data,), overwrite)
@@ -61,6 +75,28 @@ class LocalLogStore(LogStore):
         self._write(path, pieces, overwrite)
 
     def _write(self, path: str, pieces: Iterable[bytes], overwrite: bool) -> None:
+        own: list[BaseException] = []
+
+        def watched() -> Iterator[bytes]:
+            try:
+                yield from pieces
+            except BaseException as error:
+                own.append(error)
+                raise
+
+        try:
+            self._place(path, watched(), overwrite)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            # What made the pieces fail is the caller's, and comes through as it is.
+            if error in own or isinstance(error, TablelogError):
+                raise
+            if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}:
+                raise posix.storage_error(error, "writing", shown(path)) from error
+            raise posix.typed(error, "writing", shown(path)) from error
+
+    def _place(self, path: str, pieces: Iterable[bytes], overwrite: bool) -> None:
         final = local_path(path)
         directory, name = os.path.split(final)
         if not name or posix.is_hidden(os.fsencode(name)):
@@ -104,14 +140,17 @@ class LocalLogStore(LogStore):
             names = without_false_gaps(scan, start)
         except OSError as error:
             error.filename = os.fsdecode(directory)
-            raise
+            raise posix.typed(error, "listing", shown(path)) from error
         return _statuses(directory, names)
 
     def delete(self, path: str) -> None:
         final = local_path(path)
         directory, name = os.path.split(final)
-        _remove_if_there(os.path.join(directory, f".{name}.crc"))
-        _remove_if_there(final)
+        try:
+            _remove_if_there(os.path.join(directory, f".{name}.crc"))
+            _remove_if_there(final)
+        except OSError as error:
+            raise posix.typed(error, "removing", shown(path)) from error
 
     def resolve(self, path: str) -> str:
         """`file:///…` with symbolic links, `.`, `..` and trailing slashes resolved, percent-escaped.
@@ -147,7 +186,15 @@ def _statuses(directory: bytes, names: list[bytes]) -> Iterator[FileStatus]:
             status = os.stat(beside + name)
         except FileNotFoundError:  # removed since
             continue
-        if not stat.S_ISDIR(status.st_mode):
+        except OSError:  # links that lead in a circle, say
+            try:
+                status = os.lstat(beside + name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise posix.typed(error, "listing", prefix + escaped(name)) from error
+        # A pipe with the name of a file of the log is listed, and can't be read: to leave it out would hide a version.
+        if stat.S_ISREG(status.st_mode) or (is_numbered(name) and not stat.S_ISDIR(status.st_mode)):
             yield FileStatus(prefix + escaped(name), status.st_size, status.st_mtime_ns // 1_000_000)
 
 

@@ -116,7 +116,10 @@ def _place(path: str) -> _Place:
     if rest.startswith("//"):
         authority, _, rest = rest[2:].partition("/")
     if rest is not path:  # a bare path has no escapes
-        raw = unquote_to_bytes(rest)
+        try:
+            raw = unquote_to_bytes(rest)
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"{path!r} can't be written as UTF-8") from None
     else:
         raw, scheme = os.fsencode(rest), "memory"
     directory, name = posixpath.split(b"/" + raw.lstrip(b"/"))

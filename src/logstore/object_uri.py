@@ -31,10 +31,10 @@ def split(path: str) -> tuple[str, str, str]:
         raise InvalidArgumentError(
             f"{shown(path)!r} has a signature in its query: give it as a setting, for a path shows in logs"
         )
-    raw = unquote_to_bytes(below) if "%" in below else below.encode()
     try:
-        key = raw.decode()
-    except UnicodeDecodeError:
+        authority.encode()
+        key = (unquote_to_bytes(below) if "%" in below else below.encode()).decode()
+    except UnicodeError:
         raise InvalidArgumentError(f"{shown(path)!r} is not UTF-8 behind its percent-escapes") from None
     parts = [part for part in key.split("/") if part]
     if "\0" in key or not {".", ".."}.isdisjoint(parts):

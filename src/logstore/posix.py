@@ -6,10 +6,19 @@ import errno
 import functools
 import os
 import re
+import stat
 import uuid
 from collections.abc import Callable, Iterable
+from typing import BinaryIO
 
-from ..errors import UnsupportedEnvironmentError, WriteOutcomeUnknown
+from ..errors import (
+    CorruptLogError,
+    StorageAccessError,
+    StorageError,
+    TablelogError,
+    UnsupportedEnvironmentError,
+    WriteOutcomeUnknown,
+)
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # Ours are those of Delta's own HDFSLogStore; Hadoop may leave a checksum of such a file beside it (HADOOP-16255).
@@ -30,6 +39,9 @@ _NOT_APPLIED = frozenset(
         *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOMEM),
     }
 )
+# A link that leads in a circle, a directory, a socket: the name is there, and no file.
+_NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
+_NO_ACCESS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 
@@ -44,6 +56,59 @@ def is_hidden(name: bytes) -> bool:
     if name[:1] == b".":
         return is_temporary(name) or (name.endswith(b".crc") and len(name) > len(b"..crc"))
     return b"#" in name and _STAGED_BY_OBJECT_STORE(name) is not None
+
+
+def open_regular(path: str, shown: str) -> BinaryIO:
+    """Open the regular file `path`, unbuffered, or what a link leads to. It never waits, as a pipe would have it.
+
+    Raises CorruptLogError for a directory, a device, a pipe, a socket and links in a circle, FileNotFoundError, and
+    another error of the `StorageError` group. `shown` is the path for messages.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise typed(error, "reading", shown) from error
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise CorruptLogError(f"{shown} is {_kind(mode)}, and no file. Remove it, or restore the file from a copy")
+        return os.fdopen(descriptor, "rb", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def typed(error: OSError, doing: str, shown: str) -> Exception:
+    """The error of ours for one of the operating system, with its `errno`; ours, and "not found", as they are."""
+    if isinstance(error, TablelogError | FileNotFoundError):
+        return error
+    if error.errno == errno.ENOTDIR:
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+    reason = error.strerror or type(error).__name__
+    if error.errno in _NO_FILE:
+        what = "links that lead in a circle" if error.errno == errno.ELOOP else "no file"
+        return CorruptLogError(f"{shown} is {what} ({reason}). Remove it, or restore the file from a copy")
+    return storage_error(error, doing, shown)
+
+
+def storage_error(error: OSError, doing: str, shown: str) -> StorageError:
+    """The error of the `StorageError` group for one of the operating system, with its `errno`."""
+    reason = error.strerror or type(error).__name__
+    found: StorageError
+    if error.errno in _NO_ACCESS:
+        found = StorageAccessError(f"{doing} {shown}: {reason}. Check the permissions, and how the disk is mounted")
+    elif error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        found = StorageError(f"{doing} {shown}: {reason}. Make room, or raise the limit; nothing was written")
+    else:
+        found = StorageError(f"{doing} {shown}: {reason}")
+    found.errno = error.errno
+    return found
 
 
 def temporary_beside(directory: str, name: str) -> str:

@@ -39,6 +39,8 @@ _CREDENTIALS = frozenset(
         *("MissingAuthenticationToken", "IncompleteSignature"),
     }
 )
+_ABSENT = frozenset({"NoSuchKey", "NotFound", "404", ""})
+"""What a 404 says of an object that isn't there; the answer to a HEAD has no code. Some refuse credentials by a 404."""
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "AllAccessDisabled", "AccountProblem"})
 _IN_HANDSHAKE = "CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL"
 """Reasons of OpenSSL that end a handshake, before any request."""
@@ -313,7 +315,7 @@ class S3Requests:
             return persist(request, passing)
         except Exception as error:
             reply = reply_of(error)
-            if reply is not None and reply[0] == 404 and reply[1] != "NoSuchBucket":
+            if reply is not None and reply[0] == 404 and reply[1] in _ABSENT and doing != "listing":
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(place.uri)) from None
             raise error_of(error, doing, place.uri) from error
 

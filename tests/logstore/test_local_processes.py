@@ -162,9 +162,9 @@ def test_a_killed_writer_in_place_would_leave_a_part(log: Path) -> None:
 
 def test_a_file_size_limit_leaves_nothing(log: Path) -> None:
     with writers(1, file_limit=1000) as [limited]:
-        assert limited.write(commit(log, 0), DATA) == "OSError 27"
+        assert limited.write(commit(log, 0), DATA) == "StorageError 27"
         assert os.listdir(log) == []
-        assert limited.write(f"file://{log}/_last_checkpoint", DATA, overwrite=True) == "OSError 27"
+        assert limited.write(f"file://{log}/_last_checkpoint", DATA, overwrite=True) == "StorageError 27"
         assert os.listdir(log) == []
         assert limited.write(commit(log, 0), b"short") == "won"
     assert LocalLogStore().read(commit(log, 0)) == b"short"

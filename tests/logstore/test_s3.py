@@ -323,6 +323,39 @@ def test_a_read_that_fails_for_good_has_its_error(fake: FakeS3, store: S3LogStor
                 operation()
 
 
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(404, "InvalidAccessKeyId"), StorageAccessError),
+        (Reply(404, "SignatureDoesNotMatch"), StorageAccessError),
+        (Reply(404, "AccessDenied"), StorageAccessError),
+        (Reply(404, "NoSuchUpload"), StorageMissingError),
+        (Reply(404, "NoSuchTenant"), StorageMissingError),
+    ],
+)
+def test_a_404_that_is_not_of_the_key_is_not_an_absent_file(
+    fake: FakeS3, store: S3LogStore, reply: Reply, error: type[Exception]
+) -> None:
+    """One server answers so to a wrong access key: that there is no table would be untrue."""
+    fake.scripted = lambda _asked: True
+    for operation in (
+        lambda: store.read(commit(0)),
+        lambda: store.list_from(f"{LOG}/"),
+        lambda: store.delete(commit(0)),
+    ):
+        fake.replies = [reply] * 10
+        with pytest.raises(error, match=reply.code) as caught:
+            operation()
+        assert not isinstance(caught.value, FileNotFoundError)
+
+
+def test_a_listing_is_never_told_that_a_key_is_absent(fake: FakeS3, store: S3LogStore) -> None:
+    fake.scripted = lambda _asked: True
+    fake.replies = [Reply(404, "NoSuchKey")] * 10
+    with pytest.raises(StorageMissingError, match="NoSuchKey"):
+        store.list_from(f"{LOG}/")
+
+
 def test_a_body_that_breaks_off_is_read_again(fake: FakeS3, store: S3LogStore) -> None:
     store.write(commit(0), b"whole")
     fake.asked.clear()

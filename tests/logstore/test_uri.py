@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablelog.errors import InvalidArgumentError
+from tablelog.errors import InvalidArgumentError, LogStoreConfigurationError, TablelogError
+from tablelog.logstore import store_for
 from tablelog.logstore.memory import _place
 from tablelog.logstore.uri import local_path, local_uri, scheme_of, shown
 
@@ -104,3 +105,41 @@ def test_schemes(path: str, scheme: str) -> None:
 )
 def test_spellings_in_memory(spellings: list[str], uri: str) -> None:
     assert {_place(spelling).uri for spelling in spellings} == {uri}
+
+
+@pytest.mark.parametrize(
+    ("path", "conf"),
+    [
+        ("s3a://b/t", {"fs.s3a.endpoint": "http://[::1"}),
+        ("s3a://b/t", {"fs.s3a.endpoint": "http://h:port"}),
+        ("gs://b/t", {"fs.gs.storage.root.url": "http://[::1"}),
+    ],
+)
+def test_an_endpoint_that_is_no_url_is_named(path: str, conf: dict[str, str]) -> None:
+    with pytest.raises(LogStoreConfigurationError, match="is no URL") as caught:
+        store_for(path, conf=conf).read(f"{path}/x")
+    assert next(iter(conf)) in str(caught.value)
+
+
+PATHS = [
+    "http://[::1",
+    "s3a://[::1/t",
+    "file://[::1/t",
+    "gs://\udcff/t",
+    "s3://b/\udcff",
+    "az://c/%ff",
+    "memory:/\udcff",
+    "",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_that_is_none_is_refused_by_an_error_of_ours(path: str) -> None:
+    conf = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b", "fs.s3a.endpoint": "http://127.0.0.1:1"}
+    options = {"token": "anon", "endpoint_url": "http://127.0.0.1:1"} if path.startswith("gs") else {}
+    try:
+        store = store_for(path, conf=conf, storage_options=options)
+        store.read(f"{store.resolve(path)}/x")
+    except (TablelogError, FileNotFoundError):
+        return
+    raise AssertionError(f"{path!r} was read")

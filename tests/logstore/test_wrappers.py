@@ -284,3 +284,13 @@ def test_they_are_pickled_with_what_is_inside(tmp_path: Path) -> None:
     )
     store.write("mine://data/t/0", b"x")
     assert pickle.loads(pickle.dumps(store)).read("mine://data/t/0") == b"x"
+
+
+def test_a_class_that_changes_reading_has_what_it_reads_within_a_bound_too(tmp_path: Path) -> None:
+    class Upper(LocalLogStore):
+        def read(self, path: str) -> bytes:
+            return super().read(path).upper()
+
+    (tmp_path / "x").write_bytes(b"abc")
+    assert LocalLogStore().read_at_most(f"{tmp_path}/x", 3) == b"abc"
+    assert Upper().read_at_most(f"{tmp_path}/x", 3) == b"ABC"

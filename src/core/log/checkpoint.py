@@ -5,6 +5,7 @@ bytes of a large file are let go once the columns of `Snapshot.files` are there.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
+from ...logstore.uri import escaped
 from ..protocol.actions import Action, AddFile, RemoveFile, Sidecar
 from ..protocol.codec import parse_commit
-from ..protocol.paths import SIDECAR_DIRECTORY, canonical_column, decode
-from .checkpoint_file import HEADER_KINDS, Damage, DamagedCheckpointError, ParquetFile, ReplacedError, read_listed
+from ..protocol.paths import LOG_DIRECTORY, SIDECAR_DIRECTORY, canonical_column, decode
+from .checkpoint_file import (
+    HEADER_KINDS,
+    Damage,
+    DamagedCheckpointError,
+    ParquetFile,
+    ReplacedError,
+    fitted,
+    read_listed,
+)
 from .replay import Header
 from .segment import Checkpoint, name_of
 
@@ -33,6 +43,18 @@ _CACHE_BYTES = 256 << 20
 _THREADS = 8
 _AT_ONCE = 256 << 20
 """A checkpoint of more bytes is large: its files are in memory some at a time, and only while they are read."""
+
+
+def sidecar_name(sidecar: Sidecar) -> str | None:
+    """The name of a sidecar's file in `_sidecars`; `None` for one that lies elsewhere, where none may be.
+
+    PROTOCOL.md, "Sidecar File Information": a path is the name, or one that leads there. Of such a path the name
+    alone is taken, for the log may have been copied.
+    """
+    directory, slash, name = decode(sidecar.path).rpartition("/")
+    if name in ("", ".", "..") or "\0" in name:
+        return None
+    return name if not slash or f"/{directory}".endswith(f"/{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}") else None
 
 
 class _Extra(NamedTuple):
@@ -94,7 +116,7 @@ class CheckpointState:
             # The protocol: file actions are all in the sidecars, or all in the checkpoint itself.
             located = [(self._sidecar_path(sidecar), sidecar.size_in_bytes) for sidecar in self.sidecars]
             self.size_in_bytes = sum(size for _, size in located)
-            self._files = [self._sidecar(path) for path, _ in located]
+            self._files = [self._sidecar(path, size) for path, size in located]
         else:
             self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
         self.files: tuple[tuple[str, int], ...] | None = None if self._inline else tuple(located)
@@ -137,20 +159,28 @@ class CheckpointState:
         return load
 
     def _sidecar_path(self, sidecar: Sidecar) -> str:
-        path = decode(sidecar.path)
-        if "://" in path or path.startswith("/"):
-            return path
-        return f"{self._log_path}/{SIDECAR_DIRECTORY}/{path.rpartition('/')[2]}"
+        name = sidecar_name(sidecar)
+        if name is None or sidecar.size_in_bytes < 0:
+            what = f"{sidecar.path[:200]!r}, {sidecar.size_in_bytes} bytes"
+            message = f"the checkpoint {self.names[0]} names a sidecar ({what}) that isn't in {SIDECAR_DIRECTORY}"
+            raise DamagedCheckpointError(message, self.names)
+        return f"{self._log_path}/{SIDECAR_DIRECTORY}/{escaped(os.fsencode(name))}"
 
-    def _sidecar(self, path: str) -> ParquetFile:
+    def _sidecar(self, path: str, size: int) -> ParquetFile:
         name = path.rpartition("/")[2]
+        sidecar = f"the sidecar {name} of the checkpoint {self.names[0]}"
 
         def load() -> bytes:
             try:
-                return self._store.read(path)
+                data = self._store.read_at_most(path, size)
             except FileNotFoundError:
-                message = f"the sidecar {name} of the checkpoint {self.names[0]} is missing"
-                raise DamagedCheckpointError(message, self.names) from None
+                raise DamagedCheckpointError(f"{sidecar} is missing", self.names) from None
+            except CorruptLogError as error:
+                raise DamagedCheckpointError(f"{sidecar}: {error}", self.names) from error
+            if len(data) != size:
+                message = f"{sidecar} has {len(data)} bytes, and {size} by the checkpoint"
+                raise DamagedCheckpointError(message, self.names)
+            return data
 
         return ParquetFile(name, load, self.names)
 
@@ -226,7 +256,8 @@ class CheckpointState:
                 at += len(batch)
                 found = {field.name: child for field, child in zip(batch.type, batch.flatten(), strict=True)}
                 texts = found.get("stats")
-                texts = pa.nulls(len(batch), pa.string()) if texts is None else texts.cast(ADD_TYPES["stats"])
+                with Damage(file.name, self.names):
+                    texts = pa.nulls(len(batch), pa.string()) if texts is None else fitted(texts, ADD_TYPES["stats"])
                 piece = piece.append_column("stats", texts)
                 if "stats_parsed" in found:
                     piece = piece.append_column("stats_parsed", found["stats_parsed"])
@@ -347,16 +378,13 @@ class CheckpointState:
                     type_ = merged.type
                     chunks = merged.chunks
                 else:
-                    chunks = [
-                        chunk if chunk.type.equals(type_) else chunk.cast(type_)
-                        for column in columns
-                        for chunk in column.chunks
-                    ]
+                    chunks = [fitted(chunk, type_) for column in columns for chunk in column.chunks]
                 if inline:
                     chunks.append(column_of(inline, name, type_))
                 result[name] = pa.chunked_array(chunks, type_)
-            if "path" in result and result["path"].null_count:
-                raise CorruptLogError("a file has no path")
+            for name in ("path", "size") if kind == "add" else ("path",):
+                if name in result and result[name].null_count:
+                    raise CorruptLogError(f"a file has no {name}")
         return result
 
     def canonical_paths(self) -> "pa.ChunkedArray":

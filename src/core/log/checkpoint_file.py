@@ -8,6 +8,8 @@ from ...errors import CorruptLogError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
 from ..protocol.codec import parse_line
+from .parquet_footer import metadata_of, most_decoded
+from .parquet_pages import pages_of
 from .segment import name_of
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 _KEEP_BYTES = 16 << 20
 """Files up to this size are kept in memory, so that later columns cost no request."""
 _BATCH_ROWS = 1 << 16
+_HEADER_ROWS, _BYTES_OF_HEADER_ROW = 100_000, 4
+"""A file may hold so many rows that aren't files, and one more for each so many bytes of it."""
 
 # Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
 _PRESENCE = {
@@ -77,6 +81,7 @@ class ParquetFile:
         self._share = share
         self._of = of
         self._data: bytes | IO[bytes] | None = None
+        self._metadata: tuple[pq.FileMetaData, int] | None = None
         self.add_fields: frozenset[str] = frozenset()
 
     def open(self) -> "pq.ParquetFile":
@@ -86,8 +91,16 @@ class ParquetFile:
         self.fetch()
         with Damage(self.name, self.blame):
             # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
+            assert self._data is not None
+            if self._metadata is None:
+                self._metadata = metadata_of(self._data)
             source = pa.BufferReader(self._data) if isinstance(self._data, bytes) else self._data
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            file = pq.ParquetFile(
+                source,
+                metadata=self._metadata[0],
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=True,
+            )
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)
@@ -95,7 +108,12 @@ class ParquetFile:
 
     def fetch(self) -> None:
         if self._data is None:
-            self._data = self._load()
+            try:
+                self._data = self._load()
+            except CorruptLogError as error:
+                raise DamagedCheckpointError(
+                    f"the checkpoint {self.name} can't be read: {error}", self.blame
+                ) from error
 
     @property
     def at_hand(self) -> bool:
@@ -104,17 +122,21 @@ class ParquetFile:
     def release(self, keep: int | None = None) -> None:
         """Let its bytes go where they are more than `keep`, or than what is always kept."""
         if isinstance(self._data, bytes) and len(self._data) > (_KEEP_BYTES if keep is None else keep):
-            self._data = None
+            self._data = self._metadata = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
         """The rows of these kinds (none that has millions of rows) as actions."""
         file = self.open()
         found: list[Action] = []
+        most = _HEADER_ROWS + self._size // _BYTES_OF_HEADER_ROW
         with Damage(self.name, self.blame):
             for kind in kinds:
                 if kind not in file.schema_arrow.names:
                     continue
                 for rows in self._batches(file, kind, [kind]):
+                    most -= len(rows)
+                    if most < 0:
+                        raise CorruptLogError(f"it holds more rows of {kind} than a file of its size can")
                     found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
         return found
 
@@ -128,7 +150,7 @@ class ParquetFile:
                 return
             present = file.schema_arrow.field(kind).type.get_field_index(name) >= 0
             for rows in self._batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
-                yield rows.flatten()[0].cast(pa.string()) if present else pa.nulls(len(rows), pa.string())
+                yield fitted(rows.flatten()[0], pa.string()) if present else pa.nulls(len(rows), pa.string())
 
     def structs(self, kind: str, names: Sequence[str]) -> "Iterator[pa.StructArray]":
         """The rows of a kind with those of these columns (or dotted paths below them) that there are, a batch at a
@@ -174,12 +196,95 @@ class ParquetFile:
         leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
         own = range(self._share, file.num_row_groups, self._of)
         groups = [index for index in own if _may_hold(file.metadata.row_group(index), leaf)]
-        for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(paths)):
+        expected = sum(file.metadata.row_group(index).num_rows for index in groups)
+        budget = most_decoded(self._size)
+        for batch in file.iter_batches(self._batch_rows(file, groups, paths), row_groups=groups, columns=list(paths)):
+            batch.validate(full=True)  # that texts are UTF-8, too
+            expected -= len(batch)
+            budget -= batch.nbytes
+            if budget < 0:
+                raise CorruptLogError(f"it decodes to more than {most_decoded(self._size)} bytes, and has {self._size}")
             rows = batch.column(0)
             if rows.null_count:
                 rows = rows.drop_null()
             if len(rows):
                 yield rows
+        if expected:
+            raise CorruptLogError(f"{abs(expected)} rows are {'missing' if expected > 0 else 'too many'} in it")
+
+    @property
+    def _size(self) -> int:
+        assert self._metadata is not None
+        return self._metadata[1]
+
+    def _batch_rows(self, file: "pq.ParquetFile", groups: Sequence[int], paths: Sequence[str]) -> int:
+        """How many rows to decode at once. CorruptLogError where the pages of these columns decompress to too much.
+
+        A dictionary's longest text may stand in each row: the longer it can be, the fewer rows at once.
+        """
+        if not isinstance(self._data, bytes):
+            return _BATCH_ROWS
+        most = most_decoded(self._size)
+        total = longest = 0
+        wanted = [
+            index
+            for index in range(len(file.schema))
+            if any(f"{file.schema.column(index).path}.".startswith(f"{path}.") for path in paths)
+        ]
+        for group in groups:
+            of_group = file.metadata.row_group(group)
+            for index in wanted:
+                column = of_group.column(index)
+                start, first = column.data_page_offset, column.dictionary_page_offset
+                if first is not None and 0 < first < start:
+                    start = first
+                pages = pages_of(self._data, start, column.total_compressed_size)
+                total, longest = total + pages.decompressed, max(longest, pages.dictionary)
+                if total > most:
+                    raise CorruptLogError(f"it decompresses to more than {most} bytes, and has {self._size}")
+        return max(1, min(_BATCH_ROWS, most // max(longest, 1)))
+
+
+def fitted(column: Any, type_: "pa.DataType") -> Any:
+    """A column, or a chunk of one, as the type that a checkpoint has for it; CorruptLogError for another kind."""
+    if column.type.equals(type_):
+        return column
+    if not _fits(column.type, type_):
+        raise CorruptLogError(f"a column of the type {column.type} stands where {type_} should")
+    return column.cast(type_)
+
+
+def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_null(found):
+        return True
+    for same in (pa.types.is_integer, pa.types.is_boolean, _is_text):
+        if same(wanted):
+            return bool(same(found))
+    if pa.types.is_map(wanted):
+        return bool(
+            pa.types.is_map(found)
+            and _fits(found.key_type, wanted.key_type)
+            and _fits(found.item_type, wanted.item_type)
+        )
+    if not pa.types.is_struct(found):
+        return False
+    # To take a vector that lacks a part for none would bring back rows that were deleted.
+    return all(
+        child.name in _OPTIONAL if index < 0 else _fits(found.field(index).type, child.type)
+        for child, index in ((child, found.get_field_index(child.name)) for child in wanted)
+    )
+
+
+def _is_text(type_: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    kinds = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
+    return any(kind(type_) for kind in kinds)
+
+
+_OPTIONAL = frozenset({"offset"})
 
 
 def _there(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[str]:
@@ -192,6 +297,10 @@ def _may_hold(group: Any, leaf: int | None) -> bool:
     """Whether a row group may have rows of a kind, by the null count of a leaf that each of them has."""
     stats = None if leaf is None else group.column(leaf).statistics
     return stats is None or not stats.has_null_count or bool(stats.null_count < group.num_rows)
+
+
+# What columns of other types than a checkpoint has lead to, here and in Arrow.
+_DAMAGE = OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, CorruptLogError
 
 
 class Damage:
@@ -209,7 +318,7 @@ class Damage:
 
         if error is None or isinstance(error, FileNotFoundError | ReplacedError | DamagedCheckpointError):
             return
-        if isinstance(error, pa.ArrowException | OSError | ValueError | KeyError | CorruptLogError):
+        if isinstance(error, (pa.ArrowException, *_DAMAGE)):
             raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", self._blame) from error
 
 

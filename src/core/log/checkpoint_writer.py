@@ -31,6 +31,7 @@ from . import checkpoint_rows as rows
 from . import last_checkpoint, spark_hash
 from .checkpoint_file import DamagedCheckpointError
 from .last_checkpoint import LastCheckpoint
+from .parquet_footer import sealed
 
 _Piece = TypeVar("_Piece")
 
@@ -159,14 +160,43 @@ class _Sink(io.RawIOBase):
         return pieces
 
 
+class _Sealing(io.RawIOBase):
+    """Passes on what is written, up to `hold`; what comes after that is in `held`."""
+
+    def __init__(self, sink: IO[bytes] | io.RawIOBase) -> None:
+        super().__init__()
+        self._sink = sink
+        self.hold = False
+        self.held: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self.hold:
+            self.held.append(bytes(data))
+            return len(self.held[-1])
+        return self._sink.write(data) or 0
+
+
 class _File:
-    """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size."""
+    """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size.
+
+    Its pages have checksums, and so has its footer (`parquet_footer`).
+    """
 
     def __init__(self, schema: pa.Schema, sink: IO[bytes] | io.RawIOBase, at_once: int) -> None:
         self._schema = schema
         self._at_once = at_once
+        self._sink = sink
+        self._sealing = _Sealing(sink)
         self._writer = pq.ParquetWriter(
-            sink, schema, compression="snappy", use_compliant_nested_type=True, use_dictionary=_REPEATED
+            self._sealing,
+            schema,
+            compression="snappy",
+            use_compliant_nested_type=True,
+            use_dictionary=_REPEATED,
+            write_page_checksum=True,
         )
         self._waiting: list[pa.RecordBatch] = []
         self.rows = 0
@@ -188,7 +218,11 @@ class _File:
 
     def close(self) -> None:
         self._flush()
+        self._sealing.hold = True
         self._writer.close()
+        if self._sealing.held:
+            self._sink.write(sealed(b"".join(self._sealing.held)))
+            self._sealing.held = []
 
 
 class _Contents:

@@ -4,26 +4,22 @@ Nothing is changed. What a checkpoint, a compaction or a checksum says is held a
 there: the commits are the truth.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from ...errors import (
-    ChecksumMismatchError,
-    CorruptLogError,
-    MissingCommitError,
-    TableNotFoundError,
-)
+from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
 from ..table.snapshot import Snapshot
-from . import compaction
+from . import checksum, compaction
 from .checkpoint_file import ReplacedError
 from .cleanup import opened, unreferenced
 from .reader import LogReader
 from .replay import Header, Tail
+from .second_reading import differences, doubt
 from .segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 
 if TYPE_CHECKING:
@@ -152,14 +148,14 @@ class _Examination:
 
     def _find_holes(self, found: Sequence[tuple[int, int]]) -> None:
         first = found[0][0] if found else 0
-        lost = [v for v in range(first, self._newest + 1) if not any(a <= v <= b for a, b in found)]
-        for _, group in groupby(enumerate(lost), lambda item: item[1] - item[0]):
-            versions = [version for _, version in group]
-            missing = [v for v in versions if v not in self._listing.commits]
-            what = f"the commits {ranges_text(_ranges(missing))} are missing" if missing else "of what is told above"
-            self._error(
-                (), f"the versions {ranges_text([(versions[0], versions[-1])])} can't be read: {what}. Restore them."
-            )
+        ends = [last for _, last in found] or [first - 1]
+        begins = [start for start, _ in found[1:]] + [self._newest + 1]
+        for start, last in ((end + 1, begin - 1) for end, begin in zip(ends, begins, strict=True)):
+            if start > last:
+                continue
+            missing = _missing(self._listing.commits, start, last)
+            what = f"the commits {ranges_text(missing)} are missing" if missing else "of what is told above"
+            self._error((), f"the versions {ranges_text([(start, last)])} can't be read: {what}. Restore them.")
         stray = [v for v in self._listing.commits if v < first]
         if stray:
             self._warn(
@@ -177,7 +173,7 @@ class _Examination:
             state = opened(self._store, self._log_path, self._table, checkpoint)
             if self._sidecars is not None:
                 self._sidecars.update(decode(sidecar.path).rpartition("/")[2] for sidecar in state.sidecars)
-            held = self._snapshot(state.version, state.header, Tail(self._table), state, checked=True)
+            held = self._snapshot(state.version, state.header, Tail(self._table), state)
             _ = held.files, held.tombstones
         except (CorruptLogError, ReplacedError) as error:
             self._unusable.update(checkpoint.names)
@@ -195,14 +191,48 @@ class _Examination:
                 f"{checkpoint.version} were lost, or it belongs to another table. It is taken for the newest version; "
                 "restore the commits, or remove it.",
             )
-        for difference in self._against_commits(checkpoint, held):
+        different = self._against_commits(checkpoint, held)
+        for difference in different or ():
             self._error(
                 checkpoint.names,
                 f"the checkpoint {name} isn't what the commits say: {difference}. Remove it, and make one anew.",
             )
+        if checkpoint.version != self._newest:
+            self._check_checksum(held, confirmed=different == [])
         return True
 
-    def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> list[str]:
+    def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
+        """Tell of a checksum that contradicts the state; `confirmed`: the commits say what the state is."""
+        status = self._listing.checksums.get(held.version)
+        read = self._reader.checksum(status)
+        if status is None or read is None:
+            return
+        told = read()
+        if told is None:
+            self._warn([name_of(status)], f"the checksum {name_of(status)} can't be read: nothing is held against it.")
+            return
+        if held.version not in self._listing.commits:
+            told = replace(told, in_commit_timestamp=None)
+        totals = held.totals()
+        assert totals is not None  # its files were read
+        found = checksum.differences(told, held, totals)
+        if not found:
+            return
+        message = f"version {held.version} of {self._table} isn't what its checksum says: {'; '.join(found)}."
+        if confirmed and doubt(self._store, self._log_path, self._reader, held, told) is None:
+            self._warn(
+                [name_of(status)],
+                f"{message} The commits say otherwise than {name_of(status)}: the checksum is wrong. Remove it.",
+            )
+        else:
+            self._error(
+                [name_of(status)],
+                f"{message} The log was changed after the commit, or a writer got the checksum wrong: compare with a "
+                "copy.",
+            )
+
+    def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> list[str] | None:
+        """What a checkpoint holds otherwise than the commits; `None` where these don't tell."""
         version = checkpoint.version
         older = [
             c for c in self._listing.checkpoints if c.version < version and not self._unusable.intersection(c.names)
@@ -211,9 +241,9 @@ class _Examination:
         try:
             segment = choose(listing, self._table, version=version)
         except MissingCommitError:
-            return []
+            return None
         if segment is None or self._damaged.intersection(entry.version for entry in segment.entries):
-            return []
+            return None
         base: CheckpointState | None = None
         if segment.checkpoint is not None:
             base = opened(self._store, self._log_path, self._table, segment.checkpoint)
@@ -222,13 +252,13 @@ class _Examination:
         for _, actions in self._commits(first, version):
             header, tail = header.after(actions), tail.extend(actions)
         replayed = self._snapshot(version, header, tail, base)
-        return list(_differences(held, replayed))
+        return list(differences(held, replayed))
 
-    def _snapshot(
-        self, version: int, header: Header, tail: Tail, base: "CheckpointState | None", *, checked: bool = False
-    ) -> Snapshot:
-        told = self._reader.checksum(self._listing.checksums.get(version)) if checked else None
-        return Snapshot(self._table, version, header, tail, base, timestamp=lambda _: 0, checksum=told, fatal=True)
+    def _snapshot(self, version: int, header: Header, tail: Tail, base: "CheckpointState | None") -> Snapshot:
+        return Snapshot(self._table, version, header, tail, base, timestamp=self._timestamp(version))
+
+    def _timestamp(self, version: int) -> Callable[[bool], int]:
+        return self._reader.timestamp_of(version, self._listing.commits.get(version), None)
 
     def _check_compactions(self) -> None:
         for entry in (entry for entries in self._listing.compacted.values() for entry in entries):
@@ -249,18 +279,18 @@ class _Examination:
         if not found or found[-1][1] != self._newest:
             return
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
-        if segment is None or segment.checksum is None or not segment.entries:
+        if segment is None or segment.checksum is None:
             return
         base = None
         if segment.checkpoint is not None:
             base = opened(self._store, self._log_path, self._table, segment.checkpoint)
         header, tail = base.header if base else Header(), Tail(self._table)
-        for _, actions in self._commits(segment.entries[0].version, self._newest):
+        first = segment.entries[0].version if segment.entries else self._newest + 1
+        for _, actions in self._commits(first, self._newest):
             header, tail = header.after(actions), tail.extend(actions)
-        try:
-            _ = self._snapshot(self._newest, header, tail, base, checked=True).files
-        except ChecksumMismatchError as error:
-            self._error([name_of(segment.checksum)], str(error))
+        newest = self._snapshot(self._newest, header, tail, base)
+        _ = newest.files
+        self._check_checksum(newest, confirmed=True)
 
     def _check_parts(self) -> None:
         complete = {name for checkpoint in self._listing.checkpoints for name in checkpoint.names}
@@ -303,36 +333,10 @@ class _Examination:
             )
 
 
-def _ranges(versions: Sequence[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for _, group in groupby(enumerate(versions), lambda item: item[1] - item[0]):
-        run = [version for _, version in group]
-        found.append((run[0], run[-1]))
-    return found
-
-
-def _differences(held: Snapshot, replayed: Snapshot) -> Iterator[str]:
-    """What of the state of a version differs; expired tombstones and transactions are allowed to be gone."""
-
-    def keys(snapshot: Snapshot) -> set[tuple[str, str, int]]:
-        columns = (snapshot.files.column(name).to_pylist() for name in ("path", "deletionVector", "size"))
-        return {(path, repr(vector), size) for path, vector, size in zip(*columns, strict=True)}
-
-    ours, theirs = keys(held), keys(replayed)
-    if ours != theirs:
-        one = min(ours ^ theirs)[0]
-        yield f"it has {len(ours - theirs)} files that they haven't, and lacks {len(theirs - ours)} (such as {one})"
-    if held.metadata != replayed.metadata:
-        yield "its metadata is another"
-    if held.protocol != replayed.protocol:
-        yield "its protocol is another"
-    if dict(held.domain_metadata) != dict(replayed.domain_metadata):
-        yield "its metadata domains are others"
-    lost = replayed.transactions.keys() - held.transactions.keys()
-    if replayed.properties.set_transaction_retention_ms is None and lost:
-        yield f"it lacks the transactions of {', '.join(sorted(lost))}"
-    if any(replayed.transactions.get(app) != txn for app, txn in held.transactions.items()):
-        yield "its transactions are others"
+def _missing(commits: Collection[int], first: int, last: int) -> list[tuple[int, int]]:
+    """The versions from `first` to `last` that have no commit, as ranges."""
+    there = [first - 1, *sorted(version for version in commits if first <= version <= last), last + 1]
+    return [(before + 1, after - 1) for before, after in pairwise(there) if after - before > 1]
 
 
 def _same(told: Sequence[Action], commits: Mapping[int, Sequence[Action]], table: str) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import CorruptLogError
 from ..protocol.actions import FileKey
 from ..protocol.paths import canonical_column
-from .checkpoint_file import Damage, ParquetFile
+from .checkpoint_file import Damage, ParquetFile, fitted
 from .columns import ADD_TYPES, FILE_SCHEMA, mask_of
 from .replay import covered
 
@@ -54,8 +54,9 @@ def pieces(file: ParquetFile, stats: Sequence[str]) -> Iterator[pa.Table]:
             found = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
             names = [*FILE_SCHEMA.names, *(["stats"] if "stats" in stats else [])]
             columns = {name: _typed(found.get(name), len(rows), ADD_TYPES[name]) for name in names}
-            if columns["path"].null_count:
-                raise CorruptLogError("a file has no path")
+            for name in ("path", "size"):
+                if columns[name].null_count:
+                    raise CorruptLogError(f"a file has no {name}")
             if "stats_parsed" in found:
                 columns["stats_parsed"] = found["stats_parsed"]
         yield pa.table(columns)
@@ -64,7 +65,7 @@ def pieces(file: ParquetFile, stats: Sequence[str]) -> Iterator[pa.Table]:
 def _typed(column: pa.Array | None, rows: int, type_: pa.DataType) -> pa.Array:
     if column is None:
         return pa.nulls(rows, type_)
-    return column if column.type.equals(type_) else column.cast(type_)
+    return fitted(column, type_)
 
 
 def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> Iterator[pa.Table]:

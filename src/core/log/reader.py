@@ -18,6 +18,9 @@ from .segment import Listing, LogEntry, name_of, parse_listing
 _log = logging.getLogger(__name__)
 
 _THREADS = 8
+_LARGEST_HINT = 16 << 20
+_LARGEST_CHECKSUM = 256 << 20
+"""Beyond these sizes the two files are left alone: nothing depends on them."""
 _SLOW_READ_S = 0.002
 """A read that takes longer than this is worth a thread."""
 _MOST_WARNINGS = 100
@@ -59,9 +62,13 @@ class LogReader:
     def last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
         """The hint where to list from; `None` when there is none, or it is damaged."""
         try:
-            return last_checkpoint.parse(self._store.read(f"{self._log_path}/{LAST_CHECKPOINT}"))
+            data = self._store.read_at_most(f"{self._log_path}/{LAST_CHECKPOINT}", _LARGEST_HINT)
         except FileNotFoundError:
             return None
+        except CorruptLogError as error:
+            _log.info("%s can't be used (%s): the whole log is listed instead", LAST_CHECKPOINT, error)
+            return None
+        return last_checkpoint.parse(data)
 
     def read(self, status: FileStatus) -> bytes | None:
         """The content of a listed file; `None` when it is gone."""
@@ -198,10 +205,12 @@ class LogReader:
             return None
 
         def read() -> checksum.VersionChecksum | None:
-            data = self.read(status)
-            if data is None or len(data) != status.size:
-                return None
             try:
+                if status.size > _LARGEST_CHECKSUM:
+                    raise CorruptLogError(f"it has {status.size} bytes")
+                data = self.read(status)
+                if data is None or len(data) != status.size:
+                    return None
                 return checksum.parse(data)
             except CorruptLogError as error:
                 _log.warning("%s: %s can't be used: %s", self._table, name_of(status), error)

@@ -240,7 +240,7 @@ class Tail:
 def unreconciled(actions: Iterable[Action], root: str) -> str | None:
     """Why `actions`, in no order, stand for no state: two of them have one key. `None`: each key occurs once.
 
-    PROTOCOL.md, "Action Reconciliation". A path that is added with two deletion vectors is two keys, and no state either.
+    PROTOCOL.md, "Action Reconciliation". A path that is added with two deletion vectors is two keys, and no state.
     """
     keys: set[FileKey] = set()
     added: set[str] = set()

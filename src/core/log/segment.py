@@ -204,9 +204,7 @@ def ranges_text(ranges: Iterable[tuple[int, int]]) -> str:
 
 def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
     """What is missing from a log whose commit `needed` isn't there, and what to do."""
-    last = needed
-    while last + 1 <= target and last + 1 not in listing.commits:
-        last += 1
+    last = min((version for version in listing.commits if needed < version <= target), default=target + 1) - 1
     missing = commit_name(needed) if last == needed else f"{commit_name(needed)} to {commit_name(last)}"
     return (
         f"the log of {table} has a hole: {missing} is missing, and version {target} can't be read without it. "

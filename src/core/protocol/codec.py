@@ -33,6 +33,7 @@ Json = dict[str, Any]
 
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 _INT_MAX = 2**31 - 1
+_MOST_KEYS = 16
 
 
 class _Invalid(Exception):
@@ -131,14 +132,18 @@ def _deletion_vector(obj: Json) -> DeletionVectorDescriptor | None:
         return None
     if type(dv) is not dict:
         _wrong(obj, "deletionVector", "an object")
-    offset = _opt_long(dv, "offset")
-    return DeletionVectorDescriptor(
+    found = DeletionVectorDescriptor(
         storage_type=_str(dv, "storageType"),
         path_or_inline_dv=_str(dv, "pathOrInlineDv"),
         size_in_bytes=_long(dv, "sizeInBytes"),
         cardinality=_long(dv, "cardinality"),
-        offset=offset,
+        offset=_opt_long(dv, "offset"),
     )
+    # The protocol has an Int for both, and so have checkpoints.
+    for key, value in (("sizeInBytes", found.size_in_bytes), ("offset", found.offset or 0)):
+        if not -_INT_MAX - 1 <= value <= _INT_MAX:
+            _wrong(dv, key, "a 32-bit integer")
+    return found
 
 
 def _parse_add(obj: Json) -> AddFile:
@@ -332,6 +337,8 @@ def _load(text: str) -> Any:
         return value
     value = _decode(text)
     if type(value) is dict:
+        if len(value) > _MOST_KEYS:
+            return _decode_unique(text)  # else each key would be looked for in the whole line
         for key in value:
             if text.count(f'"{key}"') > 1:
                 return _decode_unique(text)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
+from ...errors import CorruptLogError
+
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
 LAST_CHECKPOINT = "_last_checkpoint"
@@ -226,7 +228,12 @@ _COMMIT_LENGTH = len("00000000000000000000.json")
 
 
 def commit_name(version: int) -> str:
-    """Name of the commit of a version (PROTOCOL.md, "Delta Log Entries")."""
+    """Name of the commit of a version (PROTOCOL.md, "Delta Log Entries"); CorruptLogError beyond the last number."""
+    if version > _MAX_VERSION:
+        raise CorruptLogError(
+            f"the log names version {_MAX_VERSION}, the last that there can be, so that none can follow: remove the "
+            "file of that version, which no writer made by counting"
+        )
     return f"{version:020d}.json"
 
 

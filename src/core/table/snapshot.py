@@ -55,8 +55,10 @@ class Snapshot:
         timestamp: Callable[[bool], int],
         checksum: "Callable[[], VersionChecksum | None] | None" = None,
         fatal: bool = True,
+        doubt: "Callable[[Snapshot, VersionChecksum], str | None] | None" = None,
         totals: Totals | None = None,
     ) -> None:
+        """`doubt` says why a state that its checksum contradicts may be wrong; `None`: the commits confirm it."""
         self.table = table
         self.version = version
         self._header = header
@@ -66,6 +68,7 @@ class Snapshot:
         self._timestamp_ms: int | None = None
         self._checksum = checksum
         self._fatal = fatal
+        self._doubt = doubt
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
         self._exact_totals = False
         self._lock = threading.RLock()
@@ -133,7 +136,7 @@ class Snapshot:
     def files(self) -> "pa.Table":
         """The live files: a row each, with the columns of `add` as the protocol names them, but no stats.
 
-        Raises ChecksumMismatchError when the version's checksum disagrees.
+        Raises ChecksumMismatchError when the version's checksum disagrees, and the commits don't confirm what was read.
         """
         from ..log.columns import FILE_SCHEMA
 
@@ -169,15 +172,27 @@ class Snapshot:
             else:
                 found = differences(replace(told, files=None), self, counted)
             if found:
-                message = (
-                    f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}. The log "
-                    "was changed after the commit, or a writer got the checksum wrong: compare with a copy. "
-                    f"{CORRUPTION_IS_FATAL}=false reads on with a warning."
-                )
-                if self._fatal:
-                    raise ChecksumMismatchError(message)
-                _log.warning("%s", message)
+                self._contradicted(told, found, may_confirm=counted is None)
         self._checksum = None
+
+    def _contradicted(self, told: "VersionChecksum", found: Sequence[str], *, may_confirm: bool) -> None:
+        """Warn where the commits say what was read, not the checksum; else raise ChecksumMismatchError."""
+        message = f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}"
+        if not self._fatal:
+            _log.warning("%s. It is read all the same, for %s is false", message, CORRUPTION_IS_FATAL)
+            return
+        large = self._base is not None and self._base.is_large
+        why: str | None
+        if self._doubt is None or not may_confirm or large:
+            why = "The log was changed after the commit, or a writer got the checksum wrong"
+        else:
+            why = self._doubt(self, told)
+            if why is None:
+                _log.warning("%s. The commits say what was read: the checksum is wrong, and isn't used", message)
+                return
+        raise ChecksumMismatchError(
+            f"{message}. {why}: compare with a copy. {CORRUPTION_IS_FATAL}=false reads on with a warning."
+        )
 
     def _load(self) -> None:
         """Find the rows of the base that the commits after it leave, and the files that these add."""
@@ -481,6 +496,7 @@ class Snapshot:
             timestamp=timestamp,
             checksum=checksum,
             fatal=self._fatal,
+            doubt=self._doubt,
             totals=totals,
         )
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from support.log_builder import LogBuilder, add, metadata, remove
-from tablelog.core import Operation, Protocol
+from tablelog.core import CommitInfo, Operation, Protocol
 from tablelog.core.log import checksum
 from tablelog.core.log.replay import DELETED_BINS, SIZE_BINS
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, DomainMetadata, SetTransaction
-from tablelog.core.protocol.paths import crc_name
+from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
 from tablelog.errors import ChecksumMismatchError, CorruptLogError, InvalidArgumentError
 from tablelog.logstore import CountingLogStore
 
@@ -47,6 +47,13 @@ def test_what_it_says() -> None:
     assert "numDeletionVectorsOpt" not in found
     assert "deletedRecordCountsHistogramOpt" not in found
     assert "allFiles" not in found
+
+
+def alone(builder: LogBuilder) -> LogBuilder:
+    """With no commit that tells what the checkpoint holds: the checksum is all that there is to compare."""
+    builder.log().checkpoint()
+    builder.delete(*(commit_name(version) for version in range(builder.version)))
+    return builder
 
 
 def test_it_survives() -> None:
@@ -86,17 +93,81 @@ def test_a_right_one_is_read_once_and_only_with_the_files() -> None:
         ),
     ],
 )
-def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str) -> None:
+def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture) -> None:
     builder = table()
     found = told(builder) | change
     if "histogramOpt" in change:
         del found["fileSizeHistogram"]
     builder.write(crc_name(1), json.dumps(found).encode())
-    snapshot = builder.log().snapshot()
+    # The commits confirm what was read: it is read, with a warning, and a diagnosis tells of it.
+    assert builder.log().snapshot().files.num_rows == 2
+    assert message in caplog.text
+    assert "The commits say what was read: the checksum is wrong" in caplog.text
+    health = builder.log().health()
+    assert [(problem.severity, problem.files) for problem in health.problems] == [("warning", (crc_name(1),))]
+    assert message in health.problems[0].message
+    snapshot = alone(builder).log().snapshot()
     for _ in range(2):
         with pytest.raises(ChecksumMismatchError, match=message) as raised:
             _ = snapshot.files
     assert "version 1 of memory:///table" in str(raised.value)
+    assert "Nothing else tells what the version holds" in str(raised.value)
+    assert any(
+        problem.severity == "error" and message in problem.message for problem in builder.log().health().problems
+    )
+
+
+def checkpoint_of(other: LogBuilder, builder: LogBuilder) -> None:
+    """The checkpoint of another table in place of one's own."""
+    other.log().checkpoint()
+    builder.write(checkpoint_name(builder.version), other.read(checkpoint_name(builder.version)))
+
+
+def test_a_checkpoint_that_is_wrong_is_an_error_however_the_commits_are() -> None:
+    builder = table()
+    builder.write(crc_name(1), json.dumps(told(builder)).encode())
+    checkpoint_of(LogBuilder(root="memory:/other").create(add("z")).commit(add("y")), builder)
+    with pytest.raises(ChecksumMismatchError, match="What was read isn't what the commits say either"):
+        _ = builder.log().snapshot().files
+
+
+def test_a_commit_that_was_replaced_is_an_error() -> None:
+    """Another writer's commit over one's own, as a store without exclusion allows it: the log agrees with itself."""
+    builder = table()
+    log = builder.log()
+    log.transaction().commit([add("mine")], Operation("WRITE"))
+    assert json.loads(builder.read(crc_name(2)))["txnId"]
+    builder.delete(commit_name(2))
+    builder.write_commit(2, [CommitInfo(operation="WRITE", txn_id="theirs"), add("theirs")])
+    with pytest.raises(ChecksumMismatchError, match=f"so that {commit_name(2)} was replaced since"):
+        _ = builder.log().snapshot().files
+    assert not builder.log().health().ok
+
+
+def test_a_table_of_another_writer_with_ten_files_claimed_and_none_there(caplog: pytest.LogCaptureFixture) -> None:
+    builder = LogBuilder().create()
+    builder.write(crc_name(0), json.dumps(told(builder) | {"numFiles": 10, "tableSizeBytes": 5259}).encode())
+    assert builder.log().snapshot().files.num_rows == 0
+    assert "the number of files is 0, the checksum says 10" in caplog.text
+    log = builder.log()
+    log.transaction().commit([add("a")], Operation("WRITE"))
+    assert json.loads(builder.read(crc_name(1)))["numFiles"] == 1
+    assert log.snapshot().num_files == 1
+
+
+def test_commits_before_an_older_checkpoint_confirm_too(caplog: pytest.LogCaptureFixture) -> None:
+    builder = table()
+    builder.log().checkpoint()
+    builder.commit(add("d")).commit(add("e"))
+    builder.log().checkpoint()
+    builder.delete(commit_name(0))
+    builder.write(crc_name(3), json.dumps(told(builder) | {"numFiles": 9}).encode())
+    assert builder.log().snapshot().base_version == 3
+    assert builder.log().snapshot().files.num_rows == 4
+    assert "The commits say what was read" in caplog.text
+    builder.delete(commit_name(2))
+    with pytest.raises(ChecksumMismatchError, match="Nothing else tells"):
+        _ = builder.log().snapshot().files
 
 
 def test_corruption_may_be_made_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -148,6 +219,7 @@ def test_a_transaction_that_may_have_expired() -> None:
     assert builder.log().snapshot().files.num_rows == 0
     found["setTransactions"] = [{"appId": "new", "version": 1, "lastUpdated": 10**13}]
     builder.write(crc_name(1), json.dumps(found).encode())
+    alone(builder)
     with pytest.raises(ChecksumMismatchError, match="transactions"):
         _ = builder.log().snapshot().files
 
@@ -182,6 +254,7 @@ def test_deleted_rows_by_class() -> None:
     builder.write(
         crc_name(6), json.dumps(found | {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": expected}}).encode()
     )
+    alone(builder)
     with pytest.raises(ChecksumMismatchError, match="the histogram of deleted rows differs"):
         _ = builder.log().snapshot().files
 
@@ -202,6 +275,7 @@ def test_a_small_table_is_listed_whole() -> None:
     assert checksum.parse(checksum.serialise(written)) == written
     found["allFiles"][0]["path"] = "z"
     builder.write(crc_name(2), json.dumps(found).encode())
+    alone(builder)
     with pytest.raises(ChecksumMismatchError, match="1 files aren't in its list, and 1 more are: b"):
         _ = builder.log().snapshot().files
 
@@ -231,5 +305,9 @@ def test_the_in_commit_timestamp() -> None:
     builder.write(crc_name(0), json.dumps(told(builder) | {"inCommitTimestampOpt": 77}).encode())
     assert builder.log().snapshot().files.num_rows == 0
     builder.write(crc_name(0), json.dumps(told(builder) | {"inCommitTimestampOpt": 78}).encode())
-    with pytest.raises(ChecksumMismatchError, match="the in-commit timestamp is 77, the checksum says 78"):
-        _ = builder.log().snapshot().files
+    assert builder.log().snapshot().files.num_rows == 0
+    [problem] = builder.log().health().problems
+    assert (problem.severity, problem.files) == ("warning", (crc_name(0),))
+    assert "the in-commit timestamp is 77, the checksum says 78" in problem.message
+    builder.write(crc_name(0), json.dumps(told(builder) | {"inCommitTimestampOpt": 77}).encode())
+    assert not builder.log().health().problems

@@ -139,9 +139,7 @@ def test_a_compaction_that_is_not_reconciled_is_not_used(data: st.DataObject) ->
         ([Protocol(1, 2), Protocol(1, 3)], "two protocol"),
     ],
 )
-def test_what_is_not_reconciled_is_said(
-    actions: list[Any], message: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_not_reconciled_is_said(actions: list[Any], message: str, caplog: pytest.LogCaptureFixture) -> None:
     builder = LogBuilder().create(add("0"))
     builder.commit(add("1")).commit(add("2"))
     builder.write(compacted_name(1, 2), codec.serialise(actions))

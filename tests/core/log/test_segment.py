@@ -175,3 +175,8 @@ def test_the_checksum_and_the_commit_of_the_version_itself() -> None:
     newest = choose(listing(*commit(0, 1), f"{0:020d}.crc"), "t")
     assert newest is not None
     assert newest.checksum is None
+
+
+def test_a_hole_as_wide_as_versions_go_is_told_at_once() -> None:
+    with pytest.raises(MissingCommitError, match=f"{commit(2)[0]} to {commit(2**63 - 2)[0]} is missing"):
+        chosen(*commit(0, 1, 2**63 - 1))

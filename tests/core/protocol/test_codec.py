@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 longs = st.integers(-(2**63), 2**63 - 1)
 maps = st.dictionaries(texts, texts, max_size=3)
 values = st.dictionaries(texts, st.none() | texts, max_size=3)
-vectors = st.builds(DeletionVectorDescriptor, texts, texts, longs, longs, st.none() | longs)
+ints = st.integers(-(2**31), 2**31 - 1)
+vectors = st.builds(DeletionVectorDescriptor, texts, texts, ints, longs, st.none() | ints)
 json_values = st.recursive(
     st.none() | st.booleans() | longs | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -293,3 +295,21 @@ def test_a_table_without_columns_may_have_no_schema() -> None:
     assert isinstance(action, Metadata)
     assert action.schema_string == ""
     assert codec.to_json(action) == text
+
+
+def test_a_line_of_many_keys_is_read_in_one_pass() -> None:
+    """Time is counted as the interpreter does: a look through the line for each key would cost 10^11 comparisons."""
+    keys = ",".join(f'"k{number}":1' for number in range(100_000))
+    started = time.process_time()
+    assert codec.parse_line(f"{{{keys}}}") is None
+    assert time.process_time() - started < 5
+    with pytest.raises(CorruptLogError, match="the key 'k7' occurs twice"):
+        codec.parse_line(f'{{{keys},"k7":2}}')
+
+
+@pytest.mark.parametrize(("field", "value"), [("sizeInBytes", 10**12), ("sizeInBytes", 2**31), ("offset", -(2**40))])
+def test_a_vector_lies_within_what_the_protocol_has_numbers_for(field: str, value: int) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1, "offset": 1, field: value}
+    add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    with pytest.raises(CorruptLogError, match=f"'{field}' should be a 32-bit integer, not"):
+        codec.parse_line(json.dumps({"add": {**add, "deletionVector": vector}}))

@@ -13,6 +13,7 @@ from tablelog.core.protocol import paths
 from tablelog.core.protocol.actions import AddFile, RemoveFile
 from tablelog.core.protocol.codec import parse_commit
 from tablelog.core.protocol.paths import LogFile
+from tablelog.errors import CorruptLogError
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,9 @@ def test_names_that_are_no_utf8_stay_apart_and_can_be_opened() -> None:
     assert paths.canonical("%FF") != paths.canonical("%FE")
     assert paths.absolute("file:///t%FE", "a%FF") == os.fsdecode(b"/t\xfe/a\xff")
     assert paths.absolute_uri("file:///t%FE", "a%FF") == "file:///t%FE/a%FF"
+
+
+def test_no_commit_comes_after_the_last_version() -> None:
+    assert paths.commit_name(2**63 - 1) == "09223372036854775807.json"
+    with pytest.raises(CorruptLogError, match="version 9223372036854775807, the last that there can be"):
+        paths.commit_name(2**63)
