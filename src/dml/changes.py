@@ -15,7 +15,7 @@ from ..engine.column_names import plain
 from ..engine.types import spark_type
 from .job import Work
 
-__all__ = ["CHANGE_TYPE", "wanted", "write", "write_inserted"]
+__all__ = ["CHANGE_TYPE", "shaped", "wanted", "write", "write_inserted"]
 
 _FIELD = schema.StructField(CHANGE_TYPE, schema.STRING)
 
@@ -33,14 +33,23 @@ def write(work: Work, frame: DataFrame) -> list[AddCDCFile]:
     update_postimage. A column of the table that it lacks is null, one that the table lacks isn't written.
     """
     txn = work.txn
-    columns = plain(schema.parse_schema(txn.metadata.schema_string))
-    rows = frame.to(spark_type(schema.StructType((*columns.fields, _FIELD))))
     written = work.keep(
         writer.write_files(
-            rows, work.log, metadata=txn.metadata, protocol=txn.protocol, extra=(_FIELD,), below=DIRECTORY
+            shaped(work, frame),
+            work.log,
+            metadata=txn.metadata,
+            protocol=txn.protocol,
+            extra=(_FIELD,),
+            below=DIRECTORY,
         )
     )
     return [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]
+
+
+def shaped(work: Work, frame: DataFrame) -> DataFrame:
+    """Changed rows with the columns that their files have."""
+    columns = plain(schema.parse_schema(work.txn.metadata.schema_string))
+    return frame.to(spark_type(schema.StructType((*columns.fields, _FIELD))))
 
 
 def write_inserted(

@@ -197,10 +197,8 @@ class _Writer:
         with _once(told, all(one.held for one in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
             pieces = [*(one.frame for one in both), *self._before(source)]
-            columns = [*(f.name for f in self._resolved.columns), CHANGE_TYPE]
-            self._outcome.changes = changes.write(
-                self._work, _union([one.select(*map(column_of, columns)) for one in pieces])
-            )
+            alike = [changes.shaped(self._work, one) for one in pieces]
+            self._outcome.changes = changes.write(self._work, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write rows of the table, the new ones among them."""
@@ -353,8 +351,7 @@ class _Writer:
             frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
         kind = F.when(self._clause.isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        before = frame.select(*columns, kind.alias(CHANGE_TYPE))
-        return [before]
+        return [frame.select(*columns, kind.alias(CHANGE_TYPE))]
 
 
 @contextmanager

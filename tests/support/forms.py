@@ -76,5 +76,5 @@ def _agreeing(given: Sequence[Any], resolve: Callable[[Any], Any], meaning: Call
 
 
 def plain(meaning: Any) -> str:
-    """A meaning to compare, as text: without the ids of expressions, which differ, and without the present time."""
-    return re.sub(r"#\d+L?|\d{15,}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?", "", str(meaning))
+    """A meaning to compare, as text: without ids of expressions, names of lambda variables and the present time."""
+    return re.sub(r"#\d+L?|(?<=lambda )\w+|\d{15,}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?", "", str(meaning))
