@@ -115,10 +115,10 @@ def _bound(value: Any, data_type: DataType, prefix: int, *, upper: bool) -> str 
         days = value.toordinal() - 719_163 if isinstance(value, datetime.date) else int(value)
         return f'"{date_text(days)}"'
     if name in ("timestamp", "timestamp_ntz"):
-        text = timestamp_bound(_micros(value))
-        if text is None:
+        bound = timestamp_bound(_micros(value))
+        if bound is None:
             return None
-        return f'"{text}Z"' if name == "timestamp" else f'"{text}"'
+        return f'"{bound}Z"' if name == "timestamp" else f'"{bound}"'
     if data_type.is_floating:
         if not math.isfinite(value):
             return None
