@@ -110,7 +110,10 @@ def _unresolved(gateway: Gateway, name: JavaObject) -> JavaObject:
 def inserts_of(plan: JavaObject) -> list[JavaObject]:
     """The INSERTs of a parsed statement: one, those of a multi-insert, or none."""
     kind = plan.getClass().getSimpleName()
-    if kind == "InsertIntoStatement":
+    if kind in (
+        "InsertIntoStatement",
+        "OverwriteByExpression",
+    ):  # before Spark 4.3 REPLACE WHERE is parsed to the second
         return [plan]
     if kind in ("UnresolvedWith", "Union"):
         return [one for child in Gateway.elements(plan.children()) for one in inserts_of(child)]
@@ -185,14 +188,17 @@ def _shown(
     gateway = Gateway.of(spark)
     readable = {f.name for f in read_schema(snapshot.schema)}
     fields = [f for f in snapshot.schema if f.name in readable]
-    if statement.userSpecifiedCols().nonEmpty():
+    replaces_where = statement.getClass().getSimpleName() == "OverwriteByExpression"
+    by_name = statement.isByName() if replaces_where else statement.byName()
+    if not replaces_where and statement.userSpecifiedCols().nonEmpty():
         names = gateway.elements(statement.userSpecifiedCols())
-    elif statement.byName() and len(inserts_of(plan)) == 1:
+    elif by_name and len(inserts_of(plan)) == 1:
         query = _exchanged(gateway, plan, {statement: statement.query()})
         names = list(_resolved(spark, _bound(spark, query, parameters)).schema().fieldNames())
     else:
         return _Table(gateway, snapshot, fields)
-    names += gateway.elements(statement.partitionSpec().keys().toSeq())
+    if not replaces_where:
+        names += gateway.elements(statement.partitionSpec().keys().toSeq())
     known = {str(name).lower() for name in names}
     return _Table(gateway, snapshot, [f for f in fields if f.name.lower() in known])
 

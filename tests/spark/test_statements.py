@@ -37,6 +37,7 @@ INSERTS: dict[str, list[tuple[str, list[tuple[int, int]]]]] = {
         ("INSERT OVERWRITE {n} PARTITION (p = 1) VALUES (9)", REPLACED),
         ("INSERT OVERWRITE {n} SELECT * FROM {n} WHERE id > 1", [(2, 0), (3, 1)]),
     ],
+    "InsertIntoReplaceWhere": [("INSERT INTO {n} REPLACE WHERE p = 1 SELECT 9, 1", REPLACED)],
 }
 STATEMENTS: dict[str, list[str]] = {
     "InsertIntoReplaceBooleanCond": ["INSERT INTO {n} REPLACE ON (true) SELECT 9, 1"],
