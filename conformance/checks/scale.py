@@ -52,7 +52,7 @@ def one_winner_in_a_directory_of_thousands(context: Context) -> None:
         context,
         lambda n: first.write(commit(root, made + n), b"first" * 100),
         lambda n: second.write(commit(root, made + n), b"second"),
-        cases=context.choose(30, 100, 500),
+        cases=context.choose(20, 100, 500),
     ):
         one_winner(context, case, commit(root, made + case.step), b"first" * 100, b"second")
         second.delete(commit(root, made + case.step))
@@ -100,7 +100,7 @@ def one_winner_at_large_versions(context: Context) -> None:
         context,
         lambda n: first.write(path_of(n), b"first"),
         lambda n: second.write(path_of(n), b"second"),
-        cases=context.choose(60, 200, 1000),
+        cases=context.choose(30, 200, 1000),
     ):
         one_winner(context, case, path_of(case.step), b"first", b"second")
         second.delete(path_of(case.step))
@@ -118,7 +118,7 @@ def lists_several_pages_while_others_write(context: Context) -> None:
         return
     reader = context.make()
     for case in interleavings(
-        context, lambda _n: log.listed_by(reader), log.change, log.prepare, cases=context.choose(12, 40, 200)
+        context, lambda _n: log.listed_by(reader), log.change, log.prepare, cases=context.choose(6, 40, 200)
     ):
         value_of(case.between, "writing during a listing", case)
         there, statuses = value_of(case.held, "listing while others write", case)

@@ -81,7 +81,7 @@ class GivesUpAmongManyWriters(MemoryLogStore):
         with self._counting:
             self._at_work += 1
         try:
-            time.sleep(0.002)
+            time.sleep(0.05)  # all that set out together are at work by then
             super().write(path, data, overwrite=overwrite or self._at_work > _MANY_WRITERS)
         finally:
             with self._counting:

@@ -36,7 +36,7 @@ def test_the_example_passes_the_suite(module: str, tmp_path: Path, capsys: pytes
     before = sum(os.times()[:4])
     code = main(["conformance", "--store", store, "--root", str(place), "--level", "quick", "--json", str(report)])
     # Quick is under 30 s on a local disk; this is the work in it, which is the same on a busy machine.
-    assert sum(os.times()[:4]) - before < 25
+    assert sum(os.times()[:4]) - before < 30
     assert code == 0, capsys.readouterr().out
     assert from_json(report.read_text()).declared["class"] == f"{module}.FolderLogStore"
     assert not place.exists()
