@@ -88,6 +88,8 @@ class ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from .columns import ADD_TYPES
+
         self.fetch()
         with Damage(self.name, self.blame):
             # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
@@ -104,6 +106,10 @@ class ParquetFile:
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)
+                # Before anything is given out: for damage that is found later there is no way back to the commits.
+                for field in schema.field("add").type:
+                    if field.name in ADD_TYPES and not _fits(field.type, ADD_TYPES[field.name]):
+                        raise CorruptLogError(f"add.{field.name} is of the type {field.type}")
             return file
 
     def fetch(self) -> None:
@@ -133,10 +139,14 @@ class ParquetFile:
             for kind in kinds:
                 if kind not in file.schema_arrow.names:
                     continue
+                batches = []
                 for rows in self._batches(file, kind, [kind]):
+                    # Counted before the first is an object of Python, which takes some hundred times its bytes.
                     most -= len(rows)
                     if most < 0:
                         raise CorruptLogError(f"it holds more rows of {kind} than a file of its size can")
+                    batches.append(rows)
+                for rows in batches:
                     found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
         return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ...errors import CorruptLogError
+from ...errors import CorruptLogError, MissingCommitError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
@@ -18,7 +18,7 @@ from ..protocol.paths import SIDECAR_DIRECTORY, checkpoint_name, decode, listing
 from ..table.history import file_times, monotonic
 from ..table.snapshot import Snapshot
 from .checkpoint import CheckpointState
-from .checkpoint_file import DamagedCheckpointError, ReplacedError
+from .checkpoint_file import ReplacedError
 from .reader import LogReader
 from .replay import Tail
 from .segment import Checkpoint, Listing, name_of, parse_listing
@@ -168,7 +168,7 @@ def opened(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -
     """The state in a checkpoint, and in nothing else: damage that is found late is an error too."""
 
     def nothing_else(names: tuple[str, ...]) -> Snapshot:
-        raise DamagedCheckpointError(f"the checkpoint {names[0]} of {table} can't be read whole", names)
+        raise MissingCommitError(f"nothing else than {names[0]} of {table} is asked")
 
     return CheckpointState(store, log_path, table, checkpoint, nothing_else)
 

@@ -205,16 +205,20 @@ def _with(log: Path, more: pa.Table, **options: Any) -> None:
     column = rows.column(kind).combine_chunks()
     children = []
     for field in fields:
-        child = pc.struct_field(column, field.name)
+        there = column.type.get_field_index(field.name) >= 0
+        child = pc.struct_field(column, field.name) if there else pa.nulls(len(column), pa.string())
         if pa.types.is_dictionary(field.type):
             same = more.column(0).chunk(0).field(field.name).dictionary
-            children.append(pa.DictionaryArray.from_arrays(pa.nulls(len(child), field.type.index_type), same))
+            children.append(
+                pa.DictionaryArray.from_arrays(pa.nulls(len(child), field.type.index_type).fill_null(0), same)
+            )
         else:
             children.append(child.cast(field.type))
     own = pa.StructArray.from_arrays(children, names=[field.name for field in fields], mask=column.is_null())
     rows = rows.set_column(rows.column_names.index(kind), kind, own)
     others = [more.column(0) if f.name == kind else pa.nulls(more.num_rows, f.type) for f in rows.schema]
-    _written(log, pa.concat_tables([rows, pa.table(others, schema=rows.schema)]), **options)
+    # With no Arrow schema in it: what is a dictionary here is plain texts to who reads it.
+    _written(log, pa.concat_tables([rows, pa.table(others, schema=rows.schema)]), store_schema=False, **options)
 
 
 def _many_transactions(log: Path) -> None:
@@ -232,10 +236,11 @@ def _texts(count: int, length: int) -> pa.Array:
 
 def _many_texts(count: int, length: int, **options: Any) -> Change:
     def change(log: Path) -> None:
-        stats = _texts(count, length)
+        texts = _texts(count, length)
         if options.get("use_dictionary") is False:
-            stats = stats.cast(pa.string())
-        rows = pa.StructArray.from_arrays([pa.array([str(n) for n in range(count)]), stats], names=["path", "stats"])
+            texts = texts.cast(pa.string())
+        names, sizes = pa.array([str(number) for number in range(count)]), pa.array(range(count))
+        rows = pa.StructArray.from_arrays([names, sizes, texts], names=["path", "size", "clusteringProvider"])
         _with(log, pa.table({"add": rows}), compression="zstd", **options)
 
     return change
