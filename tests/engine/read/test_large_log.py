@@ -1,9 +1,11 @@
 """A log too large for the driver: Spark finds the same files, the driver holds only these, and commands work."""
 
+import datetime
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import checksum
 from tablelog.core.protocol.actions import Action
+from tablelog.core.protocol.schema import LONG, TIMESTAMP, StructField, StructType
 from tablelog.core.table import predicates as core
 from tablelog.engine import explain, large_log, scan
 from tablelog.errors import ChecksumMismatchError
@@ -192,3 +195,16 @@ def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: No
     assert table.rows("id") == expected
     delta.optimize().executeCompaction()
     assert table.rows("id") == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata", "+05:30"])
+def test_partitions_that_name_no_zone_are_of_the_session(zone: str) -> None:
+    known = ZoneInfo("Asia/Kolkata" if zone == "+05:30" else zone)
+    schema = StructType((StructField("a", LONG), StructField("t", TIMESTAMP)))
+    values = [[("t", f"2024-03-01 {hour:02}:00:00")] for hour in range(24)]
+    files = pa.table({"partitionValues": pa.array(values, pa.map_(pa.string(), pa.string()))})
+    noon = datetime.datetime(2024, 3, 1, 12, tzinfo=known).astimezone(datetime.UTC)
+    at_noon = core.Compare("=", ("t",), pa.scalar(noon, pa.timestamp("us", "UTC")))
+    for of_values, of_rows in ((at_noon, core.TRUE), (core.TRUE, at_noon)):
+        filters = large_log.Filters(of_values, of_rows, schema, ("t",), zone)
+        assert filters(files)[0].column("partitionValues").to_pylist() == [values[12]]

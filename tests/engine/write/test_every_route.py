@@ -67,16 +67,18 @@ def spelt(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(map(repr, row)) for row in found)
 
 
+ZEROS = [f"{name} {operator} 0.0D" for name in ("x", "f", "st.x") for operator in ("=", ">=", "<=")]
+
+
 def conditions() -> list[str]:
-    """Each value by one of the operators, in turns; a zero by all that take -0.0 for 0.0."""
+    """Each value by one of the operators, in turns. (Spark's own reader fails at a literal of the last date of all.)"""
     every = {**VALUES, "u": ("string", TEXTS, "")}
-    found = [
+    return [
         f"{name} {OPERATORS[(i + place) % len(OPERATORS)]} {value}"
         for place, (name, (_, values, _)) in enumerate(every.items())
         for i, value in enumerate(values)
+        if "_unix_date(" not in value
     ]
-    found += [f"{name} {op} 0.0D" for name in ("x", "f", "st.x") for op in ("=", ">=", "<=")]
-    return sorted(set(found))
 
 
 def counts(df: DataFrame, found: list[str]) -> dict[str, int]:
@@ -111,16 +113,29 @@ def options(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: An
 
 @pytest.fixture(scope="module")
 def expected(spark: SparkSession) -> dict[str, int]:
-    return counts(frame(spark), conditions())
+    """How many rows each condition has, where nothing is pushed down."""
+    every = conditions() + ZEROS
+    row = frame(spark).selectExpr(*(f"count_if({one})" for one in every)).first()
+    assert row is not None
+    return dict(zip(every, row, strict=True))
 
 
-def test_data(table: Table, options: writer.WriteOptions, expected: dict[str, int]) -> None:
+def some(expected: dict[str, int], request: pytest.FixtureRequest) -> dict[str, int]:
+    """A third of the conditions, other ones for another route, and those on zero."""
+    first = WRITERS.index(request.node.callspec.params["options"]) % 3
+    return {one: expected[one] for one in conditions()[first::3] + ZEROS}
+
+
+def test_data(
+    table: Table, options: writer.WriteOptions, expected: dict[str, int], request: pytest.FixtureRequest
+) -> None:
     """Each row is in a file of its own, so that its bounds, its dictionaries and its pages have one value each."""
     df = frame(table.spark)
     adds = table.write(df, "i", options=options)
     assert len(adds) == ROWS
     assert spelt(table.read()) == spelt(df)
-    assert counts(table.read(), conditions()) == expected
+    wanted = some(expected, request)
+    assert counts(table.read(), list(wanted)) == wanted
 
 
 def test_partitions(table: Table, options: writer.WriteOptions, expected: dict[str, int]) -> None:
@@ -128,7 +143,7 @@ def test_partitions(table: Table, options: writer.WriteOptions, expected: dict[s
     table.write(df, *VALUES, options=options)
     stored = [f"nullif({n}, {'X' if n == 'b' else ''}'') {n}" if n in "sb" else n for n in VALUES]
     assert spelt(table.read()) == spelt(df.selectExpr("i", *stored, "u", "st"))
-    few = [one for one in expected if one.startswith(("t ", "d ", "n ", "x "))][::2]
+    few = [one for one in expected if one.startswith(("t ", "d ", "n ", "x "))][::4]
     assert counts(table.read(), few) == {one: expected[one] for one in few}
 
 
