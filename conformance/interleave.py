@@ -131,6 +131,8 @@ class Interleaving:
     """The last steps of `held` before it was stopped."""
     steps: int = 0
     """How many steps the call had when they were counted."""
+    out_of_time: bool = False
+    """Whether there is no time to stop the call at later steps, too."""
 
     @property
     def told(self) -> list[str]:
@@ -224,10 +226,10 @@ def all_interleavings(
         case = interleave(partial(held, step), partial(between, step), step, patience)
         if not case.where:  # it ended before that step
             return
-        yield replace(case, steps=steps)
         ran += 1
         taken = time.monotonic() - began
         affordable = int((seconds - taken) / (taken / (ran + 1)))
+        yield replace(case, steps=steps, out_of_time=affordable < 1)
         if affordable < 1:
             return
         step += max(stride, math.ceil((steps - step) / affordable))

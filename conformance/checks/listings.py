@@ -1,5 +1,6 @@
 """Check 11: what was written is listed, in order, by everyone."""
 
+import itertools
 import threading
 import time
 
@@ -101,12 +102,14 @@ def lists_while_others_write(context: Context) -> None:
     writer, reader = context.make(), context.make()
     writer.write(commit(context.root, 0), b"x")
     commits, made, ended = context.choose(150, 600, 3000), [0], threading.Event()
+    looks = 0
     until = enough(context)
 
     def write() -> None:
         try:
-            for version in range(1, commits):
-                if version > _LEAST_COMMITS and time.monotonic() > until:
+            for version in itertools.count(1):
+                enough_seen = version >= commits and looks >= _LEAST_LISTINGS
+                if enough_seen or (version > _LEAST_COMMITS and time.monotonic() > until):
                     break
                 writer.write(commit(context.root, version), b"x")
                 made[0] = version
@@ -115,7 +118,6 @@ def lists_while_others_write(context: Context) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    looks = 0
     try:
         while not ended.is_set():
             there = made[0]

@@ -25,7 +25,8 @@ def split(path: str) -> tuple[str, str, str]:
         raise InvalidArgumentError(f"{shown(path)!r} names no bucket: a path there is {scheme_of(path)}://bucket/path")
     if ":" in authority.rpartition("@")[0]:
         raise InvalidArgumentError(
-            f"{shown(path)!r} has user information: give credentials as settings, for a path shows in logs"
+            f"{shown(path)!r} has user information: give credentials as settings (fs.s3a.access.key, "
+            "fs.azure.account.key, or storage_options), for a path shows in logs"
         )
     if _SIGNED.search(below):
         raise InvalidArgumentError(

@@ -540,7 +540,7 @@ def rewritten(log: DeltaLog, times: int, files: int) -> list[int]:
     held = []
     for number in range(times):
         new = [add(f"f-{number}-{file}") for file in range(files)]
-        gone = [file.remove(number, data_change=True) for file in live]
+        gone = [file.remove(log.clock.now_ms(), data_change=True) for file in live]
         log.transaction().commit([*new, *gone], Operation("WRITE", {"mode": "Overwrite"}))
         live = new
         held.append(len(log.snapshot().overlay))

@@ -34,6 +34,7 @@ NOT_IN_MEMORY = {
     "one_winner_when_all_stand_before_the_act",
     "processes_make_one_contiguous_log",
     "a_lost_reply_is_never_a_loss",
+    "a_lost_reply_of_a_large_write_is_never_a_loss",
     "a_write_that_comes_late_is_never_denied",
     "what_was_never_sent_is_never_won",
     "what_was_turned_away_is_never_a_loss",

@@ -42,7 +42,7 @@ def uses(snapshot: Snapshot) -> None:
         lambda: snapshot.properties,
         lambda: list(snapshot.tombstones.to_pylist()),
         lambda: snapshot.num_records().to_pylist(),
-        lambda: snapshot.prune_mask(Compare("<", ("id",), pa.scalar(4))),
+        lambda: snapshot.prune_mask(Compare("<", ("id",), pa.scalar(4)), time_zone="UTC"),
         lambda: [piece.to_pylist() for piece in snapshot.pieces(with_stats=True)],
         lambda: snapshot.timestamp_ms,
     ]

@@ -74,7 +74,7 @@ ACCESSORS: dict[str, Callable[[Snapshot], Any]] = {
     "add_files": lambda s: s.add_files(),
     "some_files": lambda s: s.add_files([4, 1]),
     "listed_files": lambda s: s.listed_files(),
-    "prune": lambda s: rows(s.prune_mask(Compare("<", ("id",), pa.scalar(4)))),
+    "prune": lambda s: rows(s.prune_mask(Compare("<", ("id",), pa.scalar(4)), time_zone="UTC")),
     "pieces": lambda s: [rows(p.column("stats")) for p in s.pieces(with_stats=True)],
     "vectors": lambda s: rows(s.files.column("deletionVector")),
     "keys": lambda s: [s.file_key(row) for row in range(s.files.num_rows)],
