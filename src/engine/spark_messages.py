@@ -2,8 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .gateway import JavaObject
+
+if TYPE_CHECKING:
+    from pyspark.errors.exceptions.captured import CapturedException
 
 _PLAN = re.compile(r";\s*\n['!~]*[A-Z]\w*.*", re.DOTALL)
 _ID = re.compile(r"(?<=[\w`)'\"])#\d+L?\b")
@@ -26,7 +30,17 @@ def make_readable(error: BaseException) -> None:
 
     for one in chain(error):
         if isinstance(one, CapturedException) and one._desc is not None:
+            if _ID.search(one._desc):
+                _replace_details(one)
             one._desc = readable(one._desc)
+
+
+def _replace_details(error: "CapturedException") -> None:
+    """Have the message and its parameters, which PySpark asks the JVM for, be readable too."""
+    message = readable(error.getMessage())
+    parameters = {name: readable(value) for name, value in (error.getMessageParameters() or {}).items()}
+    error.getMessage = lambda: message  # type: ignore[method-assign]
+    error.getMessageParameters = lambda: parameters  # type: ignore[method-assign]
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

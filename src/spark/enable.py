@@ -88,7 +88,7 @@ def _install() -> None:
         original = getattr(owner, name, None)
         if original is None:
             continue  # a method that this PySpark doesn't have yet
-        replacement = replacing(functools.wraps(original)(patch(original)))
+        replacement = functools.wraps(original)(replacing(patch(original)))
         setattr(owner, name, replacement)
         _installed.append((owner, name, original, replacement))
     read_errors.install(as_spark)

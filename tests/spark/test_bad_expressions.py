@@ -81,4 +81,4 @@ def trouble(error: Exception) -> str:
         return f"{type(error).__name__} is no error of PySpark's"
     if not error.getCondition():
         return "it has no condition"
-    return "it shows an id" if ID.search(f"{error} {error.getMessageParameters()}") else ""
+    return "it shows an id" if ID.search(f"{error} {error.getMessage()} {error.getMessageParameters()}") else ""

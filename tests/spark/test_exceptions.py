@@ -120,8 +120,12 @@ def test_each_entry_point_raises_errors_of_pyspark(spark: SparkSession) -> None:
 
 def test_each_condition_is_listed_and_used() -> None:
     texts = [path.read_text() for path in SOURCE.rglob("*.py") if path.name != "error_conditions.py"]
-    used = set(re.findall(r'"((?:DELTA|TABLELOG|FAILED)_[A-Z0-9_]+)(?:\.[A-Z_]+)?"', "\n".join(texts)))
-    assert used == error_conditions.CONDITIONS.keys()
+    named = set(re.findall(r'"([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:\.[A-Z_]+)?"', "\n".join(texts)))
+    listed = error_conditions.CONDITIONS.keys()
+    assert listed - named == set()
+    assert {name for name in named if name.startswith(("DELTA_", "TABLELOG_"))} - listed == set()
+    raised = set(re.findall(r'condition="([A-Z0-9_]+)', "\n".join(texts)))
+    assert raised - listed == set()
     for condition in error_conditions.CONDITIONS.values():
         assert issubclass(getattr(pyspark.errors, condition.raises), PySparkException)
     assert error_conditions.of("OF_ANOTHER_STORE").raises == "PySparkException"
