@@ -121,5 +121,4 @@ def test_partition_columns_that_files_hold_too(spark: SparkSession, tmp_path: Pa
     table = Table(spark, tmp_path / "table")
     frame = spark.range(40_000).select("id", (F.col("id") % 2).alias("p"), (F.col("id") + 5).alias("by_p"))
     table.write(frame, by=("p",), **{"delta.enableMaterializePartitionColumnsFeature": "true"})
-    assert table.read().where("by_p <> id + 5 or p <> id % 2").count() == 0
-    assert table.read().count() == 40_000
+    assert table.read().where("by_p = id + 5 and p = id % 2").count() == 40_000
