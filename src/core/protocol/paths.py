@@ -22,6 +22,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _SAFE = "/-_.!~*'(),;$&+=@"
 
 
+# What java.net.URI takes for a host: one in brackets is an address of IPv6.
+_PLAIN_HOST = r"[^\s\[\]<>\"{}|\\^`]*"
+_AUTHORITY = re.compile(rf"{_PLAIN_HOST}|(?:{_PLAIN_HOST}@)?\[[0-9A-Fa-f:.]+\](?::[0-9]*)?").fullmatch
+
+
 class _Location(NamedTuple):
     scheme: str  # lower case; "" for a path with none
     authority: str
@@ -148,8 +153,15 @@ def absolute(table_root: str, path: str) -> str:
 
 
 def absolute_uri(table_root: str, path: str) -> str:
-    """Where the file of an action lies, as a percent-encoded URI (`file:///a%20b`), as Hadoop and Spark take it."""
+    """Where the file of an action lies, as a percent-encoded URI (`file:///a%20b`), as Hadoop and Spark take it.
+
+    CorruptLogError for a path whose host no URI can have.
+    """
     location = _resolved(table_root, path)
+    if location.authority and not _AUTHORITY(location.authority):
+        raise CorruptLogError(
+            f"the path {path[:200]!r} of a file is no URI: no host is called so. Remove it from the log"
+        )
     return f"{location.scheme or 'file'}://{location.authority}{quote(os.fsencode(location.path), safe=_SAFE + ':')}"
 
 

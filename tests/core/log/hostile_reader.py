@@ -18,7 +18,7 @@ from tablelog.core.table.snapshot import Snapshot
 from tablelog.errors import TablelogError
 
 MEMORY = 3 << 30
-SECONDS = 60
+SECONDS = 120
 
 
 class TooSlowError(BaseException):
@@ -81,14 +81,14 @@ def main(directory: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, _over)
     for path in sorted(Path(directory).iterdir()):
-        started = time.perf_counter()
+        started = time.process_time()
         signal.alarm(SECONDS)
         try:
             found = read(str(path))
         except TooSlowError:
             found = {"untyped": f"it took more than {SECONDS} s"}
         signal.alarm(0)
-        seconds = round(time.perf_counter() - started, 2)
+        seconds = round(time.process_time() - started, 2)
         print(json.dumps({"case": path.name, "seconds": seconds, **found}), flush=True)
 
 

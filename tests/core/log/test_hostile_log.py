@@ -11,6 +11,7 @@ import pytest
 
 from core.log.hostile_logs import CASES, CHANGES_COMMITS, base
 
+pytestmark = pytest.mark.timeout(1000)
 READER = Path(__file__).with_name("hostile_reader.py")
 
 
@@ -31,7 +32,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(
         [sys.executable, str(READER), str(root / "cases")],
-        capture_output=True, text=True, timeout=280, check=False, env=environment,
+        capture_output=True, text=True, timeout=900, check=False, env=environment,
     )  # fmt: skip
     found = {names[line["case"]]: line for line in map(json.loads, run.stdout.splitlines())}
     assert found.keys() == set(names.values()), run.stderr[-2000:]
@@ -91,4 +92,5 @@ def test_why_a_checkpoint_is_not_used(outcomes: dict[str, dict[str, Any]], name:
 
 
 def test_none_takes_long(outcomes: dict[str, dict[str, Any]]) -> None:
-    assert {name: found["seconds"] for name, found in outcomes.items() if found["seconds"] > 30} == {}
+    """Seconds of the processor; one that waits for ever is ended after two minutes, with another error than ours."""
+    assert {name: found["seconds"] for name, found in outcomes.items() if found["seconds"] > 10} == {}

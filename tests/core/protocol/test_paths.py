@@ -175,3 +175,14 @@ def test_no_commit_comes_after_the_last_version() -> None:
     assert paths.commit_name(2**63 - 1) == "09223372036854775807.json"
     with pytest.raises(CorruptLogError, match="version 9223372036854775807, the last that there can be"):
         paths.commit_name(2**63)
+
+
+@pytest.mark.parametrize("path", ["http://[::1", "http://[::1/x", "s3a://a b/x", "s3a://[x]/y", "hdfs://a{b}/x"])
+def test_a_path_with_a_host_that_none_is_called(path: str) -> None:
+    with pytest.raises(CorruptLogError, match="no host is called so"):
+        paths.absolute_uri("file:///t", path)
+
+
+@pytest.mark.parametrize("path", ["http://[::1]:80/x", "abfss://c@a.dfs.core.windows.net/x", "s3a://bücket_1/x"])
+def test_a_path_with_a_host(path: str) -> None:
+    assert paths.absolute_uri("file:///t", path) == path
