@@ -101,7 +101,9 @@ def key(column: "Column", data_type: schemas.DataType, name: schemas.Column) -> 
     """A column as something that is ordered alike, near enough for a layout, of one of four types."""
     from pyspark.sql import functions as F
 
-    if data_type in (schemas.STRING, schemas.BINARY):
+    if data_type == schemas.STRING:
+        return F.make_valid_utf8(column)  # Spark lets any bytes be a string, and Python doesn't
+    if data_type == schemas.BINARY:
         return column
     if data_type == schemas.TIMESTAMP:
         return F.unix_micros(column)

@@ -82,12 +82,13 @@ def write_files(
     job = Job.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
     below = below or _random_prefix(metadata)
     with translated(job.table, mapping.logical):
+        done = None
         try:
-            files, place = _write(df, log, metadata, job, below)
+            done = _write(df, log, metadata, job, below)
         except Exception as error:
             if not names_null(error):
                 raise
-            files, place = _write(df, log, metadata, replace(job, name_of_null=True), below)
+        files, place = done or _write(df, log, metadata, replace(job, name_of_null=True), below)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
 

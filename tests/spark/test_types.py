@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tablelog.errors import InvalidArgumentError, SchemaMismatchError
+from tablelog.errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
 
 FRAME = """
     SELECT id,
@@ -82,7 +82,7 @@ def test_an_empty_string_is_null_as_a_partition(spark, table):
 
 
 def test_bytes_that_are_no_text_are_refused_as_a_partition(spark, table):
-    with pytest.raises(InvalidArgumentError, match="UTF-8"):
+    with pytest.raises(ConstraintViolationError, match="UTF-8"):
         table.write(spark.sql("SELECT 1 AS id, X'00FF' AS p"), by=("p",))
     assert not table.root.exists() or table.data_files() == set()
 

@@ -263,14 +263,11 @@ def test_nothing_stays_of_a_write_whose_commit_fails(table, numbers, monkeypatch
 
 
 def test_files_stay_when_nobody_knows_whether_they_are_committed(table, numbers, monkeypatch):
-    from tablelog.core.txn.transaction import Transaction
+    from tablelog.core.txn import transaction
+    from tablelog.core.txn.commit import Unknown
 
     table.write(numbers)
-
-    def unknown(self, *args, **kwargs):
-        raise CommitStateUnknownError(table.path, 1, "token", "no answer")
-
-    monkeypatch.setattr(Transaction, "commit", unknown)
+    monkeypatch.setattr(transaction, "attempt", lambda *arguments, **keywords: Unknown("no answer"))
     with pytest.raises(CommitStateUnknownError):
         table.write(numbers)
     assert table.data_files() > table.logged_files()

@@ -7,7 +7,7 @@ an Arrow scalar of the column's own type (a null scalar is SQL's NULL); columns 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,9 @@ class Compare:
     column: Column
     value: "pa.Scalar"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compare, (self.op, self.column, _arrays([self.value]))
+
 
 @dataclass(frozen=True, slots=True)
 class In:
@@ -33,6 +36,24 @@ class In:
 
     column: Column
     values: tuple["pa.Scalar", ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _in, (self.column, _arrays(self.values))
+
+
+def _arrays(values: "Iterable[pa.Scalar]") -> "list[pa.Array]":
+    """The values as Arrow pickles them whole: it makes Python's of a scalar, and Python lacks most years."""
+    import pyarrow as pa
+
+    return [pa.repeat(value, 1) for value in values]
+
+
+def _compare(op: Operator, column: Column, values: "list[pa.Array]") -> Compare:
+    return Compare(op, column, values[0][0])
+
+
+def _in(column: Column, values: "list[pa.Array]") -> In:
+    return In(column, tuple(value[0] for value in values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...clock import SystemClock
 from ...core.protocol import paths
+from ...core.protocol.schema import StructField, StructType
 from ...errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ...logstore.data_files import DataFiles, path_in
 from ...logstore.uri import scheme_of
 from .. import plans, small_frame
+from ..conform import without_empty
 from .job import DataFile, Job
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ class ArrowPlacement:
 
         task = _task(self._plan(df, job))
         if job.partition_columns:
+            # Nulls and empty texts are one partition, and go into the same files.
+            fields = map(StructField, job.partition_columns, job.partition_types)
+            df = without_empty(df, StructType(tuple(fields)), job.partition_columns)
             df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in job.partition_columns))
         self._ran = True
         plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow takes no names with a dot

@@ -134,8 +134,9 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message and the beginning of the `bad` one, the values that are constant in the file, as Arrow scalars, the bitmap
-    of its `deleted` rows, and the name of the column of row indexes.
+    message and the beginning of the `bad` one, the values that are constant in the file, the bitmap of its `deleted`
+    rows, and the name of the column of row indexes. The constants are arrays of one value: Arrow pickles a scalar as
+    Python's value, and Python lacks some.
     """
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
@@ -162,7 +163,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
             f"tablelog.errors.UnreadableDataFileError: the file {location}, which version {spec['version']} of "
             f"{spec['table']} lists, can't be read as a Parquet file of that table: "
         )
-        constants = {name: column[i] for name, column in columns.items()}
+        constants = {name: column.take([i]) for name, column in columns.items()}
         found.append(
             {
                 "path": path_in(uri),
@@ -374,7 +375,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
                     for f in self._arrow:
                         at = places.get(f.name)
                         if f.name in file["constants"]:
-                            columns.append(pa.repeat(file["constants"][f.name].cast(f.type), rows))
+                            columns.append(pa.repeat(file["constants"][f.name].cast(f.type)[0], rows))
                         elif f.name == file.get("row_index"):
                             columns.append(indexes)
                         elif at is not None:

@@ -1,5 +1,7 @@
 """Predicates as values: which columns they name, and what of them the partition decides."""
 
+import pickle
+
 import pyarrow as pa
 import pytest
 
@@ -86,3 +88,14 @@ def test_depth_costs_no_recursion() -> None:
         deep = Not(deep)
     assert columns(deep) == {("p",)}
     assert partition_only(deep, ["p"])
+
+
+def test_literals_of_any_year_and_bytes_that_are_no_text_are_pickled() -> None:
+    ends = [pa.scalar(at, pa.int64()).cast(pa.timestamp("us", "UTC")) for at in (-(2**63), 0, 2**63 - 1)]
+    days = [pa.scalar(day, pa.int32()).cast(pa.date32()) for day in (-(2**31), 2**31 - 1)]
+    texts = list(pa.array([b"a", b"\xff", None], pa.binary()).view(pa.string()))
+    for values in (ends, days, texts):
+        for predicate in (In(("c",), tuple(values)), Not(Compare("<", ("c",), values[1]))):
+            back = pickle.loads(pickle.dumps(predicate))
+            assert back == predicate
+            assert type(back) is type(predicate)

@@ -168,7 +168,7 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
         "path": str(tmp_path / "x.parquet"),
         "size": 1,
         "place": "file://",
-        "constants": {"p": pa.scalar("v")},
+        "constants": {"p": pa.array(["v"])},
         "gone": "",
     }
     target.write_bytes(cloudpickle.dumps((reader_type({}, arrow, None), entry)))

@@ -71,13 +71,17 @@ ZEROS = [f"{name} {operator} 0.0D" for name in ("x", "f", "st.x") for operator i
 
 
 def conditions() -> list[str]:
-    """Each value by one of the operators, in turns. (Spark's own reader fails at a literal of the last date of all.)"""
-    every = {**VALUES, "u": ("string", TEXTS, "")}
+    """Each value by one of the operators, in turns.
+
+    Not by those literals with which Spark's own Parquet reader fails (the first timestamp and the first date), or
+    misses rows (a text that is no UTF-8), whoever plans the scan.
+    """
+    every = {**VALUES, "u": ("string", ["'\u00e0'", "'b'", "'\ufffe'", "'a'"], "")}
     return [
         f"{name} {OPERATORS[(i + place) % len(OPERATORS)]} {value}"
         for place, (name, (_, values, _)) in enumerate(every.items())
         for i, value in enumerate(values)
-        if "_unix_date(" not in value
+        if "_unix_date(" not in value and FIRST not in value
     ]
 
 
@@ -169,17 +173,19 @@ def test_commands_and_checkpoints(table: Table, conf: Any) -> None:
     table.write(df.coalesce(1), "i", "d", properties=properties, options=SMALL)
     table.log.checkpoint()
     delta = DeltaTable.forPath(table.spark, str(table.path))
-    keys = ["d", "t", "n", "s", "u", "x"]
-    for key in keys:
-        clause = delta.alias("t").merge(df.alias("s"), f"t.{key} = s.{key} and t.i = s.i")
+    groups = [("i", "t", "u"), ("i", "d", "s"), ("i", "n")]
+    for keys in groups:
+        clause = delta.alias("t").merge(df.alias("s"), " and ".join(f"t.{key} = s.{key}" for key in keys))
         clause.whenMatchedUpdate(set={"l": "7L"}).execute()
     table.log.checkpoint()
     fresh = Table(table.spark, table.path)
-    matched = "coalesce(" + ", ".join(f"string({key})" for key in keys) + ") is not null"
-    assert {row.i for row in fresh.read().where("l = 7").collect()} == {row.i for row in df.where(matched).collect()}
-    for condition in ("x = 0.0D", f"t <= timestamp_micros({FIRST})", "d = date'+10000-01-01'", "u = string(X'C0')"):
+    matched = " or ".join(" and ".join(f"{key} is not null" for key in keys) for keys in groups)
+    assert {row.i for row in fresh.read().where("l = 7").select("i").collect()} == {
+        row.i for row in df.where(matched).select("i").collect()
+    }
+    for condition in ("x = 0.0D", f"t >= timestamp_micros({LAST})", "d = date'+10000-01-01'", "u = '\u00e0'"):
         delta.delete(condition)
         df = df.where(f"not coalesce({condition}, false)")
-    delta.optimize().executeCompaction()
-    assert {row.i for row in fresh.read().collect()} == {row.i for row in df.collect()}
+    delta.optimize().executeZOrderBy("u", "t")
+    assert {row.i for row in fresh.read().select("i").collect()} == {row.i for row in df.select("i").collect()}
     assert delta.history().count() == table.log.snapshot().version + 1
