@@ -25,7 +25,7 @@ from .column_names import columns_written, renamed, with_extra
 from .conform import without_void
 from .placement import Placement
 from .placement.job import DataFile, Job, WriteOptions
-from .placement.spark_writer import names_null
+from .placement.spark_writer import needs_hex_names
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def write_files(
         try:
             done = _write(df, log, metadata, job, below)
         except Exception as error:
-            if not names_null(error):
+            if not needs_hex_names(error):
                 raise
-        files, place = done or _write(df, log, metadata, replace(job, name_of_null=True), below)
+        files, place = done or _write(df, log, metadata, replace(job, hex_names=True), below)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
 

@@ -11,6 +11,7 @@ from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.properties import TableProperties
 from ...core.protocol.schema import (
     BINARY,
+    STRING,
     PrimitiveType,
     StructField,
     StructType,
@@ -100,7 +101,8 @@ class Job:
 
     `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
     name of a compression; `max_records` bounds the rows of a file (0: no bound). `materialised`: the files hold the
-    partition columns too, behind all others. `name_of_null`: a text may be `paths.NULL_PARTITION`.
+    partition columns too, behind all others. `hex_names`: the directories
+    that Spark makes for texts are named by their bytes, as those for binary are.
     """
 
     table: str
@@ -113,7 +115,7 @@ class Job:
     max_records: int
     options: WriteOptions
     materialised: bool
-    name_of_null: bool = False
+    hex_names: bool = False
 
     @classmethod
     def of(
@@ -188,14 +190,14 @@ class Job:
     def texts_of_names(self, spellings: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
         """Partition values as the log spells them, from the names that Spark gave directories.
 
-        A binary value's name is of its hexadecimal digits.
+        A binary value's name is of its hexadecimal digits, and a text's where the job has `hex_names`.
         """
         import pyarrow as pa
 
         columns = []
         for i, data_type in enumerate(self.partition_types):
             texts = [spelling[i] for spelling in spellings]
-            if data_type == BINARY:
+            if data_type == BINARY or (data_type == STRING and self.hex_names):
                 typed = pa.array([bytes.fromhex(text) if text is not None else None for text in texts], pa.binary())
             else:
                 # `spark_writer` has timestamps named in UTC, and the names don't say so.

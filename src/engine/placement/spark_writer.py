@@ -35,7 +35,7 @@ _OPTIONS = {
 }
 
 
-_NAMES_NULL = "a partition value is spelt as the directory of nulls"
+_NO_NAME = "a partition value can't be the name of a directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,12 @@ def write(
     directories = list(job.partition_columns)
     if job.materialised:
         directories = list(free_names([f"by_{name}" for name in directories], job.schema.names))
+    if job.materialised:
         frame = frame.select(*map(_quoted, job.data_schema.names))
     for name, made, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
-        if data_type == BINARY:
+        if data_type == BINARY or (data_type == STRING and job.hex_names):
             # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
             frame = frame.withColumn(made, F.hex(_quoted(name)))
-        elif data_type == STRING and job.name_of_null:
-            frame = frame.withColumn(made, _apart_from_null(_quoted(name)))
         elif made != name:
             frame = frame.withColumn(made, _quoted(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
@@ -108,7 +107,7 @@ def write(
     writer.save(directory)
     found = find(job.partition_columns)
     known = in_parallel(lambda file: job.described(footer(file)), found)
-    texts = job.texts_of_names([_values(file.partition, job) for file in found])
+    texts = job.texts_of_names([file.partition for file in found])
     # An empty partition of the frame leaves a file with no row.
     return [
         DataFile(file.name, text, file.size, file.modified_ms, rows, stats)
@@ -123,48 +122,29 @@ def _quoted(name: str) -> "Column":
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _apart_from_null(value: "Column") -> "Column":
-    """A text that begins as the directory of nulls is called gets one character more: `_values` takes it away."""
-    from pyspark.sql import functions as F
-
-    begins = value.startswith(paths.NULL_PARTITION)
-    return F.when(begins, F.concat(value, F.lit("_"))).otherwise(value)
-
-
-def _values(names: tuple[str | None, ...], job: Job) -> tuple[str | None, ...]:
-    """The texts that were made names of directories."""
-    if not job.name_of_null:
-        return names
-    marked = [
-        name is not None and data_type == STRING and name.startswith(paths.NULL_PARTITION)
-        for name, data_type in zip(names, job.partition_types, strict=True)
-    ]
-    return tuple(name[:-1] if name and one else name for name, one in zip(names, marked, strict=True))
-
-
 def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
-    """`df`, whose job fails at a partition value that can't be the name of a directory.
+    """`df`, whose job fails at a text in a partition column that can't be the name of a directory.
 
-    One that is no UTF-8 can be in no log either: `ConstraintViolationError`. One that is spelt as the directory of
-    nulls is written by a job with `name_of_null`: `names_null` knows the error. No job is such a one at first, for the
-    column is then made anew, and Spark doesn't know by the old one's order that rows are sorted. The checks ride on a
-    data column for the same reason.
+    One that is no UTF-8 can be in no log either: `ConstraintViolationError`. One that has the name of the directory of
+    nulls, which Spark would make a null, or a NUL, is written by a job with `hex_names`: `needs_hex_names` knows the
+    error. No job is such a one at first, for the column is then made anew, and Spark doesn't know by the old one's
+    order that rows are sorted. The checks ride on a data column for the same reason.
     """
     from pyspark.sql import functions as F
 
     types = zip(job.partition_columns, job.partition_types, strict=True)
-    texts = [name for name, data_type in types if data_type == STRING]
+    texts = [_quoted(name) for name, data_type in types if data_type == STRING]
     if not texts:
         return df
     valid, safe = F.lit(True), F.lit(True)
-    for name in texts:
-        valid &= F.coalesce(F.is_valid_utf8(_quoted(name)), F.lit(True))
-        safe &= ~_quoted(name).eqNullSafe(paths.NULL_PARTITION)
+    for text in texts:
+        valid &= F.coalesce(F.is_valid_utf8(text), F.lit(True))
+        safe &= ~(text.eqNullSafe(paths.NULL_PARTITION) | F.coalesce(F.contains(text, F.char(F.lit(0))), F.lit(False)))
     on = job.data_schema.names[0]
     df = checks.checked(df, valid, f"{partition_values.NO_TEXT}; nothing was written", on=on)
-    return df if job.name_of_null else checks.checked(df, safe, _NAMES_NULL, on=on)
+    return df if job.hex_names else checks.checked(df, safe, _NO_NAME, on=on)
 
 
-def names_null(error: BaseException) -> bool:
-    """Whether a write failed at a value that is spelt as the directory of nulls is."""
-    return any(_NAMES_NULL in str(one) for one in chain(error))
+def needs_hex_names(error: BaseException) -> bool:
+    """Whether a write failed at a partition value that can't be the name of a directory as it is."""
+    return any(_NO_NAME in str(one) for one in chain(error))

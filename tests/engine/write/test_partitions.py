@@ -102,7 +102,7 @@ def test_an_empty_text_is_a_null_where_none_may_be(table: Table, options: writer
     assert len(table.files()) == 1
 
 
-NULL_NAMES = [None, "__HIVE_DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION___", "__HIVE_DEFAULT_PARTITION", ""]
+NULL_NAMES = [None, "__HIVE_DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION___", "", "a\0b"]
 
 
 @ROUTES
