@@ -48,7 +48,8 @@ def _compared(left: Pair, right: Pair, number: int) -> Pair:
     return [
         (f"({a}) > ({b})", lambda c: column_a(c) > column_b(c)),
         (f"({a}) = {number}", lambda c: column_a(c) == number),
-        (f"({a}) BETWEEN {number} AND ({b})", lambda c: column_a(c).between(number, column_b(c))),
+        # What Column.between is; Spark's parser makes a function of BETWEEN.
+        (f"({a}) >= {number} AND ({a}) <= ({b})", lambda c: column_a(c).between(number, column_b(c))),
         (f"({a}) IN (1, {number})", lambda c: column_a(c).isin(1, number)),
     ][number % 4]
 

@@ -135,17 +135,8 @@ def examined(name: str, arguments: argparse.Namespace, *, beside: bool) -> Repor
     with STORES[name]() as place:
         conf = [word for key, value in place.conf.items() for word in ("--conf", f"{key}={value}")]
         command = [sys.executable, "-m", "tablelog.cli", "conformance", place.url, "--level", arguments.level, *conf]
-        command += ["--patience", arguments.patience]
-        command += [
-            "--patience",
-            arguments.patience,
-            "--what",
-            place.what,
-            "--json",
-            str(written),
-            "--html",
-            str(written.with_suffix(".html")),
-        ]
+        command += ["--patience", arguments.patience, "--what", place.what]
+        command += ["--json", str(written), "--html", str(written.with_suffix(".html"))]
         command += ["--junit", str(written.with_suffix(".xml")), *["--calibrate"] * arguments.calibrate]
         environment = {**os.environ, **place.environment}
         kept = subprocess.PIPE if beside else None
