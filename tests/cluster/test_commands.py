@@ -13,7 +13,8 @@ from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind,
 from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
 from tablelog.core import DeltaLog
-from tablelog.engine.large_log import DRIVER_BYTES_KEY
+from tablelog.core.log import checkpoint
+from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
 from tablelog.engine.routes import ROUTE_KEY as READ_ROUTE_KEY
 from tablelog.engine.routes import SCRATCH_KEY
 from tablelog.spark import DeltaTable, conf
@@ -73,13 +74,14 @@ def test_reading_by_a_manifest(spark: SparkSession, base: Table, tmp_path: Path)
 
 
 @pytest.mark.smoke
-def test_a_large_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_large_log(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
     table = Table(spark, tmp_path / "table")
     rows = spark.range(40).select("id", (F.col("id") % 4).alias("p"))
     table.write(rows.repartition(2), by=("p",), **{"delta.enableDeletionVectors": "true"})
     DeltaLog.for_path(table.path).checkpoint()
     conf.forget()
-    with settings(spark, {DRIVER_BYTES_KEY: "1"}):
+    with settings(spark, {DRIVER_BYTES_KEY: "0", PARTITIONS_KEY: "2"}):
         delta = table.delta
         table.write(spark.range(1000, 1001).select("id", F.lit(1).cast("long").alias("p")))
         assert table.read().where("p = 1 and id >= 1000").count() == 1

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
@@ -14,6 +16,8 @@ from pyspark.sql.types import LongType
 from support.commands import ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
 from support.table_work import by_route, settings
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors don't have the tests
 
 
 @pytest.fixture(scope="module")
