@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -177,7 +178,7 @@ ALLOWED = (
     "upper('abc')",
     "substring('abc' from 1 for 2)",
     "string(year(date_add(date'2024-01-01', int(id))))",
-    "system.builtin.lower('A')",
+    *(["system.builtin.lower('A')"] if pyspark.__version__ >= "4.2" else []),  # 4.1 has no such namespace
     "string(id in (1, 2) or id between 3 and 4 or string(id) like '%a' or string(id) rlike 'b+')",
     "array_join(transform(array(id), x -> string(x + 1)), ',')",
     "get_json_object('{}', '$.a')",
