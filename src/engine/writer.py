@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import iceberg_compat, paths, properties
+from ..core.protocol import iceberg_compat, partition_values, paths, properties
 from ..core.protocol.actions import AddFile, Metadata, Protocol
 from ..core.protocol.column_mapping import ColumnMapping
-from ..core.protocol.schema import StructField
+from ..core.protocol.schema import BINARY, STRING, StructField
 from ..errors import ConstraintViolationError
 from . import interrupts, placement, plans, settings, small_frame
 from .column_names import columns_written, renamed, with_extra
@@ -26,6 +26,7 @@ from .conform import without_void
 from .placement import Placement
 from .placement.job import DataFile, Job, WriteOptions
 from .placement.spark_writer import needs_hex_names
+from .spark_messages import chain
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def write_files(
         try:
             done = _write(df, log, metadata, job, below)
         except Exception as error:
+            if any(partition_values.NO_TEXT in str(one) for one in chain(error)):
+                raise ConstraintViolationError(_no_text(job)) from error
             if not needs_hex_names(error):
                 raise
         files, place = done or _write(df, log, metadata, replace(job, hex_names=True), below)
@@ -105,6 +108,15 @@ def _write(
         _check_nulls(files, job.mapping, job.table)
         place.publish([one.name for one in files], durable=job.options.durable)
     return files, place
+
+
+def _no_text(job: Job) -> str:
+    named = zip(job.mapping.partition_columns, job.partition_types, strict=True)
+    names = " or ".join(name for name, data_type in named if data_type in (STRING, BINARY))
+    return (
+        f"{job.table}: {partition_values.NO_TEXT}: one of the partition column {names}. Partition by another column, "
+        "for example its hexadecimal form; nothing was written"
+    )
 
 
 def _random_prefix(metadata: Metadata) -> str:

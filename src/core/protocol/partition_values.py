@@ -22,10 +22,7 @@ from .schema import PrimitiveType, StructType, arrow_type, type_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NO_TEXT = (
-    "a partition value that isn't UTF-8 can't be written to the log, which is JSON: partition by another column, for "
-    "example its hexadecimal form"
-)
+NO_TEXT = "a partition value isn't UTF-8, which the log, being JSON, can't hold"
 _DAY_US = 86_400_000_000
 _DATE = r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})"
 _DATE_RE = re.compile(_DATE, re.ASCII)
@@ -364,7 +361,7 @@ def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) ->
         try:
             texts = column.cast(pa.binary()).cast(pa.string())  # looks at the bytes: a string of Spark may have any
         except pa.ArrowInvalid:
-            raise ConstraintViolationError(f"{NO_TEXT}; nothing was written") from None
+            raise ConstraintViolationError(NO_TEXT) from None
     else:
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary

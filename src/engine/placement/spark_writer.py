@@ -125,10 +125,10 @@ def _quoted(name: str) -> "Column":
 def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
     """`df`, whose job fails at a text in a partition column that can't be the name of a directory.
 
-    One that is no UTF-8 can be in no log either: `ConstraintViolationError`. One that has the name of the directory of
-    nulls, which Spark would make a null, or a NUL, is written by a job with `hex_names`: `needs_hex_names` knows the
-    error. No job is such a one at first, for the column is then made anew, and Spark doesn't know by the old one's
-    order that rows are sorted. The checks ride on a data column for the same reason.
+    One that is no UTF-8 can be in no log either: the error says `partition_values.NO_TEXT`. One that has the name of
+    the directory of nulls, which Spark would make a null, or a NUL, is written by a job with `hex_names`:
+    `needs_hex_names` knows the error. No job is such a one at first, for the column is then made anew, and Spark
+    doesn't know by the old one's order that rows are sorted. The checks ride on a data column for the same reason.
     """
     from pyspark.sql import functions as F
 
@@ -141,7 +141,7 @@ def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
         valid &= F.coalesce(F.is_valid_utf8(text), F.lit(True))
         safe &= ~(text.eqNullSafe(paths.NULL_PARTITION) | F.coalesce(F.contains(text, F.char(F.lit(0))), F.lit(False)))
     on = job.data_schema.names[0]
-    df = checks.checked(df, valid, f"{partition_values.NO_TEXT}; nothing was written", on=on)
+    df = checks.checked(df, valid, partition_values.NO_TEXT, on=on)
     return df if job.hex_names else checks.checked(df, safe, _NO_NAME, on=on)
 
 
