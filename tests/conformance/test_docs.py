@@ -1,6 +1,5 @@
 """What docs/conformance.md shows does what it says."""
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -33,10 +32,7 @@ def test_the_example_is_short() -> None:
 def test_the_example_passes_the_suite(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, report = tmp_path / "place", tmp_path / "report.json"
     store = f"{module}:FolderLogStore"
-    before = sum(os.times()[:4])
     code = main(["conformance", "--store", store, "--root", str(place), "--level", "quick", "--json", str(report)])
-    # Quick is under 30 s on a local disk; this is the work in it, which is the same on a busy machine.
-    assert sum(os.times()[:4]) - before < 30
     assert code == 0, capsys.readouterr().out
     assert from_json(report.read_text()).declared["class"] == f"{module}.FolderLogStore"
     assert not place.exists()
