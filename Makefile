@@ -41,7 +41,7 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures \
-		--ignore=tests/cluster
+		--ignore=tests/cluster -n 2 --dist loadfile
 
 test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
