@@ -17,7 +17,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-failures test-cluster servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,9 +39,18 @@ install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its 
 demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
+# What has a target of its own below: other engines, servers, killed processes and clusters.
+OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster)
+
 test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
-	$(WITH_JAVA) $(BIN)/python -m pytest tests --ignore=tests/interop/delta_spark --ignore=tests/servers --ignore=tests/failures \
-		--ignore=tests/cluster -n 2 --dist loadfile
+	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
+
+test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
+	$(BIN)/python -m pytest tests/core tests/simulation tests/logstore tests/cli tests/conformance -m "not slow" -n 2 --dist loadfile \
+		--ignore=tests/logstore/test_hadoop_sidecars.py
+
+test-slow: $(BIN)/.ready  ## The slow ones: twenty thousand schedules, every name of a column, every bad expression, ...
+	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m slow
 
 test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
@@ -93,8 +102,8 @@ $(PEER)/.ready:
 	$(PEER)/bin/pip install --quiet --editable ".[spark]"
 	@touch $@
 
-interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0 on Spark 4.2 reads and continues our tables, and we theirs
-	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop/delta_spark
+interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
 SPARKS := 4.1 4.2

@@ -65,7 +65,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
         .appName("tablelog-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "3g")
-        # The optimising compiler never earns back its time in queries that run once: it took half of all processor time.
+        # Queries that run once gain nothing from the optimising compiler, which took half of the processor time.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

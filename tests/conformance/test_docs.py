@@ -29,6 +29,7 @@ def test_the_example_is_short() -> None:
     assert len(EXAMPLE[2].splitlines()) < 60
 
 
+@pytest.mark.slow
 def test_the_example_passes_the_suite(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, report = tmp_path / "place", tmp_path / "report.json"
     store = f"{module}:FolderLogStore"

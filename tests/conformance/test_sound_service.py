@@ -45,6 +45,7 @@ def test_no_check_waits_for_what_never_comes(kind: type[ObjectStore], name: str)
     assert found.evidence["answers"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check", [check for check in CHECKS if check.level is Level.QUICK], ids=lambda check: check.name
 )

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -77,6 +78,7 @@ def run_commands(table: Table, spark: SparkSession, names: list[str]) -> None:
     assert ids_of(table, names) == [0, 1, 2, 4, 5, *range(7, 13), 20]
 
 
+@pytest.mark.slow
 def test_files_rewritten(spark: SparkSession, tmp_path: Path) -> None:
     names = in_other_case([*IN_SOURCE, *MADE])
     table = Table(spark, tmp_path / "table")
@@ -84,6 +86,7 @@ def test_files_rewritten(spark: SparkSession, tmp_path: Path) -> None:
     run_commands(table, spark, names)
 
 
+@pytest.mark.slow
 def test_vectors_changes_and_row_ids(spark: SparkSession, tmp_path: Path, conf) -> None:
     names = in_other_case([*reversed(IN_SOURCE), *SPACED, *MADE])
     table = Table(spark, tmp_path / "table")

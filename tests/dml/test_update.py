@@ -158,6 +158,7 @@ NESTED = (
 )
 
 
+@pytest.mark.slow
 def test_nested_values_are_cast_by_the_names_of_their_fields(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     table = Table(spark, tmp_path / "nested")
     empty = spark.createDataFrame([(1, None, None, None, None, None)], NESTED)

@@ -10,24 +10,24 @@ from .scheduler import Workers
 from .world import WRITERS, World
 from .writer import COMMITS
 
-SCHEDULES = 20_000
 FIRST_SEED = 0
 
 
 @pytest.mark.timeout(600)
-def test_twenty_thousand_schedules() -> None:
-    summary = run_in_processes(FIRST_SEED, SCHEDULES)
-    assert summary.schedules == SCHEDULES
+@pytest.mark.parametrize("schedules", [3_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_no_schedule_breaks_a_promise(schedules: int) -> None:
+    summary = run_in_processes(FIRST_SEED, schedules)
+    assert summary.schedules == schedules
     # The schedules are worth something: every fault befell many, and most writers still got their commits through.
-    assert all(count > SCHEDULES / 100 for count in summary.faults.values()), summary.faults
+    assert all(count > schedules / 100 for count in summary.faults.values()), summary.faults
     assert len(summary.faults) == 9
     told = summary.told
     assert told["committed"] > 0.6 * told.total(), told
-    assert min(told["unknown"], told["crashed"], told["not committed"]) > SCHEDULES / 100, told
-    assert told.total() > 0.9 * SCHEDULES * WRITERS * COMMITS
+    assert min(told["unknown"], told["crashed"], told["not committed"]) > schedules / 100, told
+    assert told.total() > 0.9 * schedules * WRITERS * COMMITS
     seen = summary.seen
-    assert min(seen["passed"], seen["restarts"], seen["reads"]) > SCHEDULES / 20, seen
-    assert min(seen["leaps"], seen["cleaned"]) > SCHEDULES / 1000, seen
+    assert min(seen["passed"], seen["restarts"], seen["reads"]) > schedules / 20, seen
+    assert min(seen["leaps"], seen["cleaned"]) > schedules / 1000, seen
 
 
 @pytest.mark.parametrize("only", [None, "whole", "long"])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, functions
 
@@ -56,6 +57,7 @@ def commands(table: Table) -> dict[str, Callable[[Any], Any]]:
 SQL_ONLY = ("replaceWhere", "optimize", "constraint", "generated")
 
 
+@pytest.mark.slow
 def test_no_error_shows_ids_of_expressions(table: Table) -> None:
     table.write(table.spark.range(2).selectExpr("id", "id p"), by=("p",))
     refused, wrong = 0, []

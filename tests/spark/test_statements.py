@@ -213,7 +213,7 @@ def test_other_statements_on_a_view_change_no_file(spark, tmp_path, database, ki
             assert directory(table.path) == before, text
 
 
-@pytest.mark.parametrize("kind", ["managed", "external"])
+@pytest.mark.parametrize("kind", [pytest.param("managed", marks=pytest.mark.slow), "external"])
 def test_statements_on_a_table_of_the_catalog_change_no_file(spark, tmp_path, database, kind):
     table = made(spark, tmp_path / "db" / "m" if kind == "managed" else tmp_path / "t")
     if kind == "managed":

@@ -39,6 +39,7 @@ def s3() -> Iterator[dict[str, str]]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_commands_on_a_store_that_the_jvm_does_not_reach(spark: SparkSession, s3: dict[str, str]) -> None:
     with settings(spark, s3):
         STEPS["commands"](spark, "s3a://bucket/a table", s3)

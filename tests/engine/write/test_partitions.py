@@ -43,7 +43,7 @@ VALUES = [
 
 
 @ROUTES
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", pytest.param("UTC", marks=pytest.mark.slow)])
 def test_values_of_every_type(tables: Any, options: writer.WriteOptions, zone: str) -> None:
     for n, (sql_type, literals, texts) in enumerate(VALUES):
         table: Table = tables(f"t{n}")
