@@ -51,6 +51,7 @@ QUICK = [check for check in CHECKS if check.level is Level.QUICK]
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
+@pytest.mark.slow
 def test_a_correct_store_of_files_is_not(check: Check, directory: str) -> None:
     run(check, POSITIVE_CONTROL(directory))
 

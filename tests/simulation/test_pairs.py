@@ -27,6 +27,7 @@ def test_the_matrix_knows_every_kind() -> None:
 
 
 @pytest.mark.parametrize("level", [S, IsolationLevel.WRITE_SERIALIZABLE])
+@pytest.mark.slow
 def test_every_order_of_every_pair(level: IsolationLevel, workers: Workers) -> None:
     before = base(workers, level)
     # Where no data is read or written, the levels don't differ.

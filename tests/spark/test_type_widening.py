@@ -48,6 +48,7 @@ def widened(spark, table):
     return table
 
 
+@pytest.mark.slow
 def test_old_files_are_read_in_the_new_types(spark, widened, conf, tmp_path):
     assert "typeWidening" in widened.actions(0)[1]["protocol"]["readerFeatures"]
     assert widened.info(3)["operationParameters"]["column"].startswith('{"name":"i","type":"long"')

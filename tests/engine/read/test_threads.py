@@ -55,6 +55,7 @@ def test_appends_while_others_read(spark: SparkSession, clustered: HandMade) -> 
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
+@pytest.mark.slow
 def test_sixty_queries_leave_neither_threads_nor_descriptors(spark: SparkSession, clustered: HandMade) -> None:
     frame = scan.frame(spark, clustered.log)
 

@@ -65,6 +65,7 @@ def test_the_files_are_like_sparks_own(tables: Any) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_partition_values_of_every_type(tables: Any) -> None:
     test_partitions.test_values_of_every_type(tables, NATIVE, "Europe/Berlin")
 
