@@ -173,7 +173,7 @@ def checkpoint_by_spark(table: str) -> dict[str, Any]:
     """The same as `checkpoint`, as a V2 checkpoint whose sidecars Spark writes."""
     from tablelog.core import DeltaLog, Protocol
     from tablelog.core.protocol.codec import to_json
-    from tablelog.engine import large_checkpoint
+    from tablelog.engine.write import large_checkpoint
 
     spark = _session()
     log = DeltaLog.for_path(table)
@@ -207,7 +207,7 @@ def _memory(spark: "SparkSession") -> dict[str, float]:
 
 def by_spark(table: str, times: int) -> dict[str, Any]:
     """Plans of queries through Spark, the driver never holding more than the files that they need."""
-    from tablelog.engine.explain import describe
+    from tablelog.engine.read.explain import describe
     from tablelog.spark.conf import delta_log, session_conf
 
     spark = _session()

@@ -8,13 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..clock import Clock, SystemClock
-from ..errors import (
-    CorruptLogError,
-    InvalidArgumentError,
-    MissingCommitError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
+from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
 from .log import compaction
@@ -190,7 +184,7 @@ class DeltaLog:
 
         Of the kind that the table and the session ask for; a whole one that is there already stays, one that can't
         be read is replaced. Where `_last_checkpoint` names a newer one that is there, it stays as it is. A
-        `sidecar_writer` may write the sidecars of one that is large (`tablelog.engine.large_checkpoint`). Raises
+        `sidecar_writer` may write the sidecars of one that is large (`tablelog.engine.write.large_checkpoint`). Raises
         UnsupportedFeatureError for a version whose protocol can't be written, and what the store raises: the table
         itself doesn't depend on it.
         """

@@ -8,7 +8,7 @@ from ..core.protocol import properties
 from ..core.protocol.actions import AddFile
 from ..core.table import bins
 from ..core.txn.transaction import Committed
-from ..engine import settings
+from ..engine.jvm import settings
 
 if TYPE_CHECKING:
     from .job import Work

@@ -10,9 +10,9 @@ from ..core.protocol import features, schema
 from ..core.protocol.actions import AddCDCFile
 from ..core.protocol.change_data import CHANGE_TYPE, DIRECTORY, INSERT
 from ..core.protocol.properties import TableProperties
-from ..engine import writer
-from ..engine.column_names import plain
-from ..engine.types import spark_type
+from ..engine.jvm.types import spark_type
+from ..engine.sql.column_names import plain
+from ..engine.write import writer
 from .job import Work
 
 __all__ = ["CHANGE_TYPE", "shaped", "wanted", "write", "write_inserted"]

@@ -21,7 +21,7 @@ from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import external_files
+from ..engine.storage import external_files
 from ..errors import InvalidArgumentError, TableAlreadyExistsError
 from .job import PLAIN, CommitOptions, Work, jobs
 

@@ -9,7 +9,8 @@ from ..core.protocol import rules
 from ..core.protocol.properties import CONSTRAINT_PREFIX
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import expressions, scan
+from ..engine.read import scan
+from ..engine.sql import expressions
 from ..errors import ConstraintViolationError, InvalidArgumentError
 from .job import PLAIN, CommitOptions, Work, jobs
 

@@ -16,10 +16,12 @@ from ..core.protocol.schema_merging import merged_schema
 from ..core.table.vacuum import Found
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import foreign_files, settings, table_files
-from ..engine.parallel import in_parallel
-from ..engine.placement.spark_writer import value_of_directory
-from ..engine.table_files import TableFiles
+from ..engine.jvm import settings
+from ..engine.storage import foreign_parquet as foreign_files
+from ..engine.storage import table_files
+from ..engine.storage.parallel import in_parallel
+from ..engine.storage.table_files import TableFiles
+from ..engine.write.routes.spark_writer import value_of_directory
 from ..errors import (
     CorruptLogError,
     InvalidArgumentError,

@@ -16,7 +16,7 @@ from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import expressions
+from ..engine.sql import expressions
 from ..errors import (
     ConcurrentWriteException,
     InvalidArgumentError,

@@ -8,7 +8,8 @@ from pyspark.sql import Column, SparkSession
 from ..core.deltalog import DeltaLog
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import scan, writer
+from ..engine.read import scan
+from ..engine.write import writer
 from .job import PLAIN, CommitOptions, Work, jobs
 from .matching import remove_all, remove_matching
 from .removal import Removal

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from ..engine.hidden_names import free_names
+from ..engine.sql.hidden_names import free_names
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.record import recorded
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import interrupts, large_checkpoint, row_ids, scan, writer
-from ..engine.placement import Placement
+from ..engine.jvm import interrupts
+from ..engine.read import row_ids, scan
+from ..engine.write import large_checkpoint, writer
+from ..engine.write.routes import Placement
 from ..errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
 from . import after_commit
 from .hidden_names import HiddenNames

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from ..core.deltalog import DeltaLog
 from ..core.table import manifest
 from ..core.txn import manifests
-from ..engine import table_files
+from ..engine.storage import table_files
 from ..errors import InvalidArgumentError
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame, functions
 from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.txn.transaction import Transaction
-from ..engine import scan, settings, writer
+from ..engine.jvm import settings
+from ..engine.read import scan
+from ..engine.write import writer
 from . import changes, rows, vectors
 from .job import Work
 from .removal import Removal, num_records

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..core.txn.operation import Operation
-from ..engine.violations import translated
+from ..engine.sql.violations import translated
 from . import merge_clauses, merge_find, merge_source, vectors
 from .job import PLAIN, CommitOptions, Work, jobs
 from .merge_clauses import Clause

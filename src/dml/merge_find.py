@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..core.table import predicates
-from ..engine import scan, settings
-from ..engine.resolution import Expression, Local, aligned, local
+from ..engine.jvm import settings
+from ..engine.read import scan
+from ..engine.sql.resolution import Expression, Local, aligned, local
 from ..errors import InvalidArgumentError
 from . import merge_clauses
 from .job import Work

@@ -8,10 +8,11 @@ from pyspark.sql import functions as F
 
 from ..core.protocol import schema
 from ..core.protocol.schema import StructField, StructType, dotted
-from ..engine import scan, settings
-from ..engine.assigned import name_parts
-from ..engine.resolution import Expression, Scope, literal_null, printed, reshaped
-from ..engine.types import frame_schema, table_schema
+from ..engine.jvm import settings
+from ..engine.jvm.types import frame_schema, table_schema
+from ..engine.read import scan
+from ..engine.sql.assigned_values import name_parts
+from ..engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ..errors import SchemaMismatchError
 from . import merge_clauses, rows
 from . import metadata as decide

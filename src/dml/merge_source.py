@@ -15,9 +15,10 @@ from ..core.protocol import schema
 from ..core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField
 from ..core.table import predicates
 from ..core.table.predicates import Predicate
-from ..engine import pinning, plans
-from ..engine.resolution import Equality, Local, PutAway, column_of, local, picked
-from ..engine.types import frame_schema, has_collation, table_schema
+from ..engine.jvm import plans
+from ..engine.jvm.types import frame_schema, has_collation, table_schema
+from ..engine.read import pinning
+from ..engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
 from .job import Work
 from .merge_resolve import Resolved
 

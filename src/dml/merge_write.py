@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ..core.protocol.actions import Action, AddCDCFile, AddFile
-from ..engine import plans
-from ..engine.fill import Turn
-from ..engine.resolution import PutAway, aligned, column_of, local
+from ..engine.jvm import plans
+from ..engine.sql.fill import Turn
+from ..engine.sql.resolution import PutAway, aligned, column_of, local
 from . import changes, rows, vectors
 from .changes import CHANGE_TYPE
 from .job import Work

@@ -8,7 +8,7 @@ from ..core.protocol import schema, schema_merging
 from ..core.protocol.actions import Metadata
 from ..core.protocol.rules import Rules
 from ..core.protocol.schema import StructType
-from ..engine.column_uses import check_unused
+from ..engine.sql.column_references import check_unused
 from ..errors import InvalidArgumentError, SchemaMismatchError
 from .job import Work
 

@@ -18,8 +18,11 @@ from ..core.table.bins import Bin, Partition
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Transaction
-from ..engine import curve, scan, settings, writer
-from ..engine.lookups import Lookup, lookup
+from ..engine.jvm import settings
+from ..engine.read import scan
+from ..engine.read.lookups import Lookup, lookup
+from ..engine.write import writer
+from ..engine.write import zorder as curve
 from ..errors import InvalidArgumentError
 from . import cluster_by, rows
 from .job import PLAIN, CommitOptions, Work, jobs

@@ -11,7 +11,9 @@ from ..core.protocol.actions import AddFile
 from ..core.table import predicates
 from ..core.table.predicates import Predicate
 from ..core.table.snapshot import Snapshot
-from ..engine import checks, conform, scan, settings
+from ..engine.jvm import settings
+from ..engine.read import scan
+from ..engine.sql import checks, conform
 from ..errors import InvalidArgumentError
 from .job import Work
 from .removal import Removal

@@ -14,7 +14,8 @@ from ..core.protocol.schema import IDENTITY_PREFIX, StructType
 from ..core.table import clustering
 from ..core.table.snapshot import Snapshot
 from ..core.txn.operation import Operation
-from ..engine import external_files, settings, table_files
+from ..engine.jvm import settings
+from ..engine.storage import external_files, table_files
 from ..errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from .job import PLAIN, CommitOptions, Work, jobs
 

@@ -6,9 +6,11 @@ from pyspark.sql import DataFrame
 
 from ..core.protocol import iceberg_compat, schema
 from ..core.protocol.rules import NO_RULES, Rules
-from ..engine import conform, row_ids, writer
-from ..engine.fill import ALONE, Turn
-from ..engine.types import has_void, table_schema
+from ..engine.jvm.types import has_void, table_schema
+from ..engine.read import row_ids
+from ..engine.sql import conform
+from ..engine.sql.fill import ALONE, Turn
+from ..engine.write import writer
 from ..errors import InvalidArgumentError
 from .job import Work
 

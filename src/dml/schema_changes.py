@@ -17,7 +17,7 @@ from ..core.protocol.schema_evolution import ColumnChange, NewColumn
 from ..core.table import clustering
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine.column_uses import check_default, check_unused, concerns
+from ..engine.sql.column_references import check_default, check_unused, concerns
 from ..errors import InvalidArgumentError
 from .job import PLAIN, CommitOptions, Work, jobs
 

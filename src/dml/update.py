@@ -14,10 +14,12 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.schema import VOID, StructType, dotted
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed
-from ..engine import assigned, scan, settings
-from ..engine.hidden_names import free_names
-from ..engine.types import frame_schema
-from ..engine.violations import translated
+from ..engine.jvm import settings
+from ..engine.jvm.types import frame_schema
+from ..engine.read import scan
+from ..engine.sql import assigned_values as assigned
+from ..engine.sql.hidden_names import free_names
+from ..engine.sql.violations import translated
 from . import assignments, changes, rows, vectors
 from .assignments import Path
 from .job import PLAIN, CommitOptions, Work, jobs

@@ -22,9 +22,10 @@ from ..core.table import vacuum as decide
 from ..core.table.snapshot import Snapshot
 from ..core.table.vacuum import Directory, Found, Needed, Removable
 from ..core.txn.operation import Operation
-from ..engine import settings, table_files
-from ..engine.placement.local import PREFIX as STAGING
-from ..engine.table_files import TableFiles
+from ..engine.jvm import settings
+from ..engine.storage import table_files
+from ..engine.storage.table_files import TableFiles
+from ..engine.write.routes.local import PREFIX as STAGING
 from ..errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ..logstore.uri import scheme_of
 from .job import PLAIN, CommitOptions, jobs

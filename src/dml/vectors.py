@@ -15,8 +15,8 @@ from ..core.protocol import features, wide_bounds
 from ..core.protocol.actions import AddFile
 from ..core.protocol.deletion_vectors import DeletedRows
 from ..core.protocol.properties import TableProperties
-from ..engine import vector_writer
-from ..engine.deletion_vectors import Vectors
+from ..engine.read.deletion_vectors import Vectors
+from ..engine.write import deletion_vectors as vector_writer
 from ..errors import CorruptLogError
 from .job import Work
 from .removal import Removal, num_deleted, physical_records

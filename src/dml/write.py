@@ -11,8 +11,10 @@ from ..core.protocol import features, properties, schema
 from ..core.protocol.actions import Action, AddFile
 from ..core.txn.operation import Operation
 from ..core.txn.transaction import Committed, Transaction
-from ..engine import conform, pinning, writer
-from ..engine.types import table_schema
+from ..engine.jvm.types import table_schema
+from ..engine.read import pinning
+from ..engine.sql import conform
+from ..engine.write import writer
 from ..errors import (
     ConcurrentWriteException,
     InvalidArgumentError,

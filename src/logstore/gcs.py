@@ -13,13 +13,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from ..errors import (
-    StorageAccessError,
-    StorageError,
-    StorageMissingError,
-    StorageUnavailableError,
-    TablelogError,
-)
+from ..errors import StorageAccessError, StorageError, StorageMissingError, StorageUnavailableError, TablelogError
 from . import object_uri
 from .answers import Answer, Verdict, persist, settle
 from .base import Exclusion, FileStatus, LogStore

@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ..core.deltalog import DeltaLog
 from ..core.table import changes as core
 from ..core.table.snapshot import Snapshot
-from ..engine import changes
+from ..engine.read import change_feed as changes
 from ..errors import InvalidArgumentError
 from .options import ChangeRange
 from .time_travel import timestamp_ms

@@ -8,7 +8,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.protocol.schema import StructField as TableField
 from ..core.protocol.schema_evolution import ColumnChange, NewColumn, Position, column_of
-from ..engine.types import declared
+from ..engine.jvm.types import declared
 from ..errors import InvalidArgumentError
 
 

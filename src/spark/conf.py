@@ -7,7 +7,8 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..engine import builders, hadoop_log, hadoop_settings
+from ..engine.jvm import builders
+from ..engine.storage import hadoop_log, hadoop_settings
 from .log_once import log_once
 
 _PREFIXES = (

@@ -8,8 +8,8 @@ from ..core.protocol import paths, schema
 from ..core.table.snapshot import Snapshot
 from ..dml.clone import Source
 from ..dml.convert import convert
-from ..engine.catalog import Entry, SessionCatalog
-from ..engine.types import table_schema
+from ..engine.jvm.catalog import Entry, SessionCatalog
+from ..engine.jvm.types import table_schema
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from . import names
 from .conf import delta_log, session_conf

@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ..core.deltalog import DeltaLog
 from ..core.protocol import rules, schema
 from ..dml.create import Definition, Mode, check_same, create
-from ..engine.types import declared
+from ..engine.jvm.types import declared
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import names
 from .arguments import checked, names_of

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine import builders, explain, read_errors
-from ..engine.gateway import check_version, is_classic
+from ..engine.jvm import builders
+from ..engine.jvm.gateway import check_version, is_classic
+from ..engine.read import errors as read_errors
+from ..engine.read import explain
 from ..errors import UnsupportedEnvironmentError
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark

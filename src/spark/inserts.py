@@ -5,7 +5,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
-from ..engine import inserts, statements
+from ..engine.jvm import statements
+from ..engine.write import view_inserts as inserts
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
 from .writer import insert

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from ..engine.catalog import Entry, SessionCatalog
+from ..engine.jvm.catalog import Entry, SessionCatalog
 from ..errors import InvalidArgumentError, TableNotFoundError
 from .conf import delta_log, session_conf
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ..engine import statements
+from ..engine.jvm import statements
 from ..errors import InvalidArgumentError
 
 CHECK = "spark.databricks.delta.formatCheck.enabled"

@@ -11,7 +11,9 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from ..core.deltalog import DeltaLog
 from ..core.protocol import row_tracking
 from ..core.table.snapshot import Snapshot
-from ..engine import builders, inserts, row_ids, scan
+from ..engine.jvm import builders
+from ..engine.read import row_ids, scan
+from ..engine.write import view_inserts as inserts
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import change_feed, names
 from .boundary import pyspark_errors

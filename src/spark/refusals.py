@@ -5,8 +5,8 @@ Spark's error says by its condition that it was a Delta table; no text of a mess
 
 from typing import Any
 
-from ..engine import statements
-from ..engine.java_errors import conditions
+from ..engine.jvm import statements
+from ..engine.jvm.java_errors import conditions
 from ..errors import UnsupportedFeatureError
 
 _READ = (

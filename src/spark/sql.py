@@ -7,8 +7,8 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from ..engine import statements
-from ..engine.catalog import SessionCatalog
+from ..engine.jvm import statements
+from ..engine.jvm.catalog import SessionCatalog
 from . import inserts, other_formats
 from .refusals import is_missing_provider, of_statement, of_view
 

@@ -22,8 +22,9 @@ from ..dml.restore import restore
 from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
 from ..dml.update import update
 from ..dml.vacuum import Mode, vacuum
-from ..engine import inserts, scan
-from ..engine.gateway import is_classic
+from ..engine.jvm.gateway import is_classic
+from ..engine.read import scan
+from ..engine.write import view_inserts as inserts
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
 from .arguments import assignments_of, checked, names_of

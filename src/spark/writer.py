@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from ..core.deltalog import DeltaLog
 from ..dml.job import CommitOptions
 from ..dml.write import write
-from ..engine import builders
-from ..engine.inserts import Insert
+from ..engine.jvm import builders
+from ..engine.write.view_inserts import Insert
 from ..errors import InvalidArgumentError
 from . import names
 from .boundary import pyspark_errors

@@ -14,9 +14,9 @@ from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
-from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
-from tablelog.engine.routes import ROUTE_KEY as READ_ROUTE_KEY
-from tablelog.engine.routes import SCRATCH_KEY
+from tablelog.engine.read.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
+from tablelog.engine.read.routes import ROUTE_KEY as READ_ROUTE_KEY
+from tablelog.engine.read.routes import SCRATCH_KEY
 from tablelog.spark import DeltaTable, conf
 
 from .standalone import WORKERS

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from support import forms
 from support.spark_tables import Table
-from tablelog.engine import assigned, scan
-from tablelog.engine.resolution import Scope
+from tablelog.engine.read import scan
+from tablelog.engine.sql import assigned_values as assigned
+from tablelog.engine.sql.resolution import Scope
 from tablelog.spark import DeltaTable
 
 Pair = tuple[str, Callable[[Callable[[str], Column]], Column]]

@@ -16,8 +16,8 @@ from tablelog.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from tablelog.core.protocol.deletion_vectors import DeletedRows
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine import vector_writer
-from tablelog.engine.deletion_vectors import Vectors
+from tablelog.engine.read.deletion_vectors import Vectors
+from tablelog.engine.write import deletion_vectors as vector_writer
 from tablelog.errors import CorruptLogError
 from tablelog.spark.conf import forget
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.spark_tables import Table
-from tablelog.engine import placement
+from tablelog.engine.write import routes as placement
 from tablelog.errors import ConstraintViolationError
 from tablelog.spark import DeltaTable
 

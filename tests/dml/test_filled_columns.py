@@ -7,12 +7,8 @@ import pytest
 
 from support.spark_tables import Table
 from tablelog.core.protocol.rules import Identity
-from tablelog.engine.fill import Turn, numbers
-from tablelog.errors import (
-    ConstraintViolationError,
-    InvalidArgumentError,
-    MetadataChangedException,
-)
+from tablelog.engine.sql.fill import Turn, numbers
+from tablelog.errors import ConstraintViolationError, InvalidArgumentError, MetadataChangedException
 from tablelog.spark import DeltaTable, IdentityGenerator
 
 

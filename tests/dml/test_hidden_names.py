@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import tablelog
 from support.spark_tables import Table
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 
 _NAME = re.compile(r"__tablelog_\w*")
 SOURCE = Path(tablelog.__file__).parent

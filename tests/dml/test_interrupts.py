@@ -14,7 +14,7 @@ from support.spark_tables import Table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.txn.transaction import Transaction
 from tablelog.dml import after_commit
-from tablelog.engine import scan
+from tablelog.engine.read import scan
 from tablelog.errors import CommandInterrupted, ConcurrentDeleteReadException
 
 

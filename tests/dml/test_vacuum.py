@@ -96,7 +96,7 @@ def test_an_inventory_stands_in_for_the_listing(table, unchecked, spark):
 
 
 def test_what_fails_is_told(table, unchecked, monkeypatch):
-    from tablelog.engine.table_files import LocalFiles
+    from tablelog.engine.storage.table_files import LocalFiles
 
     def broken(*args, **kwargs):
         raise OSError("disk on fire")
@@ -116,8 +116,8 @@ def test_what_fails_is_told(table, unchecked, monkeypatch):
 
 def test_in_parallel_and_through_hadoop(table, unchecked, monkeypatch):
     """The same by Spark's own client, which other storage is reached by."""
-    from tablelog.engine import table_files
-    from tablelog.engine.hadoop_files import HadoopFiles
+    from tablelog.engine.storage import table_files
+    from tablelog.engine.storage.hadoop_client import HadoopFiles
 
     before = table.data_files()
     (table.root / "p=7/deep er").mkdir(parents=True)

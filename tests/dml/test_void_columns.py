@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from support.spark_tables import Table
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import SchemaMismatchError
 
 SCHEMA = "struct<nothing:void,id:bigint,st:struct<z:void,a:int>,v:bigint>"

@@ -10,7 +10,7 @@ import pytest
 
 from tablelog.core import DeltaLog
 from tablelog.core.table.vacuum import Found
-from tablelog.engine.table_files import FsspecFiles, LocalFiles
+from tablelog.engine.storage.table_files import FsspecFiles, LocalFiles
 from tablelog.logstore.data_files import DataFiles, FileSystem
 
 

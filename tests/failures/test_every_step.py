@@ -9,7 +9,7 @@ import pytest
 from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, nothing_is_left_behind, rows_of, values
 from support.crashes import State, killed_at_each_step, torn
 from support.spark_tables import Table
-from tablelog.engine.placement.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.logstore import posix
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType
 from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
 from support.table_work import by_route
-from tablelog.engine.placement import arrow
+from tablelog.engine.write.routes import arrow
 
 TRIES = 3
 ROUTES = ["native", "arrow"]

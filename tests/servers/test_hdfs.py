@@ -14,8 +14,8 @@ from tablelog.conformance import CHECKS, Check, Level, try_out
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.txn.operation import Operation
-from tablelog.engine import hadoop_log
-from tablelog.engine.hadoop_files import HadoopFiles
+from tablelog.engine.storage import hadoop_log
+from tablelog.engine.storage.hadoop_client import HadoopFiles
 from tablelog.errors import (
     InvalidArgumentError,
     StorageAccessError,

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from support.spark_tables import Table
-from tablelog.engine.catalog import SessionCatalog
+from tablelog.engine.jvm.catalog import SessionCatalog
 from tablelog.errors import (
     InvalidArgumentError,
     SchemaMismatchError,

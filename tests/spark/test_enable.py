@@ -5,7 +5,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
-from tablelog.engine import builders
+from tablelog.engine.jvm import builders
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
 

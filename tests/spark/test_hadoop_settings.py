@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tablelog.engine import hadoop_settings
+from tablelog.engine.storage import hadoop_settings
 from tablelog.spark import conf as settings
 from tablelog.spark.conf import delta_log, relevant, session_conf
 

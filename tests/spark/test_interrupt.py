@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine.placement.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.errors import CommitInterrupted
 
 SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"

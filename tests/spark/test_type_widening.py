@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tablelog.core import DeltaLog
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import InvalidArgumentError, SchemaChangedError, SchemaMismatchError, UnsupportedFeatureError
 
 WIDENS = {"delta.enableTypeWidening": "true"}

@@ -8,7 +8,7 @@ import pytest
 from tablelog.core import DeltaLog
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.txn.operation import Operation
-from tablelog.engine.routes import ROUTE_KEY
+from tablelog.engine.read.routes import ROUTE_KEY
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 
 ROWS = (

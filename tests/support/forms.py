@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tablelog.engine import assigned, scan
-from tablelog.engine.resolution import Scope
+from tablelog.engine.read import scan
+from tablelog.engine.sql import assigned_values as assigned
+from tablelog.engine.sql.resolution import Scope
 
 
 def asplain(text: str) -> str:

@@ -11,8 +11,8 @@ from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core.deltalog import DeltaLog
 from tablelog.dml import after_commit
-from tablelog.engine import scan
-from tablelog.engine.placement.local import LocalPlacement
+from tablelog.engine.read import scan
+from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.errors import CommandInterrupted
 from tablelog.logstore.local import LocalLogStore
 

@@ -16,9 +16,10 @@ from support.commands import KINDS
 from support.spark_tables import Table
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine import vector_writer, writer
-from tablelog.engine.placement.local import LocalPlacement
-from tablelog.engine.table_files import LocalFiles
+from tablelog.engine.storage.table_files import LocalFiles
+from tablelog.engine.write import deletion_vectors as vector_writer
+from tablelog.engine.write import writer
+from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.spark import enable
 
 TASKS_WRITE = "while tasks write"

@@ -13,7 +13,8 @@ from support.conflict_matrix import ERRORS, WRITES_METADATA, S, expected
 from support.spark_tables import Table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine import vector_writer, writer
+from tablelog.engine.write import deletion_vectors as vector_writer
+from tablelog.engine.write import writer
 from tablelog.errors import DeltaConcurrentModificationException
 
 Point = Literal["after reading", "before committing"]

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.paths import decode
-from tablelog.engine import routes
-from tablelog.engine.placement import ROUTE_KEY as WRITE_ROUTE_KEY
+from tablelog.engine.read import routes
+from tablelog.engine.write.routes import ROUTE_KEY as WRITE_ROUTE_KEY
 from tablelog.errors import ConstraintViolationError
 from tablelog.logstore.data_files import DataFiles
 from tablelog.spark import DeltaTable

@@ -6,16 +6,7 @@ from typing import cast
 
 from ...errors import InvalidArgumentError
 from .column_mapping import transformed
-from .schema import (
-    CHAR_VARCHAR_KEY,
-    ArrayType,
-    Column,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    dotted,
-)
+from .schema import CHAR_VARCHAR_KEY, ArrayType, Column, DataType, MapType, StructField, StructType, dotted
 
 
 def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | None]:

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
 from ..log.replay import NO_FILES, Header, LogicalFile, Tail, Totals, covered, vector_id
-from ..protocol.actions import (
-    Action,
-    AddFile,
-    DomainMetadata,
-    FileKey,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    SetTransaction,
-)
+from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import StructType, parse_schema

@@ -16,7 +16,7 @@ from tablelog.core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
 from tablelog.core.table import vacuum
 from tablelog.core.table.vacuum import Needed, is_hidden, names_of
 from tablelog.dml.vacuum import removable
-from tablelog.engine.table_files import LocalFiles
+from tablelog.engine.storage.table_files import LocalFiles
 from tablelog.errors import InvalidArgumentError
 
 HOUR = 3_600_000

@@ -19,16 +19,9 @@ from support.memory_table import (
     table,
 )
 from tablelog.core.deltalog import DeltaLog
-from tablelog.core.protocol.actions import (
-    Action,
-)
+from tablelog.core.protocol.actions import Action
 from tablelog.core.txn.transaction import Transaction
-from tablelog.errors import (
-    CommitInterrupted,
-    CommitStateUnknownError,
-    ConcurrentAppendException,
-    WriteOutcomeUnknown,
-)
+from tablelog.errors import CommitInterrupted, CommitStateUnknownError, ConcurrentAppendException, WriteOutcomeUnknown
 from tablelog.logstore.local import LocalLogStore
 from tablelog.logstore.memory import MemoryLogStore
 

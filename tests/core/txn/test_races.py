@@ -6,11 +6,7 @@ import pytest
 
 from support.memory_table import NO_CRC, SCHEMA, WRITE, Patient, add, create, lines, new_log, other, table
 from tablelog.core.deltalog import DeltaLog
-from tablelog.core.protocol.actions import (
-    CommitInfo,
-    Metadata,
-    Protocol,
-)
+from tablelog.core.protocol.actions import CommitInfo, Metadata, Protocol
 from tablelog.core.protocol.codec import serialise
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction

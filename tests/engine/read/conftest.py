@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablelog.core.log import checkpoint
-from tablelog.engine.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 
 from .tables import HandMade
 

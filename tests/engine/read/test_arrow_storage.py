@@ -13,10 +13,10 @@ from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.core.txn.operation import Operation
-from tablelog.engine import scan
-from tablelog.engine.external_files import KEY
-from tablelog.engine.routes import ROUTE_KEY
-from tablelog.engine.routes.arrow import _source
+from tablelog.engine.read import scan
+from tablelog.engine.read.routes import ROUTE_KEY
+from tablelog.engine.read.routes.arrow import _source
+from tablelog.engine.storage.external_files import KEY
 
 from .conftest import Make
 

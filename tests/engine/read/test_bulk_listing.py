@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tablelog.core.protocol import paths
-from tablelog.engine.bulk_listing import NO_VECTORS, Vectors, uris
+from tablelog.engine.read.bulk_listing import NO_VECTORS, Vectors, uris
 
 
 @pytest.mark.parametrize("root", ["file:///data/t", "file:///data/a%20t", "s3://bucket/t", "file:///"])

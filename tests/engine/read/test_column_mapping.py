@@ -12,8 +12,8 @@ from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.schema import ArrayType, MapType, StructField, StructType
-from tablelog.engine import scan
-from tablelog.engine.explain import describe
+from tablelog.engine.read import scan
+from tablelog.engine.read.explain import describe
 from tablelog.errors import CorruptLogError, SchemaChangedError
 
 from .conftest import Make

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.core.table import predicates as core
-from tablelog.engine import scan
+from tablelog.engine.read import scan
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 
 from .tables import HandMade

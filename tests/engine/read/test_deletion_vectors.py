@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablelog.core.protocol import deletion_vectors as vectors
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows
-from tablelog.engine import bulk_listing, deletion_vectors, scan
+from tablelog.engine.read import bulk_listing, deletion_vectors, scan
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from support.foreign_table import add, data_file, field, foreign_table
 from support.spark_tables import Table
-from tablelog.engine.external_files import KEY
+from tablelog.engine.storage.external_files import KEY
 from tablelog.errors import InvalidArgumentError, UntrustedTableError
 from tablelog.spark import DeltaTable
 

@@ -5,7 +5,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tablelog.engine import read_errors, scan
+from tablelog.engine.read import errors as read_errors
+from tablelog.engine.read import scan
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make

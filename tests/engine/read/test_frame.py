@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.core.protocol import schema as schemas
-from tablelog.engine import scan
+from tablelog.engine.read import scan
 from tablelog.errors import InvalidArgumentError, SchemaChangedError
 
 from .conftest import Make

@@ -12,9 +12,9 @@ from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JErro
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.engine.callbacks import Connections
-from tablelog.engine.gateway import SUPPORTED, Gateway, check_version
-from tablelog.engine.jvm_names import Names
+from tablelog.engine.jvm.callbacks import Connections
+from tablelog.engine.jvm.gateway import SUPPORTED, Gateway, check_version
+from tablelog.engine.jvm.names import Names
 from tablelog.errors import UnsupportedEnvironmentError
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
 from tablelog.core.table.generation import Generated
-from tablelog.engine import generation
+from tablelog.engine.sql import generation
 from tablelog.spark import DeltaTable
 
 COLUMNS = {
@@ -59,7 +59,7 @@ def test_files_are_left_out(table: Table, conf: Any, caplog: pytest.LogCaptureFi
     table.write(table.spark.range(10).selectExpr("id", ts))
 
     def ids_and_files(condition: str) -> tuple[list[int], int]:
-        with caplog.at_level(logging.DEBUG, "tablelog.engine.file_index"):
+        with caplog.at_level(logging.DEBUG, "tablelog.engine.read.file_index"):
             caplog.clear()
             found = sorted(row.id for row in table.read().where(condition).select("id").collect())
         told = [record.getMessage() for record in caplog.records if "files to read" in record.getMessage()]

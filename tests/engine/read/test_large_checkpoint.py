@@ -16,7 +16,8 @@ from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log.checkpoint_rows import Layout, layout
 from tablelog.core.log.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
 from tablelog.core.protocol.actions import Action
-from tablelog.engine import large_checkpoint, large_log
+from tablelog.engine.read import large_log
+from tablelog.engine.write import large_checkpoint
 from tablelog.logstore.data_files import DataFiles
 from tablelog.spark import conf
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from tablelog.engine import scan
+from tablelog.engine.read import scan
 
 from .conftest import Make
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.partition_values import days_of
 from tablelog.core.table import predicates as core
-from tablelog.engine import explain, scan
-from tablelog.engine.file_index import SKIPPING_KEY
-from tablelog.engine.gateway import Gateway
-from tablelog.engine.predicates import translate_one
+from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.read import explain, scan
+from tablelog.engine.read.file_index import SKIPPING_KEY
+from tablelog.engine.sql.predicates import translate_one
 
 from .conftest import Make
 from .tables import HandMade

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tablelog.core.protocol import schema as schemas
-from tablelog.engine import routes, scan
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read import routes, scan
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import InvalidArgumentError, MissingDataFileError
 
 from .conftest import Make, own_python
@@ -156,7 +156,7 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
     import pyarrow.parquet as pq
     from pyspark import cloudpickle
 
-    from tablelog.engine.routes.arrow import _source
+    from tablelog.engine.read.routes.arrow import _source
 
     pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), tmp_path / "x.parquet")
     arrow = pa.schema([("id", pa.int64()), ("p", pa.string())])

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablelog.engine import scan
-from tablelog.engine.callbacks import Connections
-from tablelog.engine.gateway import Gateway
+from tablelog.engine.jvm.callbacks import Connections
+from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.read import scan
 
 from .tables import HandMade
 

@@ -13,7 +13,9 @@ from tablelog.core.protocol.actions import AddFile, Metadata, Protocol
 from tablelog.core.protocol.rules import Rules
 from tablelog.core.protocol.schema import StructType, to_json
 from tablelog.core.txn.operation import Operation
-from tablelog.engine import conform, scan, writer
+from tablelog.engine.read import scan
+from tablelog.engine.sql import conform
+from tablelog.engine.write import writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.engine.placement import ROUTE_KEY
-from tablelog.engine.placement import arrow as writing
-from tablelog.engine.writer import WriteOptions
+from tablelog.engine.write.routes import ROUTE_KEY
+from tablelog.engine.write.routes import arrow as writing
+from tablelog.engine.write.writer import WriteOptions
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.logstore.data_files import DataFiles
 

@@ -18,7 +18,7 @@ from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.paths import absolute
 from tablelog.core.txn.operation import Operation
-from tablelog.engine.placement import ROUTE_KEY
+from tablelog.engine.write.routes import ROUTE_KEY
 from tablelog.errors import ConstraintViolationError, InvalidArgumentError
 from tablelog.spark import DeltaTable
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tablelog.core.protocol.schema import StructType, parse_schema
-from tablelog.engine import checks, conform
+from tablelog.engine.sql import checks, conform
 from tablelog.errors import ConstraintViolationError, SchemaMismatchError
 
 from .conftest import NATIVE, SMALL, Table

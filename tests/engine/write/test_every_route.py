@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tablelog.engine import placement, writer
-from tablelog.engine.placement.hadoop import HadoopPlacement
-from tablelog.engine.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.engine.write import routes as placement
+from tablelog.engine.write import writer
+from tablelog.engine.write.routes.hadoop import HadoopPlacement
 
 from .conftest import NATIVE, SMALL, Table
 

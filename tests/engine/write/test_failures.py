@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from tablelog.engine.placement import local as staging
-from tablelog.engine.writer import WriteOptions
+from tablelog.engine.write.routes import local as staging
+from tablelog.engine.write.writer import WriteOptions
 
 from .conftest import NATIVE, SMALL, Table
 

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.schema import parse_schema
-from tablelog.engine import plans, writer
-from tablelog.engine.placement.job import CODEC_PROPERTY
-from tablelog.engine.placement.local import LocalPlacement
+from tablelog.engine.jvm import plans
+from tablelog.engine.write import writer
+from tablelog.engine.write.routes.job import CODEC_PROPERTY
+from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.errors import InvalidArgumentError, SchemaMismatchError
 
 from .conftest import NATIVE, SMALL, Table, stats

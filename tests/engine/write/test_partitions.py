@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from tablelog.core.protocol import paths
 from tablelog.core.protocol.schema import parse_schema
-from tablelog.engine import writer
+from tablelog.engine.write import writer
 from tablelog.errors import ConstraintViolationError
 
 from .conftest import NATIVE, SMALL, Table

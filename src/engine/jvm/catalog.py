@@ -1,0 +1,189 @@
+"""Tables of Spark's session catalog: where they lie, whose they are, and how a Delta table is entered there.
+
+Delta's entries hold the provider `delta` and the location; the columns are the log's. So other engines on the same
+metastore find our tables, and we theirs.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...logstore.uri import local_path, scheme_of
+from .gateway import Gateway, JavaObject, changed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_SESSION = "spark_catalog"
+_SEPARATOR = "\0"
+_TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
+_NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the catalog has by a name. `location`: a path (bare on this machine) or a URI, empty for a view."""
+
+    name: str
+    provider: str | None
+    location: str
+    bucketed: bool
+    partition_schema: "StructType"
+    table: JavaObject
+
+    @property
+    def short_name(self) -> str:
+        """The name without its database, by which queries may call it."""
+        return str(self.table.identifier().table())
+
+    @property
+    def is_delta(self) -> bool:
+        return self.provider == "delta" and bool(self.location)
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the files go when the table is dropped."""
+        return bool(self.table.tableType().name() == "MANAGED")
+
+    @property
+    def is_parquet(self) -> bool:
+        """Files of Parquet, by Spark's own provider or by Hive's."""
+        serde = self.table.storage().serde()
+        hive = self.provider == "hive" and serde.isDefined() and "parquet" in serde.get().lower()
+        return bool(self.location) and (self.provider == "parquet" or hive)
+
+
+class SessionCatalog:
+    """The session's own catalog (`spark_catalog`), with Hive's metastore or without."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._gateway = Gateway.of(spark)
+        self._state = spark._jsparkSession.sessionState()
+        self._catalog = self._state.catalog()
+        self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of a table or view, None where there is none; temporary views have none."""
+        return self._find(self._identifier(name))
+
+    def _find(self, identifier: JavaObject) -> Entry | None:
+        from pyspark.sql.types import StructType
+
+        if not self._catalog.tableExists(identifier):
+            return None
+        table = self._catalog.getTableMetadata(identifier)
+        provider = table.provider()
+        uri = table.storage().locationUri()
+        return Entry(
+            f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
+            provider.get().lower() if provider.isDefined() else None,
+            self._text(uri.get()) if uri.isDefined() else "",
+            table.bucketSpec().isDefined(),
+            StructType.fromJson(json.loads(table.partitionSchema().json())),
+            table,
+        )
+
+    def location_of_new(self, name: str) -> str:
+        """Where a new table of that name lies when nothing else is said: in the directory of its database.
+
+        Refuses what Spark's catalog would refuse when the table is there already: InvalidArgumentError.
+        """
+        identifier = self._identifier(name)
+        table, database = str(identifier.table()), identifier.database()
+        if database.isDefined() and not self._catalog.databaseExists(database.get()):
+            raise InvalidArgumentError(
+                f"There is no database {database.get()} for the table {table} in Spark's catalog."
+            )
+        if not _NAME.fullmatch(table):
+            raise InvalidArgumentError(
+                f"{table!r} is no name for a table: take letters, digits and underscores (ASCII)."
+            )
+        return self._text(self._catalog.defaultTablePath(identifier))
+
+    def partition_locations(self, entry: Entry) -> list[str] | None:
+        """The directories of the partitions that the catalog knows; None where it keeps no account of them."""
+        if not entry.table.tracksPartitionsInCatalog():
+            return None
+        partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none).toIndexedSeq()
+        return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]
+
+    def register(self, name: str, location: str, *, managed: bool) -> None:
+        """Enter a Delta table. With `managed` its files go when it is dropped."""
+        made, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
+        uri = self._uri(location)
+        storage = changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
+        given = (
+            self._identifier(name),
+            kinds.MANAGED() if managed else kinds.EXTERNAL(),
+            storage,
+            self._gateway.schema(_NO_COLUMNS),
+            self._some("delta"),
+        )
+        arity = len(self._gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
+        defaults = (getattr(made, f"apply$default${i}")() for i in range(len(given) + 1, arity + 1))
+        self._catalog.createTable(made.apply(*given, *defaults), False, False)
+
+    def drop_by(self, sql: str) -> bool:
+        """Drop the Delta table that the statement DROP TABLE names; False: it is another statement, or table.
+
+        Spark's own command looks for the provider's classes first.
+        """
+        plan = self._state.sqlParser().parsePlan(sql)
+        if plan.nodeName() != "DropTable":
+            return False
+        entry = self._find(self._identifier_of(plan.child().nameParts()))
+        if entry is None or not entry.is_delta:
+            return False
+        self._catalog.dropTable(entry.table.identifier(), plan.ifExists(), plan.purge())
+        return True
+
+    def make_delta(self, entry: Entry) -> None:
+        """Turn the entry of a Parquet table into that of a Delta table, as Delta does."""
+        none = self._gateway.none
+        storage = changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)
+        self._catalog.alterTable(
+            changed(
+                entry.table,
+                provider=self._some("delta"),
+                storage=storage,
+                schema=self._gateway.schema(_NO_COLUMNS),
+                partitionColumnNames=self._gateway.seq([]),
+                tracksPartitionsInCatalog=False,
+            )
+        )
+        self._catalog.refreshTable(entry.table.identifier())
+
+    def _identifier(self, name: str) -> JavaObject:
+        return self._identifier_of(self._state.sqlParser().parseMultipartIdentifier(name))
+
+    def _identifier_of(self, name_parts: JavaObject) -> JavaObject:
+        parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
+        current = self._state.catalogManager().currentCatalog().name()
+        catalog = parts[0] if len(parts) > 2 else current
+        if catalog != _SESSION or len(parts) > 3:
+            raise UnsupportedFeatureError(
+                f"{'.'.join(parts)} is a table of the catalog {catalog}: tablelog has tables of Spark's session "
+                f"catalog ({_SESSION}) only. Name the table's path",
+                (catalog,),
+            )
+        database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none
+        return self._classes.TableIdentifier(parts[-1], database)
+
+    def _text(self, uri: JavaObject) -> str:
+        # Hadoop's own spelling, file:/a%20b of the directory "a%20b", means another one where URIs are decoded.
+        on_this_machine = uri.getScheme() in (None, "file")
+        return str(uri.getPath() if on_this_machine else self._classes.catalog.CatalogUtils.URIToString(uri))
+
+    def _uri(self, location: str) -> JavaObject:
+        if scheme_of(location) != "file":
+            return self._classes.catalog.CatalogUtils.stringToURI(location)
+        # Absolute, for the catalog would put a relative one below its database.
+        return self._gateway.jvm.java.net.URI("file", None, os.path.abspath(local_path(location)), None)
+
+    def _some(self, value: object) -> JavaObject:
+        return self._gateway.jvm.scala.Option.apply(value)

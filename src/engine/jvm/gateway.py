@@ -1,0 +1,461 @@
+"""The one door from Python into Spark's JVM: every internal of Spark that the engine uses is named here.
+
+Built for Spark 4.1, 4.2 and 4.3 (`tests/engine/read/test_gateway.py` uses each of them). A call over Py4J costs
+50-100 us, so columns travel in bulk (one string, one byte array) and the JVM puts objects together itself, by
+functions composed from its own method handles.
+"""
+
+import threading
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ...errors import UnsupportedEnvironmentError
+from .builders import string_map
+from .names import Names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+JavaObject: TypeAlias = Any
+"""A JVM object behind Py4J: it has no static type."""
+
+SUPPORTED = ("4.1", "4.2", "4.3")
+
+_SEPARATOR = "\0"  # the one character that no path holds
+
+
+def is_classic(spark: "SparkSession") -> bool:
+    """Whether the session has a JVM behind it (a Spark Connect session has none)."""
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
+def check_version(version: str) -> None:
+    """`UnsupportedEnvironmentError` for a Spark whose internals this module doesn't know."""
+    if ".".join(version.split(".")[:2]) not in SUPPORTED:
+        raise UnsupportedEnvironmentError(
+            f"tablelog supports Spark {', '.join(SUPPORTED)}; this session runs Spark {version}: "
+            "install one of these versions of pyspark"
+        )
+
+
+def changed(value: JavaObject, **fields: Any) -> JavaObject:
+    """A copy of an object of a Scala case class with other values for some of its fields."""
+    names = [value.productElementName(i) for i in range(value.productArity())]
+    assert fields.keys() <= set(names)
+    return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """The filters (Scala `Seq`s of expressions) of a scan.
+
+    `complete`: nothing but the scan's partition filters is left of the condition. `understood`: what is evaluated
+    above the scan is an ordinary filter (and no Python function, say).
+    """
+
+    partition_filters: JavaObject
+    data_filters: JavaObject
+    complete: bool
+    understood: bool
+
+
+class Gateway:
+    """What the engine asks of one JVM. Shared by all sessions and threads; holds no lock across a call."""
+
+    _lock = threading.Lock()
+    _by_gateway: ClassVar[dict[int, tuple[Any, "Gateway"]]] = {}
+
+    def __init__(self, py4j: Any) -> None:
+        self.py4j = py4j
+        self.jvm = Names(py4j.jvm)
+
+    @classmethod
+    def of(cls, spark: "SparkSession") -> "Gateway":
+        """The gateway of a session; `UnsupportedEnvironmentError` on Spark Connect or an unsupported Spark."""
+        if not is_classic(spark):
+            raise UnsupportedEnvironmentError("a Spark Connect session has no JVM gateway")
+        py4j = spark.sparkContext._gateway
+        with cls._lock:
+            known = cls._by_gateway.get(id(py4j))
+        if known is not None and known[0] is py4j:
+            return known[1]
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        check_version(spark.version)
+        ensure_callback_server_started(py4j)  # type: ignore[no-untyped-call]
+        made = cls(py4j)
+        with cls._lock:
+            return cls._by_gateway.setdefault(id(py4j), (py4j, made))[1]
+
+    # --- classes --------------------------------------------------------------------------------------------------
+
+    def type(self, name: str) -> JavaObject:
+        """The `java.lang.Class` called `name`, loaded once."""
+        found = self._types.get(name)
+        if found is None:
+            found = self._types[name] = self.jvm.java.lang.Class.forName(name)
+        return found
+
+    @cached_property
+    def _types(self) -> dict[str, JavaObject]:
+        lang = self.jvm.java.lang
+        return {
+            "long": lang.Long.TYPE,
+            "int": lang.Integer.TYPE,
+            "boolean": lang.Boolean.TYPE,
+            "void": lang.Void.TYPE,
+        }
+
+    @cached_property
+    def expressions(self) -> JavaObject:
+        """The package of Catalyst's expressions."""
+        return self.jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
+    def none(self) -> JavaObject:
+        """Scala's `None`."""
+        return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def no_values(self) -> JavaObject:
+        """The `InternalRow` of a table with no partition columns."""
+        return self.jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def seq(self, items: Iterable[JavaObject]) -> JavaObject:
+        """A Scala `Seq` of the items."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(items))
+
+    def options(self, options: dict[str, str]) -> JavaObject:
+        """A Scala `Map[String, String]`."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+
+    def array(self, kind: JavaObject, items: Sequence[Any]) -> JavaObject:
+        """A JVM array with a call for each item: for the few arguments of a function, not for data."""
+        out = self.py4j.new_array(kind, len(items))
+        for i, item in enumerate(items):
+            out[i] = item
+        return out
+
+    def strings(self, values: Sequence[str]) -> JavaObject:
+        """A `String[]` in three calls; no value may hold NUL."""
+        if not values:
+            return self.py4j.new_array(self.jvm.java.lang.String, 0)
+        pattern = self.jvm.java.util.regex.Pattern.compile(_SEPARATOR)
+        return pattern.split(_SEPARATOR.join(values), -1)
+
+    def longs(self, values: "pa.Array") -> JavaObject:
+        """A `long[]` from Arrow's int64 with no nulls."""
+        return self._numbers(values, "long", 8)
+
+    def ints(self, values: "pa.Array") -> JavaObject:
+        """An `int[]` from Arrow's int32 with no nulls."""
+        return self._numbers(values, "int", 4)
+
+    def _numbers(self, values: "pa.Array", kind: str, width: int) -> JavaObject:
+        nio = self.jvm.java.nio
+        start = values.offset * width
+        data = values.buffers()[1][start : start + len(values) * width] if len(values) else b""
+        buffer = nio.ByteBuffer.wrap(bytearray(data)).order(nio.ByteOrder.nativeOrder())
+        out = self.jvm.java.lang.reflect.Array.newInstance(self.type(kind), len(values))
+        (buffer.asLongBuffer() if kind == "long" else buffer.asIntBuffer()).get(out)
+        return out
+
+    def read_ints(self, values: JavaObject) -> "pa.Array":
+        """Arrow's int32 from an `int[]`, in a handful of calls."""
+        import pyarrow as pa
+
+        nio = self.jvm.java.nio
+        count = len(values)
+        buffer = nio.ByteBuffer.allocate(4 * count).order(nio.ByteOrder.nativeOrder())
+        buffer.asIntBuffer().put(values)
+        return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(buffer.array()))])
+
+    def schema(self, json: str) -> JavaObject:
+        """A `StructType` from its JSON."""
+        return self.jvm.org.apache.spark.sql.types.DataType.fromJson(json)
+
+    def parquet_schema(self, spark: "SparkSession", uri: str) -> str:
+        """The schema, as JSON, that Spark makes of the footer of a Parquet file; by the driver, with no job."""
+        state, path, hadoop = spark._jsparkSession.sessionState(), self.path(uri), self.jvm.org.apache.parquet.hadoop
+        reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, state.newHadoopConf()))
+        try:
+            footer = hadoop.Footer(path, reader.getFooter())
+        finally:
+            reader.close()
+        own = self.jvm.org.apache.spark.sql.execution.datasources.parquet
+        converter = own.ParquetToSparkSchemaConverter(state.conf())
+        return str(own.ParquetFileFormat.readSchemaFromFooter(footer, converter).json())
+
+    def path(self, uri: str) -> JavaObject:
+        """A Hadoop `Path` from a percent-encoded URI."""
+        return self.jvm.org.apache.hadoop.fs.Path(self.jvm.java.net.URI.create(uri))
+
+    def rows(self, spark: "SparkSession", values: "pa.Table", schema: "StructType") -> JavaObject:
+        """An `InternalRow[]` of the rows, typed by Spark itself; no Spark job for what fits a local relation."""
+        from pyspark.sql.types import StructField, StructType
+
+        # Nulls come through in a column that the table calls NOT NULL: what the log says is read as it is.
+        nullable = StructType([StructField(f.name, f.dataType) for f in schema.fields])
+        frame = spark.createDataFrame(values, nullable)
+        return frame._jdf.queryExecution().executedPlan().executeCollect()
+
+    # --- functions of an index, run by the JVM with no call back --------------------------------------------------
+
+    @cached_property
+    def handles(self) -> JavaObject:
+        return self.jvm.java.lang.invoke.MethodHandles
+
+    @cached_property
+    def lookup(self) -> JavaObject:
+        return self.handles.publicLookup()
+
+    def signature(self, result: str, *arguments: str) -> JavaObject:
+        types = self.array(self.jvm.java.lang.Class, [self.type(name) for name in arguments])
+        return self.jvm.java.lang.invoke.MethodType.methodType(self.type(result), types)
+
+    def element_of(self, values: JavaObject, kind: str) -> JavaObject:
+        """`i -> values[i]` for an array of the class `kind`, which is named as `Class.forName` takes it."""
+        return self.handles.arrayElementGetter(self.type(kind)).bindTo(values)
+
+    def table_of(self, function: JavaObject, count: int) -> JavaObject:
+        """`Object[]` of function(0), ..., function(count - 1)."""
+        return self.jvm.java.util.stream.IntStream.range(0, count).mapToObj(self._int_function(function)).toArray()
+
+    def picked(self, values: JavaObject, indices: "pa.Array") -> JavaObject:
+        """`Object[]` of the elements of an `Object[]` at the indices."""
+        function = self._int_function(self.element_of(values, "[Ljava.lang.Object;"))
+        return self.jvm.java.util.Arrays.stream(self.ints(indices)).mapToObj(function).toArray()
+
+    def joined(self, first: JavaObject, second: JavaObject) -> JavaObject:
+        """`Object[]` of the elements of two `Object[]`."""
+        stream = self.jvm.java.util.stream.Stream
+        return stream.concat(
+            self.jvm.java.util.Arrays.stream(first), self.jvm.java.util.Arrays.stream(second)
+        ).toArray()
+
+    def _int_function(self, function: JavaObject) -> JavaObject:
+        return self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.type("java.util.function.IntFunction"), function.asType(self.signature("java.lang.Object", "int"))
+        )
+
+    def wrapped(self, values: JavaObject) -> JavaObject:
+        """An immutable `Seq` around an `Object[]`, with no copy."""
+        return self.jvm.scala.runtime.ScalaRunTime.wrapRefArray(values)
+
+    # --- conditions -----------------------------------------------------------------------------------------------
+
+    def rows_matching(self, filters: JavaObject, schema: JavaObject, rows: JavaObject, count: int) -> "pa.Array":
+        """Indices of those of the `count` rows for which every Catalyst filter is TRUE, as Spark itself evaluates.
+
+        The filters' columns are found in `schema`, that of the rows, by name.
+        """
+        attributes = list(
+            self.elements(self.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(schema))
+        )
+        condition = None
+        for one in self.elements(filters):
+            condition = one if condition is None else self.expressions.And(condition, one)
+        assert condition is not None
+        at = {attribute.name().lower(): i for i, attribute in enumerate(attributes)}
+        for reference in self.references(condition):
+            attributes[at[reference.name().lower()]] = reference
+        bound = self.expressions.BindReferences.bindReference(
+            condition, self.expressions.package.AttributeSeq(self.seq(attributes)), False
+        )
+        predicate = self.expressions.InterpretedPredicate(bound)
+        row = "org.apache.spark.sql.catalyst.InternalRow"
+        evaluate = self.lookup.findVirtual(
+            self.type("org.apache.spark.sql.catalyst.expressions.InterpretedPredicate"),
+            "eval",
+            self.signature("boolean", row),
+        ).bindTo(predicate)
+        test = self.handles.filterReturnValue(self.element_of(rows, f"[L{row};"), evaluate)
+        matches = self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
+            self.type("java.util.function.IntPredicate"), test
+        )
+        return self.read_ints(self.jvm.java.util.stream.IntStream.range(0, count).filter(matches).toArray())
+
+    @staticmethod
+    def elements(sequence: JavaObject) -> list[JavaObject]:
+        """The elements of a (short) Scala `Seq`."""
+        return [sequence.apply(i) for i in range(sequence.size())]
+
+    @classmethod
+    def references(cls, tree: JavaObject) -> list[JavaObject]:
+        """The columns that an expression or a plan refers to, resolved or not, in no particular order."""
+        # `AttributeSet.toSeq` sorts by expression ids, which unresolved columns don't have; `toList` doesn't sort.
+        return cls.elements(tree.references().toList())
+
+    def expression(self, spark: "SparkSession", column: "Column") -> JavaObject:
+        """The Catalyst expression of a Column."""
+        return spark._jsparkSession.expression(column._jc)
+
+    def column(self, expression: JavaObject) -> "Column":
+        """A Column of a Catalyst expression."""
+        from pyspark.sql.classic.column import Column
+
+        return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+    def rebound(self, expression: JavaObject, frame: "DataFrame", kept: Container[int] = ()) -> JavaObject:
+        """The expression with its resolved columns, but those with the ids `kept`, replaced by those of the same name
+        that `frame` puts out; the expression itself where there is none.
+        """
+        plan = frame._jdf.queryExecution().analyzed()
+        output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
+        mapping = {}
+        for one in self.references(expression):
+            if one.resolved() and one.exprId().id() not in kept:
+                place = names.getFieldIndex(one.name())
+                if place.isDefined():
+                    mapping[one] = output.apply(place.get())
+        if not mapping:
+            return expression
+        return expression.transform(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
+
+    def has_subquery(self, expression: JavaObject) -> bool:
+        return bool(self.expressions.SubqueryExpression.hasSubquery(expression))
+
+    def filter_condition(self, filtered: "DataFrame") -> JavaObject:
+        """The resolved condition of a frame that `DataFrame.where` made."""
+        return filtered._jdf.queryExecution().analyzed().condition()
+
+    def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
+        """A resolved expression over `frame` as Spark's optimizer leaves it, with the names that the frame has."""
+        # Spark moves no expression through a repartition, which never runs, and no field of a column that is there too.
+        held = frame.repartition(1)
+        plan = held.select("*", self.column(expression).alias("value"))._jdf.queryExecution().optimizedPlan()
+        known = held._jdf.queryExecution().analyzed().outputSet()
+        if plan.nodeName() != "Project" or not plan.references().subsetOf(known):
+            return expression
+        return plan.projectList().last().child()
+
+    def at_one_time(self, plan: JavaObject) -> JavaObject:
+        """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
+        current = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+        if not plan.containsPattern(current):
+            return plan
+        return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
+
+    def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
+        """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
+        waiting, found = [spark._jsparkSession.sessionState().sqlParser().parseExpression(text)], []
+        while waiting:
+            node = waiting.pop()
+            if node.getClass().getSimpleName() == "And":
+                waiting += [node.right(), node.left()]
+            else:
+                found.append(str(node.sql()))
+        return found
+
+    def planned_scan(self, filtered: "DataFrame") -> "PlannedScan | None":
+        """How Spark scans a filtered relation; `None` where its optimizer found that no row can match."""
+        node = filtered._jdf.queryExecution().executedPlan()
+        complete, understood = True, True
+        while True:
+            name = node.getClass().getSimpleName()
+            if name == "FileSourceScanExec":
+                return PlannedScan(node.partitionFilters(), node.dataFilters(), complete, understood)
+            if name in ("LocalTableScanExec", "EmptyRelationExec"):
+                return None
+            if name == "FilterExec":
+                complete = False
+            elif name not in ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec", "ProjectExec"):
+                complete = understood = False
+            children = self.elements(node.children())
+            if name == "AdaptiveSparkPlanExec":
+                children = [node.executedPlan()]
+            if len(children) != 1:
+                raise UnsupportedEnvironmentError(f"the plan of a filtered table has a {name}, which isn't expected")
+            node = children[0]
+
+    def without_dynamic_pruning(self, filters: JavaObject) -> JavaObject:
+        """The filters (a Scala `Seq`) that are known before the query runs."""
+        kept = [one for one in self.elements(filters) if "DynamicPruning" not in one.getClass().getSimpleName()]
+        return self.seq(kept)
+
+    # --- relations ------------------------------------------------------------------------------------------------
+
+    def relation(
+        self,
+        spark: "SparkSession",
+        index: object,
+        partition_schema: JavaObject,
+        schema: JavaObject,
+        options: dict[str, str],
+    ) -> JavaObject:
+        """A `HadoopFsRelation` of Parquet files around a `FileIndex`.
+
+        `schema` holds the partition columns as well, so that Spark keeps them at their place.
+        """
+        datasources = self.jvm.org.apache.spark.sql.execution.datasources
+        parquet = datasources.parquet.ParquetFileFormat()
+        return datasources.HadoopFsRelation(
+            index, partition_schema, schema, self.none, parquet, self.options(options), spark._jsparkSession
+        )
+
+    def frame(self, spark: "SparkSession", relation: JavaObject) -> "DataFrame":
+        """The DataFrame of a relation."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+    @cached_property
+    def metadata_fields(self) -> frozenset[str]:
+        """The names of the fields of `_metadata`."""
+        parquet = self.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        return frozenset(one.name() for one in self.elements(parquet.metadataSchemaFields()))
+
+    def is_metadata_field(self, attribute: JavaObject) -> bool:
+        """Whether a resolved column is a field of `_metadata`."""
+        return bool(attribute.metadata().contains("__metadata_col"))
+
+    def has_file_system(self, spark: "SparkSession", uri: str, settings: Mapping[str, str] | None = None) -> bool:
+        """Whether the JVM has the class of a file system for the scheme of `uri`; `settings` are Hadoop's."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+        for key, value in (settings or {}).items():
+            hadoop.set(key, value)
+        try:
+            self.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(uri.partition(":")[0].lower(), hadoop)
+        except (Py4JJavaError, PySparkException):
+            return False
+        return True
+
+    def has_class(self, name: str) -> bool:
+        """Whether Spark's class path has the class."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            self.jvm.org.apache.spark.util.Utils.classForName(name, False, False)
+        except (Py4JJavaError, PySparkException):
+            return False
+        return True
+
+    def hadoop_properties(self, spark: "SparkSession", prefix: str) -> dict[str, str]:
+        """The properties of the session's Hadoop configuration below `prefix`, without it, but Hadoop's defaults."""
+        found = spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
+        found.entrySet().removeAll(self._hadoop_defaults.getPropsWithPrefix(prefix).entrySet())
+        return string_map(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found))
+
+    @cached_property
+    def _hadoop_defaults(self) -> JavaObject:
+        defaults = self.jvm.org.apache.hadoop.conf.Configuration(False)
+        for name in ("core-default.xml", "hdfs-default.xml"):
+            defaults.addResource(name)
+        return defaults
+
+    def execution_id(self) -> str | None:
+        """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""
+        found: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(
+            "spark.sql.execution.id"
+        )
+        return found

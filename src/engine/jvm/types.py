@@ -1,0 +1,91 @@
+"""Types on the way between the log's schema and Spark's."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...core.protocol import column_mapping
+from ...core.protocol import schema as schemas
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT")
+COLLATIONS_KEY = "__COLLATIONS"
+
+
+def spark_type(schema: schemas.StructType) -> "StructType":
+    """The schema as PySpark has it."""
+    from pyspark.sql.types import StructType
+
+    value: Any = schemas.type_json(schema)
+    return StructType.fromJson(value)
+
+
+def table_schema(spark_schema: "StructType") -> schemas.StructType:
+    """A PySpark schema as the log has it."""
+    return schemas.parse_schema(spark_schema.json())
+
+
+def declared(columns: "StructType") -> schemas.StructType:
+    """Columns as a user declares them, as the log has them: char and varchar are strings, their lengths beside them."""
+    plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue())))
+    fields = []
+    for f, given in zip(plain, columns, strict=True):
+        whole = given.dataType.jsonValue()
+        if _with_strings(whole) != whole:
+            f = replace(f, metadata={**f.metadata, schemas.CHAR_VARCHAR_KEY: given.dataType.simpleString()})
+        fields.append(f)
+    return schemas.StructType(tuple(fields))
+
+
+def _with_strings(kind: Any) -> Any:
+    """The JSON of a type with strings for what is of a bounded length."""
+    if isinstance(kind, str):
+        return "string" if re.fullmatch(r"(var)?char\(\d+\)", kind) else kind
+    if kind["type"] == "struct":
+        return {**kind, "fields": [{**f, "type": _with_strings(f["type"])} for f in kind["fields"]]}
+    inside = {key: _with_strings(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind}
+    return {**kind, **inside}
+
+
+def frame_schema(schema: schemas.StructType) -> schemas.StructType:
+    """The schema of a frame of the table: no metadata that only writers of the table go by."""
+    stripped = column_mapping.transformed(schema, lambda f, _: replace(f, metadata=_for_readers(f.metadata)))
+    assert isinstance(stripped, schemas.StructType)
+    return stripped
+
+
+def read_schema(schema: schemas.StructType) -> schemas.StructType:
+    """`frame_schema` without the void columns: what is read from files, for no file holds these.
+
+    `UnsupportedFeatureError` never: a void inside an array or a map, which Delta refuses to read, leaves its type as it
+    is and Spark refuses it by name.
+    """
+    return _without_void(frame_schema(schema))
+
+
+def has_void(schema: schemas.StructType) -> bool:
+    """Whether a column, or a field of a struct, is void."""
+    return schemas.contains(schema, lambda data_type: data_type == schemas.VOID)
+
+
+def _for_readers(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if not key.startswith(_WRITERS_OWN)}
+
+
+def _without_void(schema: schemas.StructType) -> schemas.StructType:
+    kept = []
+    for f in schema.fields:
+        if isinstance(f.data_type, schemas.StructType):
+            kept.append(replace(f, data_type=_without_void(f.data_type)))
+        elif f.data_type != schemas.VOID:
+            kept.append(f)
+    return schemas.StructType(tuple(kept))
+
+
+def has_collation(f: schemas.StructField) -> bool:
+    """Whether a string in the column is compared by a collation other than by its bytes."""
+    return COLLATIONS_KEY in f.metadata

@@ -1,0 +1,1 @@
+"""A table's rows as DataFrames: which files are read, and by which route."""

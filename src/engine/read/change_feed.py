@@ -1,0 +1,134 @@
+"""The change data feed as a DataFrame: the files that tell the changes, each with its version as a constant.
+
+What happened to a file whose deletion vector changed is told by a vector of our own making, which takes out every row
+but those that changed. So all of it goes the way that every read goes, on each route, with filters on the version, the
+time and the kind of change choosing files.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...core.log.columns import DELETION_VECTOR, STRING_MAP
+from ...core.protocol import deletion_vectors
+from ...core.protocol import schema as schemas
+from ...core.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
+from ...core.protocol.change_data import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
+from ...core.protocol.deletion_vectors import DeletedRows
+from ...core.protocol.schema import StructField
+from ...core.table.changes import Commit, FileChange, VectorChange
+from ...errors import CorruptLogError
+from . import scan
+from .deletion_vectors import Vectors
+from .extra_columns import Beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ...core.deltalog import DeltaLog
+    from ...core.table.snapshot import Snapshot
+
+_TYPE = StructField(CHANGE_TYPE, schemas.STRING)
+_OF_COMMIT = (
+    (StructField(COMMIT_VERSION, schemas.LONG), COMMIT_VERSION),
+    (StructField(COMMIT_TIMESTAMP, schemas.TIMESTAMP), COMMIT_TIMESTAMP),
+)
+_FILES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("deletionVector", DELETION_VECTOR),
+        ("stats", pa.string()),
+        (CHANGE_TYPE, pa.string()),
+        (COMMIT_VERSION, pa.int64()),
+        (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def frame(
+    spark: "SparkSession",
+    log: "DeltaLog",
+    read: "Snapshot",
+    files: Sequence[FileChange],
+    vectors: Sequence[VectorChange] = (),
+) -> "DataFrame":
+    """The changed rows, with the columns of the version `read`, then `_change_type` and those of the commit."""
+    told = [_row(one.commit, one.file, one.change_type, _vector_of(one.file)) for one in files]
+    of_changes = [row for row in told if row[CHANGE_TYPE] is None]
+    of_data = [row for row in told if row[CHANGE_TYPE] is not None]
+    of_data += _of_vectors(Vectors(spark, log), vectors, log.table)
+    frames = []
+    if of_changes:
+        beside = Beside(stored=(_TYPE,), told=_OF_COMMIT)
+        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_changes), beside=beside))
+    if of_data or not frames:
+        beside = Beside(told=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))
+        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_data), beside=beside))
+    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=_FILES)
+
+
+def _row(
+    commit: Commit,
+    file: AddFile | RemoveFile | AddCDCFile,
+    change_type: str | None,
+    vector: DeletionVectorDescriptor | None,
+) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "partitionValues": list((file.partition_values or {}).items()),
+        "size": file.size,
+        "modificationTime": file.modification_time if isinstance(file, AddFile) else None,
+        "deletionVector": vector
+        and {
+            "storageType": vector.storage_type,
+            "pathOrInlineDv": vector.path_or_inline_dv,
+            "offset": vector.offset,
+            "sizeInBytes": vector.size_in_bytes,
+            "cardinality": vector.cardinality,
+        },
+        "stats": None if isinstance(file, AddCDCFile) else file.stats,
+        CHANGE_TYPE: change_type,
+        COMMIT_VERSION: commit.version,
+        COMMIT_TIMESTAMP: commit.timestamp_ms * 1000,
+    }
+
+
+def _vector_of(file: AddFile | RemoveFile | AddCDCFile) -> DeletionVectorDescriptor | None:
+    return None if isinstance(file, AddCDCFile) else file.deletion_vector
+
+
+def _of_vectors(vectors: Vectors, changes: Sequence[VectorChange], table: str) -> Iterator[dict[str, Any]]:
+    """A row for what was deleted from each file, and one for what came back (as RESTORE does), where there is any."""
+    nothing = DeletedRows.of(())
+    before = vectors.rows(_table([_row(one.commit, one.removed, None, one.removed.deletion_vector) for one in changes]))
+    after = vectors.rows(_table([_row(one.commit, one.added, None, one.added.deletion_vector) for one in changes]))
+    for change, old, new in zip(changes, before, after, strict=True):
+        old, new = old or nothing, new or nothing
+        for rows, change_type in ((new - old, DELETE), (old - new, INSERT)):
+            if len(rows):
+                rest = rows.others(_records(change, table))
+                yield _row(change.commit, change.added, change_type, deletion_vectors.inline(rest))
+
+
+def _records(change: VectorChange, table: str) -> int:
+    """How many rows the file has, deleted ones included: where there is a deletion vector, that has to be told."""
+    for text in (change.added.stats, change.removed.stats):
+        try:
+            told = json.loads(text or "{}").get("numRecords")
+        except (ValueError, AttributeError):
+            told = None
+        if isinstance(told, int):
+            return told
+    raise CorruptLogError(
+        f"version {change.commit.version} of {table} gives {change.added.path} another deletion vector and doesn't "
+        "tell how many rows the file has, so that the changed ones can't be read"
+    )

@@ -1,0 +1,51 @@
+"""What a plan reads of the tables in it: for `DataFrame.explain`, which shows the filters but not their effect."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..jvm.gateway import Gateway, JavaObject
+from .file_index import index_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TITLE = "== Files read of Delta tables =="
+
+
+def describe(frame: "DataFrame") -> str:
+    """A line for each scan of a table: its version, and how many files are left by partition and by statistics.
+
+    `""` where the plan scans no table. Dynamic partition pruning isn't in the count: it happens as the query runs.
+    """
+    gateway = Gateway.of(frame.sparkSession)
+    lines: list[str] = []
+    for scan in _scans(gateway, frame._jdf.queryExecution().executedPlan()):
+        index = index_of(scan.relation().location().toString())
+        if index is None:
+            continue
+        static = gateway.without_dynamic_pruning(scan.partitionFilters())
+        plan, _ = index.plan(static, gateway.without_dynamic_pruning(scan.dataFilters()))
+        line = f"tablelog[{index.table}, version {plan.version}, {plan.files} of {plan.total} files]"
+        line += f" {plan.size} bytes; {plan.total - plan.after_partitions} files pruned by partition values, "
+        line += f"{plan.after_partitions - plan.files} by statistics"
+        if static.size() < scan.partitionFilters().size():
+            line += ", more by dynamic partition pruning"
+        lines.append(line)
+    return "\n".join([_TITLE, *lines]) if lines else ""
+
+
+def _scans(gateway: Gateway, node: JavaObject) -> Iterator[JavaObject]:
+    """The file scans of a physical plan, those of subqueries and of adaptive stages too."""
+    name = node.getClass().getSimpleName()
+    if name == "FileSourceScanExec":
+        yield node
+    elif name == "AdaptiveSparkPlanExec":
+        yield from _scans(gateway, node.executedPlan())
+        return
+    elif name.endswith("QueryStageExec"):
+        yield from _scans(gateway, node.plan())
+        return
+    elif name == "InMemoryTableScanExec":
+        return  # what is cached reads no file
+    for child in (*gateway.elements(node.subqueries()), *gateway.elements(node.children())):
+        yield from _scans(gateway, child)

@@ -1,0 +1,179 @@
+"""The values that an UPDATE assigns: resolved by Spark over the table, and brought into its columns' types.
+
+MERGE resolves its values over two frames (`resolution`), and casts them as here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...core.protocol import schema as schemas
+from ...errors import InvalidArgumentError
+from ..jvm import plans
+from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.messages import sql_of
+from ..jvm.types import table_schema
+from . import subqueries
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_OTHER = (schemas.VOID, schemas.VARIANT)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A resolved expression over a table's columns."""
+
+    _gateway: Gateway
+    _expression: JavaObject
+
+    def column(self, frame: "DataFrame", field: schemas.StructField) -> "Column":
+        """The value over a frame that has the table's columns, `cast` for the column `field`; then see `stored`."""
+        return cast(frame.sparkSession, self._gateway.rebound(self._expression, frame), field)
+
+
+def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -> "Column":
+    """A resolved value in the type of the column `field`, as UPDATE and MERGE of Delta cast it.
+
+    Under the session's policy for storing, ANSI, a value takes any cast that Spark has, at every depth, and the job
+    fails for one that can't be cast (a text that is no number, an overflow). A struct is matched by the names of its
+    fields; one with other names, and all values under another policy, keep their type.
+    """
+    policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy", "ANSI")).upper()
+    column = Gateway.of(spark).column(value)
+    given = _type_of(value)
+    if policy != "ANSI" or given == field.data_type:
+        return column
+    return _Casts(spark, field).casted(column, given, field.data_type)
+
+
+class _Casts:
+    """The casts of one value for the column `field`, whose name is in their errors."""
+
+    def __init__(self, spark: "SparkSession", field: schemas.StructField) -> None:
+        self._spark = spark
+        self._gateway = Gateway.of(spark)
+        self._field = field
+
+    def casted(self, value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
+        """A value of the type `given` as far in the type `wanted` as there are casts for it."""
+        from pyspark.sql import functions as F
+
+        if given == wanted:
+            return value
+        if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
+            return self._struct(value, given, wanted)
+        if _has_struct(given) and _has_struct(wanted):
+            if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+                return F.transform(value, lambda one: self.casted(one, given.element_type, wanted.element_type))
+            if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
+                return self._map(value, given, wanted)
+        if not _castable(given, wanted):
+            return value
+        field = replace(self._field, data_type=wanted)
+        return self._gateway.column(plans.ansi_cast(self._spark, self._gateway.expression(self._spark, value), field))
+
+    def _struct(self, value: "Column", given: schemas.StructType, wanted: schemas.StructType) -> "Column":
+        from pyspark.sql import functions as F
+
+        by_name = {f.name.lower(): f for f in given}
+        if len(by_name) != len(given.fields) or by_name.keys() != {f.name.lower() for f in wanted}:
+            return value
+        fields = []
+        for f in wanted:
+            kept = by_name[f.name.lower()]
+            fields.append(self.casted(value.getField(kept.name), kept.data_type, f.data_type).alias(f.name))
+        return F.when(value.isNotNull(), F.struct(*fields))
+
+    def _map(self, value: "Column", given: schemas.MapType, wanted: schemas.MapType) -> "Column":
+        from pyspark.sql import functions as F
+
+        if given.key_type != wanted.key_type:
+            value = F.transform_keys(value, lambda key, _: self.casted(key, given.key_type, wanted.key_type))
+        if given.value_type != wanted.value_type:
+            value = F.transform_values(value, lambda _, one: self.casted(one, given.value_type, wanted.value_type))
+        return value
+
+
+def _type_of(expression: JavaObject) -> schemas.DataType:
+    f = {"name": "value", "type": json.loads(expression.dataType().json()), "nullable": True, "metadata": {}}
+    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [f]})).fields[0].data_type
+
+
+def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
+    """The parts of a column's name as Spark takes it apart; its AnalysisException for a text that is none."""
+    attribute = Gateway.of(frame.sparkSession).jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+    return tuple(Gateway.elements(attribute.parseAttributeName(name)))
+
+
+def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]:
+    """Values for each row of `frame`, which `scan.for_conditions` made (it may have an alias).
+
+    A Column may be bound to another frame of the same table. The current time is the same wherever they are used.
+    Raises Spark's AnalysisException for what doesn't resolve, InvalidArgumentError for an aggregate, a window, a
+    generator or what isn't deterministic, UnsupportedFeatureError for a subquery that isn't the same for all rows. A
+    scalar subquery is computed here, once.
+    """
+    from pyspark.sql import functions as F
+
+    if not given:
+        return []
+    spark = frame.sparkSession
+    gateway = Gateway.of(spark)
+    columns = [
+        F.expr(one) if isinstance(one, str) else gateway.column(gateway.rebound(gateway.expression(spark, one), frame))
+        for one in given
+    ]
+    plan = frame.select(*(one.alias(f"c{i}") for i, one in enumerate(columns)))._jdf.queryExecution().analyzed()
+    inner = frame._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(inner):
+        raise InvalidArgumentError(
+            "the values of UPDATE are of one row each: they can't be aggregates, windows or generators",
+            condition="UNSUPPORTED_EXPR_FOR_OPERATOR",
+            parameters={"invalidExprSqls": ", ".join(map(str, given))},
+        )
+    plan = subqueries.computed(spark, plan, "the values of UPDATE")
+    for one in gateway.elements(plan.projectList()):
+        if not one.deterministic():
+            raise InvalidArgumentError(
+                f"the value {sql_of(one.child())} of UPDATE is not deterministic: put it into a frame of its "
+                "own and use MERGE",
+                condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                parameters={"sqlExprs": sql_of(one.child())},
+            )
+    return [Value(gateway, one.child()) for one in gateway.elements(gateway.at_one_time(plan).projectList())]
+
+
+def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str) -> "DataFrame":
+    """`df` with some of its columns in the types of the table's columns for which they are meant, as Spark stores them.
+
+    Structs are matched by the names of their fields. Raises SchemaMismatchError for a type that can't be stored.
+    """
+    given = table_schema(df.schema)
+    if all(columns.get(f.name, f.data_type) == f.data_type for f in given):
+        return df
+    wanted = (schemas.StructField(f.name, columns.get(f.name, f.data_type)) for f in given)
+    return plans.assigned(df, schemas.to_json(schemas.StructType(tuple(wanted))), table)
+
+
+def _has_struct(data_type: schemas.DataType) -> bool:
+    return schemas.contains(data_type, lambda one: isinstance(one, schemas.StructType))
+
+
+def _castable(given: schemas.DataType, wanted: schemas.DataType) -> bool:
+    """Whether Spark casts the one type to the other as a whole."""
+    if given == schemas.VOID:
+        return wanted not in _OTHER
+    if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+        return given.contains_null <= wanted.contains_null and _castable(given.element_type, wanted.element_type)
+    if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
+        return (
+            given.value_contains_null <= wanted.value_contains_null
+            and _castable(given.key_type, wanted.key_type)
+            and _castable(given.value_type, wanted.value_type)
+        )
+    if wanted == schemas.STRING and not isinstance(given, schemas.PrimitiveType):
+        return not schemas.contains(given, lambda one: one == schemas.VARIANT)
+    return all(isinstance(one, schemas.PrimitiveType) and one not in _OTHER for one in (given, wanted))

@@ -1,0 +1,100 @@
+"""Conditions that each written row must meet, put into the plan that writes it, so that they cost no pass of their own.
+
+A row that breaks one fails the job; `violations.translated` makes a `ConstraintViolationError` of it that shows the
+row's values.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...core.protocol.rules import Check
+from ...core.protocol.schema import BOOLEAN
+from ...errors import SchemaMismatchError
+from . import expressions
+from .violations import marked
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def checked(
+    df: "DataFrame",
+    condition: "Column",
+    message: str,
+    *,
+    on: str | None = None,
+    broken: tuple[str | None, Mapping[str, str]] = (None, {}),
+) -> "DataFrame":
+    """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
+
+    The check rides on the column `on` (the first, when not given), which has to be one that is written. `broken` is the
+    error's condition and its parameters.
+    """
+    from pyspark.sql import functions as F
+
+    return _guarded(df, [(condition, F.lit(marked(message, *broken)))], on or df.columns[0])
+
+
+def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame":
+    """`df`, whose job fails at a row for which one of the checks isn't TRUE.
+
+    `SchemaMismatchError` for a check that can't be evaluated over the columns of `df`, `UntrustedTableError` for one
+    that the session doesn't evaluate.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    if not checks:
+        return df
+    conditions = [F.expr(check.sql) for check in checks]
+    names = []
+    for check in checks:
+        try:
+            found = expressions.evaluated(df, check.sql, check.what, table)
+        except AnalysisException as error:
+            raise SchemaMismatchError(
+                f"{table}: {check.what}, {check.sql}, can't be checked over the columns {', '.join(df.columns)}: drop "
+                "it, or keep its columns"
+            ) from error
+        if found is None or found.data_type != BOOLEAN:
+            raise SchemaMismatchError(
+                f"{table}: {check.what}, {check.sql}, is no condition on one row: drop it, or mend it"
+            )
+        names.append(found.columns)
+    return _guarded(
+        df,
+        [
+            (condition, _with_values(df, check, columns))
+            for check, condition, columns in zip(checks, conditions, names, strict=True)
+        ],
+        df.columns[0],
+    )
+
+
+def _with_values(df: "DataFrame", check: Check, columns: Sequence[str]) -> "Column":
+    """What a row that breaks the check is refused with: its values are behind the message, as JSON."""
+    from pyspark.sql import functions as F
+
+    message = F.lit(
+        marked(
+            f"a row breaks {check.what}, {check.sql}; nothing was written",
+            parameters={"constraintName": check.what, "expression": check.sql},
+        )
+    )
+    if not columns:
+        return message
+    row = F.struct(*(df[_quoted(name)] for name in columns))
+    return F.concat(message, F.to_json(row, {"ignoreNullFields": "false"}))
+
+
+def _guarded(df: "DataFrame", checks: "Sequence[tuple[Column, Column]]", column: str) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    value = df[_quoted(column)]
+    for condition, message in reversed(checks):
+        value = F.when(condition, value).otherwise(F.raise_error(message))
+    return df.withColumn(column, value.alias(column, metadata=df.schema[column].metadata))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,149 @@
+"""Between the columns of a table and those of its data files, where the table maps them (`ColumnMapping`).
+
+Spark reads and writes files by their own, physical names; a projection gives the table's. At the top of a schema it
+costs nothing, and filters go through it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from ...core.protocol import column_mapping
+from ...core.protocol import schema as schemas
+from ...core.protocol.column_mapping import ColumnMapping
+from ..jvm.types import has_void, read_schema, spark_type
+from .conform import without_void
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+"""The option by which Spark's reader finds columns by their Parquet field ids."""
+
+
+def columns_read(mapping: ColumnMapping) -> schemas.StructType:
+    """The columns that a scan reads, as the files call them; with their field ids where these decide."""
+    if not mapping.active:
+        return read_schema(mapping.logical)
+
+    def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        given = _field_id(f) if mapping.mode == "id" else {}
+        kept = {key: value for key, value in f.metadata.items() if not key.startswith("parquet.field.")}
+        return replace(f, name=column_mapping.physical_name(f), metadata={**kept, **given})
+
+    return read_schema(cast(schemas.StructType, column_mapping.transformed(mapping.logical, named)))
+
+
+def columns_written(mapping: ColumnMapping) -> schemas.StructType:
+    """The columns of data files with their field ids, all nullable (PROTOCOL.md, "Writer Requirements for Column
+    Mapping"). No void columns: see `conform.without_void`.
+    """
+
+    def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        return replace(f, name=column_mapping.physical_name(f), nullable=True, metadata=_field_id(f))
+
+    schema = cast(schemas.StructType, column_mapping.transformed(without_void(mapping.logical), named))
+    return cast(schemas.StructType, _with_nulls(schema))
+
+
+def with_extra(mapping: ColumnMapping, extra: Sequence[schemas.StructField]) -> ColumnMapping:
+    """The mapping of data files that have columns beyond the table's, whose names are their own everywhere."""
+    if not extra:
+        return mapping
+    return replace(mapping, logical=schemas.StructType((*mapping.logical.fields, *extra)))
+
+
+def _field_id(f: schemas.StructField) -> dict[str, int]:
+    """The mark of a field's id; nothing for a column that isn't the table's."""
+    number = column_mapping.field_id(f)
+    return {} if number is None else {column_mapping.FIELD_ID: number}
+
+
+def plain(schema: schemas.StructType) -> schemas.StructType:
+    """The names and types of columns that hold values (no void ones), with nulls allowed everywhere and no metadata."""
+    bare = column_mapping.transformed(without_void(schema), lambda f, _: replace(f, nullable=True, metadata={}))
+    return cast(schemas.StructType, _with_nulls(bare))
+
+
+def _with_nulls(data_type: schemas.DataType) -> schemas.DataType:
+    """The type with elements of arrays and values of maps nullable too."""
+    if isinstance(data_type, schemas.StructType):
+        return schemas.StructType(tuple(replace(f, data_type=_with_nulls(f.data_type)) for f in data_type))
+    if isinstance(data_type, schemas.ArrayType):
+        return schemas.ArrayType(_with_nulls(data_type.element_type), True)
+    if isinstance(data_type, schemas.MapType):
+        return schemas.MapType(_with_nulls(data_type.key_type), _with_nulls(data_type.value_type), True)
+    return data_type
+
+
+def renamed(
+    frame: "DataFrame", given: schemas.StructType, wanted: schemas.StructType, more: Sequence[str] = ()
+) -> "DataFrame":
+    """`frame`, whose columns are `given`, with the names and the metadata that `wanted` has at the same places.
+
+    The columns `more` follow as they are.
+    """
+    columns = [
+        _named(frame[_quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
+        for f, to in zip(given, wanted, strict=True)
+    ]
+    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+
+
+def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str] = ()) -> "DataFrame":
+    """`frame`, whose columns come from files, with the void columns and fields that `schema` has beyond them.
+
+    The columns `more` follow as they are.
+    """
+    if not has_void(schema):
+        return frame
+    columns = [_filled(None if f.data_type == schemas.VOID else frame[_quoted(f.name)], f) for f in schema]
+    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+
+
+def _filled(value: "Column | None", f: schemas.StructField) -> "Column":
+    """The value of a column with the void fields inside it; `None` for what is void itself."""
+    from pyspark.sql import functions as F
+
+    if value is None:
+        made = F.lit(None)
+    elif isinstance(f.data_type, schemas.StructType) and has_void(f.data_type):
+        fields = (
+            _filled(None if inner.data_type == schemas.VOID else value.getField(inner.name), inner)
+            for inner in f.data_type
+        )
+        made = F.struct(*fields)
+        made = F.when(value.isNotNull(), made) if f.nullable else made
+    else:
+        made = value
+    return made.alias(f.name, metadata=dict(f.metadata))
+
+
+def _named(value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
+    """A value with the names inside its type changed."""
+    if given == wanted and not _differs(given, wanted):
+        return value
+    if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
+        before, after = {f.name.lower() for f in given}, {f.name.lower() for f in wanted}
+        if not before & after and not any(f.metadata for _, f in schemas.all_fields(wanted)):
+            # Spark sees through these, and reads no more of the struct than a query needs; through a cast, which alone
+            # can bring in metadata, it sees nothing.
+            made = value
+            for f, to in zip(given, wanted, strict=True):
+                made = made.withField(_quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
+            return made.dropFields(*(_quoted(f.name) for f in given))
+    return value.cast(_spark_type(wanted))
+
+
+def _differs(given: schemas.DataType, wanted: schemas.DataType) -> bool:
+    """Whether the metadata of fields inside equal types differs."""
+    return bool(schemas.type_json(given) != schemas.type_json(wanted))
+
+
+def _spark_type(data_type: schemas.DataType) -> "DataType":
+    return spark_type(schemas.StructType((schemas.StructField("c", data_type),)))["c"].dataType
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,262 @@
+"""A DataFrame fitted to a table: what a write does with columns and types that aren't the table's.
+
+Columns are found by name, in structs too, with case as `spark.sql.caseSensitive` says. Casts are Spark's own for
+storing into a table (`spark.sql.storeAssignmentPolicy`, ANSI by default: a cast that may lose data is refused, a value
+out of range is an error). A column that the data lacks is what the table's rules make it (`fill`), else null. Lengths
+of char and varchar, NOT NULL and the rules' checks are made inside the plan, in the same pass as the write.
+`violations.translate` names the column in the errors.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...core.protocol.rules import NO_RULES, Rules
+from ...core.protocol.schema import (
+    BINARY,
+    CHAR_VARCHAR_KEY,
+    LONG,
+    STRING,
+    VOID,
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    check_no_duplicates,
+    contains,
+    dotted,
+    to_json,
+    type_text,
+)
+from ...core.protocol.schema_merging import as_nullable
+from ...errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from ..jvm import plans, settings
+from ..jvm.types import spark_type, table_schema
+from . import fill
+from .checks import enforced
+from .fill import ALONE, Turn
+from .violations import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def conform(
+    df: "DataFrame",
+    schema: StructType,
+    *,
+    table: str = "the table",
+    rules: Rules = NO_RULES,
+    carried: Sequence[str] = (),
+    partition_columns: Sequence[str] = (),
+    turn: Turn = ALONE,
+) -> "DataFrame":
+    """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
+
+    A column that the data lacks is made by the table's `rules`, or null; checks are put into the plan. The columns
+    `carried` are bigint, none of the table's, and follow as they are. An empty text in one of `partition_columns` is
+    null, as the log has it, before any rule sees it. `turn` tells the frame from others that are numbered for the same
+    commit. `table` names it in messages.
+    SchemaMismatchError for columns that the table lacks, for types that can't be stored in its types;
+    ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a rule fail the job that reads
+    the result: `violations.translated` says how.
+    """
+    without_void(schema)
+    more = tuple(StructField(name, LONG) for name in carried)
+    data = table_schema(df.schema)
+    check_no_duplicates(data)
+    case_sensitive = settings.case_sensitive(df.sparkSession)
+    absent = [f for f in schema if f.data_type != VOID and data.get(f.name, case_sensitive=case_sensitive) is None]
+    df = fill.with_defaults(df, absent, rules, table)
+    data = table_schema(df.schema)
+    made = fill.made_of_rows(absent, rules)
+    given = StructType((*schema.without(made).fields, *more))
+    fit = _Fit(table, schema, data, case_sensitive)
+    shape = fit.struct(given, data, ())
+    fit.check()
+    with translated(table, schema):
+        if shape != data:
+            df = df.to(spark_type(shape))
+        df = _assigned(df, given, shape, table)
+        df = without_empty(df, given, partition_columns)
+        if made:
+            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn, table)
+            df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
+            df = without_empty(df, schema.select(made), partition_columns)
+        return enforced(df, fill.checks(rules, made), table)
+
+
+def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str) -> "DataFrame":
+    """`df`, whose columns are `given`, with its values stored in the columns of `schema`, where that changes them."""
+    stored = StructType(tuple(_stored(schema)))
+    if all(_accepts(kept, has) for kept, has in zip(stored, given, strict=True)):
+        return df
+    return plans.assigned(df, to_json(stored), table)
+
+
+def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequence[str]) -> "DataFrame":
+    """`df` with null for each empty text (or empty binary) in those columns of `schema` that partition a table.
+
+    The log can't tell the two apart (PROTOCOL.md, "Partition Value Serialization").
+    """
+    from pyspark.sql import functions as F
+
+    wanted = {name.lower() for name in partition_columns}
+    values = {}
+    for f in schema:
+        if f.name.lower() in wanted and f.data_type in (STRING, BINARY):
+            value = df["`" + f.name.replace("`", "``") + "`"]
+            marks = df.schema[f.name].metadata
+            values[f.name] = F.when(F.octet_length(value) > 0, value).alias(f.name, metadata=marks)
+    return df.withColumns(values) if values else df
+
+
+def new_table_schema(df: "DataFrame") -> StructType:
+    """The schema of a table made from `df`: every column nullable, as Delta makes it, and no other table's rules."""
+    schema = table_schema(df.schema)
+    check_no_duplicates(schema)
+    return as_nullable(schema)
+
+
+def without_void(schema: StructType) -> StructType:
+    """The schema of what data files hold: without the void columns, at every level of structs.
+
+    `InvalidArgumentError` names a void inside an array or a map, or a struct of nothing else: no file can hold it.
+    """
+    return StructType(tuple(_kept(schema, "")))
+
+
+def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
+    for f in level.fields:
+        name = f"{prefix}{f.name}"
+        if f.data_type == VOID:
+            continue
+        if not isinstance(f.data_type, StructType):
+            if contains(f.data_type, lambda data_type: data_type == VOID):
+                raise InvalidArgumentError(
+                    f"the column {name} has a void inside an array or a map: no file can hold it"
+                )
+        else:
+            inner = tuple(_kept(f.data_type, f"{name}."))
+            if not inner:
+                raise InvalidArgumentError(f"the column {name} is a struct with no column that a data file can hold")
+            if inner != f.data_type.fields:
+                yield StructField(f.name, StructType(inner), f.nullable, f.metadata)
+                continue
+        yield f
+
+
+# --- finding the columns ------------------------------------------------------------------------------------------
+
+
+class _Fit:
+    """Walks a table's schema and the data's together, and gathers what doesn't fit."""
+
+    def __init__(self, table: str, schema: StructType, data: StructType, case_sensitive: bool) -> None:
+        self.table = table
+        self.schema = schema
+        self.data = data
+        self.case_sensitive = case_sensitive
+        self.missing: list[Column] = []
+        self.extra: list[str] = []
+
+    def struct(self, kept: StructType, given: StructType, path: Column) -> StructType:
+        """The table's columns in its order and names, with the data's types where the data has them."""
+        fields = []
+        used = set()
+        for f in kept.fields:
+            found = given.get(f.name, case_sensitive=self.case_sensitive)
+            if found is not None:
+                used.add(found.name)
+            if f.data_type == VOID:
+                if found is not None and found.data_type != VOID:
+                    self.extra.append(f"{dotted((*path, f.name))} {type_text(found.data_type)} (void in the table)")
+                continue
+            if found is None:
+                if not f.nullable:
+                    self.missing.append((*path, f.name))
+                fields.append(StructField(f.name, _without_void(f.data_type), True))
+            else:
+                data_type = self.type(f.data_type, found.data_type, (*path, f.name))
+                fields.append(StructField(f.name, data_type, found.nullable))
+        self.extra += [
+            f"{dotted((*path, f.name))} {type_text(f.data_type)}" for f in given.fields if f.name not in used
+        ]
+        return StructType(tuple(fields))
+
+    def type(self, kept: DataType, given: DataType, path: Column) -> DataType:
+        if isinstance(kept, StructType) and isinstance(given, StructType):
+            return self.struct(kept, given, path)
+        if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
+            element = self.type(kept.element_type, given.element_type, (*path, "element"))
+            return ArrayType(element, given.contains_null)
+        if isinstance(kept, MapType) and isinstance(given, MapType):
+            return MapType(
+                self.type(kept.key_type, given.key_type, (*path, "key")),
+                self.type(kept.value_type, given.value_type, (*path, "value")),
+                given.value_contains_null,
+            )
+        return given
+
+    def check(self) -> None:
+        if self.extra:
+            raise SchemaMismatchError(
+                f"{self.table}: the data has columns that the table has not: {', '.join(self.extra)}. "
+                f"The table has: {_listed(self.schema)}. The data has: {_listed(self.data)}. "
+                "Write with the option mergeSchema=true to add them to the table, or leave them out."
+            )
+        if self.missing:
+            raise ConstraintViolationError(
+                f"{self.table}: the column {', '.join(map(dotted, self.missing))} is NOT NULL, and the data has no "
+                f"such column. The data has: {_listed(self.data)}.",
+                condition="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                parameters={"columnName": ", ".join(map(dotted, self.missing))},
+            )
+
+
+def _listed(schema: StructType) -> str:
+    return ", ".join(f"{dotted((f.name,))} {type_text(f.data_type)}" for f in schema.fields) or "no column"
+
+
+def _without_void(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        fields = (f for f in data_type.fields if f.data_type != VOID)
+        return StructType(tuple(replace(f, data_type=_without_void(f.data_type)) for f in fields))
+    return data_type
+
+
+# --- storing ------------------------------------------------------------------------------------------------------
+
+
+def _stored(schema: StructType) -> Iterator[StructField]:
+    """What Spark needs to know of the table's columns: of their metadata the lengths of char and varchar only."""
+    for f in schema.fields:
+        if f.data_type != VOID:
+            metadata = {key: value for key, value in f.metadata.items() if key == CHAR_VARCHAR_KEY}
+            data_type = f.data_type
+            if isinstance(data_type, StructType):
+                data_type = StructType(tuple(_stored(data_type)))
+            yield StructField(f.name, data_type, f.nullable, metadata)
+
+
+def _accepts(kept: StructField, given: StructField) -> bool:
+    """Whether the one column takes the other's values as they are: of the same type, no null where none may be."""
+    if CHAR_VARCHAR_KEY in kept.metadata or (given.nullable and not kept.nullable):
+        return False
+    return _accepts_type(kept.data_type, given.data_type)
+
+
+def _accepts_type(kept: DataType, given: DataType) -> bool:
+    if isinstance(kept, StructType) and isinstance(given, StructType):
+        return kept.names == given.names and all(map(_accepts, kept.fields, given.fields))
+    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
+        return (kept.contains_null or not given.contains_null) and _accepts_type(kept.element_type, given.element_type)
+    if isinstance(kept, MapType) and isinstance(given, MapType):
+        return (
+            (kept.value_contains_null or not given.value_contains_null)
+            and _accepts_type(kept.key_type, given.key_type)
+            and _accepts_type(kept.value_type, given.value_type)
+        )
+    return kept == given

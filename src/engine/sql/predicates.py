@@ -1,0 +1,226 @@
+"""Catalyst's resolved conditions as the core's predicates.
+
+A whole expression comes over in one call, as the JSON that every Catalyst tree can write. Only what means the same
+here is translated: comparisons of a column with a literal of the very same type, IN, null tests, prefixes, AND, OR
+and NOT. All else is `Opaque`, which prunes nothing.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from ...core.protocol import schema as schemas
+from ...core.table import predicates as core
+from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.types import has_collation
+
+logger = logging.getLogger(__name__)
+
+_PACKAGE = "org.apache.spark.sql.catalyst.expressions."
+_COMPARISONS: dict[str, core.Operator] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_MIRRORED: dict[core.Operator, core.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Types whose literals the JSON doesn't spell exactly: read from the JVM as days, microseconds and bytes.
+_BY_VALUE = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
+
+
+@dataclass
+class Node:
+    """One node of a Catalyst tree: its class's short name, its JSON, its place in the tree, counted outermost first."""
+
+    kind: str
+    json: dict[str, Any]
+    number: int
+    children: list["Node"]
+
+    def walk(self) -> Iterator["Node"]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class _Untranslatable(Exception):
+    """This part of a condition has no counterpart in the core."""
+
+
+def tree(nodes: list[dict[str, Any]]) -> Node:
+    """The nodes of a Catalyst tree's JSON as a tree."""
+    position = 0
+
+    def take() -> Node:
+        nonlocal position
+        value, number = nodes[position], position
+        position += 1
+        kind = str(value["class"]).removeprefix(_PACKAGE)
+        return Node(kind, value, number, [take() for _ in range(int(value["num-children"]))])
+
+    return take()
+
+
+def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> core.Predicate:
+    """The conjunction of a Scala `Seq` of Catalyst expressions over a table of this schema."""
+    return core.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
+
+
+def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> core.Predicate:
+    """One Catalyst expression over a table of this schema."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        root = tree(json.loads(expression.toJSON()))
+        return _Translator(gateway, expression, schema).predicate(root)
+    except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
+        logger.debug("a filter isn't used for skipping files: it can't be read (%s)", type(error).__name__)
+        return core.Opaque(type(error).__name__)
+
+
+class _Translator:
+    def __init__(self, gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> None:
+        self._gateway = gateway
+        self._expression = expression
+        self._schema = schema
+
+    def predicate(self, node: Node) -> core.Predicate:
+        try:
+            return self._predicate(node)
+        except _Untranslatable:
+            names = frozenset((str(n.json["name"]),) for n in node.walk() if n.kind == "AttributeReference")
+            return core.Opaque(node.kind, names)
+
+    def _predicate(self, node: Node) -> core.Predicate:
+        kind, children = node.kind, node.children
+        if kind == "And":
+            return core.all_of(self.predicate(child) for child in children)
+        if kind == "Or":
+            return core.Or(tuple(self.predicate(child) for child in children))
+        if kind == "Not":
+            return core.Not(self.predicate(children[0]))
+        if kind == "Literal" and node.json["dataType"] == "boolean":
+            value = node.json["value"]
+            return core.Constant(None if value is None else value == "true")
+        if kind == "IsNull":
+            return core.IsNull(self._column(children[0])[0])
+        if kind == "IsNotNull":
+            return core.IsNotNull(self._column(children[0])[0])
+        if kind in _COMPARISONS:
+            return self._comparison(_COMPARISONS[kind], *children)
+        if kind == "In":
+            column, data_type, spelt = self._comparable(children[0])
+            return core.In(column, tuple(self._literal(child, data_type, spelt) for child in children[1:]))
+        if kind == "InSet":
+            column, data_type, _ = self._comparable(children[0])
+            return core.In(column, self._set(node, data_type))
+        if kind == "StartsWith":
+            column, data_type, spelt = self._comparable(children[0])
+            prefix = self._literal(children[1], data_type, spelt).as_py()
+            if data_type != schemas.STRING:
+                raise _Untranslatable
+            return core.Constant(None) if prefix is None else core.StartsWith(column, prefix)
+        if kind in ("AttributeReference", "GetStructField"):
+            column, data_type, _ = self._comparable(node)
+            if data_type == schemas.BOOLEAN:
+                return core.Compare("=", column, pa.scalar(True))
+        raise _Untranslatable
+
+    def _comparison(self, operator: core.Operator, left: Node, right: Node) -> core.Predicate:
+        if left.kind == "Literal":
+            left, right, operator = right, left, _MIRRORED.get(operator, operator)
+        column, data_type, spelt = self._comparable(left)
+        return core.Compare(operator, column, self._literal(right, data_type, spelt))
+
+    def _column(self, node: Node) -> tuple[core.Column, schemas.StructField, Any]:
+        """(the name, the field, the type as Catalyst spells it) of a column or a field of a struct column."""
+        if node.kind == "AttributeReference":
+            name = str(node.json["name"])
+            # A field of `_metadata` may bear the name of a column. The JSON doesn't tell one from the other.
+            if name in self._gateway.metadata_fields and self._gateway.is_metadata_field(
+                self._expression.apply(node.number)
+            ):
+                raise _Untranslatable
+            found = self._schema.get(name, case_sensitive=True)
+            if found is None:
+                raise _Untranslatable
+            if has_collation(found):
+                raise _Untranslatable
+            return (name,), found, node.json["dataType"]
+        if node.kind == "GetStructField":
+            column, parent, spelt = self._column(node.children[0])
+            ordinal = int(node.json["ordinal"])
+            # Catalyst may have pruned the struct: its own type tells which field the ordinal means.
+            inner = spelt["fields"][ordinal] if isinstance(spelt, dict) and spelt.get("type") == "struct" else None
+            if inner is None or not isinstance(parent.data_type, schemas.StructType):
+                raise _Untranslatable
+            found = parent.data_type.get(str(inner["name"]), case_sensitive=True)
+            if found is None or has_collation(found):
+                raise _Untranslatable
+            return (*column, found.name), found, inner["type"]
+        raise _Untranslatable
+
+    def _comparable(self, node: Node) -> tuple[core.Column, schemas.DataType, Any]:
+        column, found, spelt = self._column(node)
+        if not isinstance(found.data_type, schemas.PrimitiveType) or spelt != found.data_type.name:
+            raise _Untranslatable
+        return column, found.data_type, spelt
+
+    def _literal(self, node: Node, data_type: schemas.DataType, spelt: Any) -> pa.Scalar:
+        if node.kind != "Literal" or node.json["dataType"] != spelt:
+            raise _Untranslatable
+        text = node.json["value"]
+        arrow = schemas.arrow_type(data_type)
+        if text is None:
+            return pa.scalar(None, arrow)
+        if spelt in _BY_VALUE:
+            return pa.scalar(self._expression.apply(node.number).value(), _BY_VALUE[spelt]).cast(arrow)
+        if spelt == "binary":
+            return pa.scalar(bytes(self._expression.apply(node.number).value()), arrow)
+        return _scalar(str(text), data_type, arrow)
+
+    def _set(self, node: Node, data_type: schemas.DataType) -> tuple[pa.Scalar, ...]:
+        assert isinstance(data_type, schemas.PrimitiveType)
+        if data_type == schemas.BINARY:
+            raise _Untranslatable
+        arrow = schemas.arrow_type(data_type)
+        values = self._expression.apply(node.number).hset()
+        nulls: tuple[pa.Scalar, ...] = ()
+        if values.contains(None):
+            values = values.excl(None)
+            nulls = (pa.scalar(None, arrow),)
+        count = values.size()
+        texts = values.mkString("\0").split("\0") if count else []
+        if len(texts) != count:
+            raise _Untranslatable
+        stored = _BY_VALUE.get(data_type.name)
+        if stored is not None:
+            return nulls + tuple(pa.scalar(int(text), stored).cast(arrow) for text in texts)
+        return nulls + tuple(_scalar(text, data_type, arrow) for text in texts)
+
+
+def _scalar(text: str, data_type: schemas.DataType, arrow: pa.DataType) -> pa.Scalar:
+    """A literal from the text that Java gives it."""
+    assert isinstance(data_type, schemas.PrimitiveType)
+    if data_type == schemas.STRING:
+        if "\ufffd" in text:  # what Java makes of bytes that are no UTF-8
+            raise _Untranslatable
+        return pa.scalar(text, arrow)
+    if data_type == schemas.BOOLEAN:
+        return pa.scalar(text == "true", arrow)
+    if data_type.is_integral:
+        return pa.scalar(int(text), arrow)
+    if data_type.is_floating:
+        return pa.scalar(float(text), arrow)
+    if data_type.decimal is not None:
+        value = Decimal(text)
+        return pa.scalar(value, pa.decimal128(*data_type.decimal))
+    raise _Untranslatable

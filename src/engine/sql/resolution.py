@@ -1,0 +1,382 @@
+"""Expressions over two frames, as Spark resolves them, and frames that they can be applied to.
+
+A MERGE resolves what the user wrote once, over the table and the source as they were given. The expressions hold
+Spark's attribute ids. So each frame that they are applied to later (some files of the table, the source put away) is
+made to put out the same attributes, and no expression has to be rewritten.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...core.protocol import schema as schemas
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ..jvm import plans
+from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.types import spark_type, table_schema
+from . import assigned_values as assigned
+from . import subqueries
+from .violations import translated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+_EQUALITIES = {"EqualTo": False, "EqualNullSafe": True}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A resolved expression. `of_target` and `of_source` are places among the columns of the two frames."""
+
+    column: "Column"
+    of_target: frozenset[int]
+    of_source: frozenset[int]
+    java: JavaObject
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(self.java.deterministic())
+
+
+@dataclass(frozen=True)
+class Equality:
+    """A part `target side = source side` of a condition. `place` is that of the table's column, where it is one alone.
+
+    `null_safe`: it is `<=>`, by which nulls are equal.
+    """
+
+    source: "Column"
+    place: int | None
+    null_safe: bool
+
+
+class Scope:
+    """The table and the source of a command, over which its expressions are resolved. Neither is executed."""
+
+    def __init__(self, target: "DataFrame", source: "DataFrame") -> None:
+        self.target = target
+        self.source = source
+        self.both = source.crossJoin(target)
+        self._gateway = Gateway.of(target.sparkSession)
+        self._places = {
+            side: {one.exprId().id(): i for i, one in enumerate(_output(self._gateway, frame))}
+            for side, frame in (("target", target), ("source", source))
+        }
+
+    def condition(self, given: "str | Column", over: "DataFrame", what: str) -> Expression:
+        """A condition over one of the frames; `what` names it in messages.
+
+        Raises Spark's AnalysisException, InvalidArgumentError for a condition that isn't deterministic and
+        UnsupportedFeatureError for one with a subquery.
+        """
+        plan = _analyzed(over.where(self._bound(given)))
+        found = plan.condition()
+        if self._gateway.has_subquery(found):
+            raise UnsupportedFeatureError(
+                f"{what} has a subquery, which a MERGE can't have: collect the subquery's result first and put it into "
+                "the condition, or join it to the source",
+                condition="DELTA_UNSUPPORTED_SUBQUERY",
+                parameters={"operation": "MERGE", "cond": what},
+            )
+        if not found.deterministic():
+            raise InvalidArgumentError(
+                f"{what} is not deterministic: it would give another answer when the rows are written",
+                condition="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+                parameters={"operation": "MERGE", "expression": what},
+            )
+        return self._expression(found)
+
+    def values(self, given: "Sequence[str | Column]", over: "DataFrame", what: str) -> "list[Column]":
+        """Values for columns, one for each row; `what` names them in messages.
+
+        Scalar subqueries are computed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
+        UnsupportedFeatureError for other subqueries.
+        """
+        from pyspark.sql import functions as F
+
+        if not given:
+            return []
+        bound = [self._bound(one) for one in given]
+        columns = [F.expr(one) if isinstance(one, str) else one for one in bound]
+        plan = _analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+        if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
+            raise InvalidArgumentError(
+                f"{what} must be one value for each row, without aggregates and generators",
+                condition="DELTA_AGGREGATION_NOT_SUPPORTED",
+                parameters={"operation": "MERGE", "predicate": what},
+            )
+        plan = subqueries.computed(over.sparkSession, plan, what)
+        return [self._gateway.column(one.child()) for one in self._gateway.elements(plan.projectList())]
+
+    @cached_property
+    def source_columns(self) -> "list[Column]":
+        """The columns of the source, whatever their names."""
+        return [self._gateway.column(one) for one in _output(self._gateway, self.source)]
+
+    @cached_property
+    def target_columns(self) -> "list[Column]":
+        """The columns of the table."""
+        return [self._gateway.column(one) for one in _output(self._gateway, self.target)]
+
+    def together(
+        self, conditions: Sequence[Expression], values: "Sequence[Column]"
+    ) -> "tuple[list[Expression], list[Column], list[int]]":
+        """The same with one instant for all `current_timestamp()` and the like; the places of the source's columns."""
+        columns = [*(one.column for one in conditions), *values]
+        plan = _analyzed(self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+        named = self._gateway.elements(plan.projectList())
+        current = self._gateway.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+        if any(one.containsPattern(current) for one in named):
+            rule = self._gateway.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime
+            named = self._gateway.elements(rule.apply(plan).projectList())
+            conditions = [self._expression(one.child()) for one in named[: len(conditions)]]
+        found = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
+        known = self._places["source"]
+        places = {known.get(one.exprId().id()) for one in self._gateway.references(plan)}
+        return list(conditions), found, sorted(place for place in places if place is not None)
+
+    def stored(self, columns: "Sequence[tuple[schemas.StructField, Column]]", table: str) -> "list[Column]":
+        """The values, over the same attributes, in the types of these columns, whose names differ.
+
+        By `assigned.cast`, then as Spark itself stores them (`plans.assigned`). Raises SchemaMismatchError for a type
+        that can't be stored.
+        """
+        if not columns:
+            return []
+        plain = [schemas.StructField(f.name, f.data_type, True, _length(f)) for f, _ in columns]
+        values = [one for _, one in columns]
+        frame = self._named(plain, values)
+        if _fit(frame, plain):
+            return values
+        resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
+        with translated(table):
+            values = [assigned.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
+            frame = self._named(plain, values)
+            if _fit(frame, plain):
+                return values
+            outer = _analyzed(plans.assigned(frame, schemas.to_json(schemas.StructType(tuple(plain))), table))
+        inner = _analyzed(frame)
+        mapping = {one.toAttribute(): one.child() for one in self._gateway.elements(inner.projectList())}
+        function = self._gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping)
+        found = []
+        for one in self._gateway.elements(outer.projectList()):
+            value = one.child() if one.getClass().getSimpleName() == "Alias" else one
+            found.append(self._gateway.column(value.transform(function)))
+        return found
+
+    def _named(self, fields: Sequence[schemas.StructField], values: "Sequence[Column]") -> "DataFrame":
+        return self.both.select(*(one.alias(f.name) for f, one in zip(fields, values, strict=True)))
+
+    def types(self, columns: "Sequence[Column]") -> list[schemas.DataType]:
+        """The types of values."""
+        frame = self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns)))
+        return [f.data_type for f in table_schema(frame.schema)]
+
+    def conjuncts(self, condition: Expression) -> list[Expression]:
+        """The parts that must all be TRUE for the condition to be TRUE."""
+        return [self._expression(one) for one in _conjuncts(condition.java)]
+
+    def equality(self, part: Expression) -> Equality | None:
+        """What a part of a condition says, where it compares something of the table with something of the source."""
+        name = part.java.getClass().getSimpleName()
+        if name not in _EQUALITIES:
+            return None
+        left, right = self._expression(part.java.left()), self._expression(part.java.right())
+        if left.of_source and not left.of_target:
+            left, right = right, left
+        if left.of_source or right.of_target or not left.of_target or not right.of_source:
+            return None
+        alone = left.java.getClass().getSimpleName() == "AttributeReference"
+        return Equality(right.column, min(left.of_target) if alone else None, _EQUALITIES[name])
+
+    def _expression(self, java: JavaObject) -> Expression:
+        places: dict[str, set[int]] = {"target": set(), "source": set()}
+        for one in self._gateway.references(java):
+            for side, known in self._places.items():
+                place = known.get(one.exprId().id())
+                if place is not None:
+                    places[side].add(place)
+        column = self._gateway.column(java)
+        return Expression(column, frozenset(places["target"]), frozenset(places["source"]), java)
+
+    def _bound(self, given: "str | Column") -> "str | Column":
+        """A Column of another frame of the table becomes one of this frame's, by name."""
+        if isinstance(given, str):
+            return given
+        spark = self.target.sparkSession
+        expression = self._gateway.expression(spark, given)
+        known = {number for places in self._places.values() for number in places}
+        bound = self._gateway.rebound(expression, self.target, known)
+        return given if bound is expression else self._gateway.column(bound)
+
+
+def _length(f: schemas.StructField) -> Mapping[str, Any]:
+    return {key: value for key, value in f.metadata.items() if key == schemas.CHAR_VARCHAR_KEY}
+
+
+def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
+    """Whether the frame's columns need nothing to be stored in these."""
+    given = table_schema(frame.schema)
+    return all(
+        f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
+        for f, g in zip(columns, given, strict=True)
+    )
+
+
+def _analyzed(frame: "DataFrame") -> JavaObject:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:
+    return gateway.elements(_analyzed(frame).output())
+
+
+def _conjuncts(java: JavaObject) -> Iterator[JavaObject]:
+    if java.getClass().getSimpleName() == "And":
+        yield from _conjuncts(java.left())
+        yield from _conjuncts(java.right())
+    else:
+        yield java
+
+
+def printed(expression: Expression, fields: int) -> str:
+    """The expression as Delta prints it in `commitInfo`; `fields` is `spark.sql.debug.maxToStringFields`."""
+    return str(expression.java.simpleString(fields))
+
+
+# --- frames that put out the same attributes ----------------------------------------------------------------------
+
+
+def aligned(frame: "DataFrame", like: "DataFrame") -> "DataFrame":
+    """`frame`, whose first columns become the attributes of `like`, in its order; more columns follow as they are."""
+    spark = frame.sparkSession
+    gateway = Gateway.of(spark)
+    columns, wanted = _output(gateway, frame), _output(gateway, like)
+    make = gateway.expressions.Alias
+    nothing = gateway.seq([])
+    named = [
+        make(column, to.name(), to.exprId(), nothing, gateway.none, nothing)
+        for column, to in zip(columns, wanted, strict=False)
+    ]
+    return _projected(frame, [*named, *columns[len(wanted) :]])
+
+
+def picked(frame: "DataFrame", places: Sequence[int]) -> "DataFrame":
+    """The columns of a frame at these places, whatever their names."""
+    columns = _output(Gateway.of(frame.sparkSession), frame)
+    return _projected(frame, [columns[place] for place in places])
+
+
+def _projected(frame: "DataFrame", columns: Sequence[JavaObject]) -> "DataFrame":
+    gateway = Gateway.of(frame.sparkSession)
+    logical = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
+    return plans.frame_of(frame.sparkSession, logical.Project(gateway.seq(columns), _analyzed(frame)))
+
+
+class Local:
+    """The rows of a frame, on the driver, in the JVM: a relation of them needs no job, and reads the same each time."""
+
+    def __init__(self, frame: "DataFrame", rows: JavaObject) -> None:
+        self._spark = frame.sparkSession
+        self._gateway = Gateway.of(self._spark)
+        self._output = _analyzed(frame).output()
+        self._rows = rows
+        self.count = len(rows)
+
+    def frame(self, indices: "pa.Array | None" = None) -> "DataFrame":
+        """A frame with the attributes of the first one: all rows, or those at the indices (int32)."""
+        import pyarrow as pa
+
+        every = pa.array(range(self.count), pa.int32())
+        rows = self._gateway.picked(self._rows, every if indices is None else indices)
+        logical = self._gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
+        return plans.frame_of(
+            self._spark,
+            logical.LocalRelation(self._output, self._gateway.wrapped(rows), False, self._gateway.none),
+        )
+
+
+def local(frame: "DataFrame", most: int) -> Local | None:
+    """The rows of a frame, brought to the driver; `None` where there are more than `most`, of which few were read."""
+    gateway = Gateway.of(frame.sparkSession)
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    limit = catalyst.expressions.Literal(most + 1, integer)
+    cut = plans.frame_of(frame.sparkSession, catalyst.plans.logical.LocalLimit(limit, _analyzed(frame)))
+    rows = cut._jdf.queryExecution().executedPlan().executeCollect()
+    return None if len(rows) > most else Local(frame, rows)
+
+
+class PutAway:
+    """A frame computed once and kept on the executors; where they lose it, a read fails and never computes anew."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        self._spark = frame.sparkSession
+        self.frame = frame.localCheckpoint(eager=True)
+        self._rdd = _analyzed(self.frame).rdd()
+
+    @property
+    def bytes(self) -> int:
+        """How much memory and disk it takes."""
+        infos = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
+
+    def release(self) -> None:
+        # `RDD.unpersist` warns that what was put away can't be computed again.
+        self._spark.sparkContext._jsc.sc().unpersistRDD(self._rdd.id(), False)
+
+
+# --- values in other shapes ---------------------------------------------------------------------------------------
+
+
+def reshaped(
+    value: "Column", given: schemas.DataType, wanted: schemas.DataType, rest: "Column | None" = None
+) -> "Column":
+    """A value whose structs get the fields that `wanted` has beyond `given`, and its order.
+
+    A field that `given` lacks is taken from `rest`, a value of the type `wanted`, and is null without it. A null stays
+    null.
+    """
+    from pyspark.sql import functions as F
+
+    if given == wanted:
+        return value
+    if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
+        fields = []
+        for f in wanted:
+            found = given.get(f.name)
+            kept = None if rest is None else rest.getField(f.name)
+            if found is None:
+                of_type = spark_type(schemas.StructType((f,)))[0].dataType
+                inner = F.lit(None).cast(of_type) if kept is None else kept
+            else:
+                inner = reshaped(value.getField(found.name), found.data_type, f.data_type, kept)
+            fields.append(inner.alias(f.name))
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+        element = (given.element_type, wanted.element_type)
+        return value if element[0] == element[1] else F.transform(value, lambda one: reshaped(one, *element))
+    if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
+        of_key, of_value = (given.key_type, wanted.key_type), (given.value_type, wanted.value_type)
+        if of_key[0] != of_key[1]:
+            value = F.transform_keys(value, lambda key, _: reshaped(key, *of_key))
+        return (
+            value if of_value[0] == of_value[1] else F.transform_values(value, lambda _, one: reshaped(one, *of_value))
+        )
+    return value
+
+
+def literal_null(f: schemas.StructField) -> "Column":
+    """A null of a column's type."""
+    from pyspark.sql import functions as F
+
+    return F.lit(None).cast(spark_type(schemas.StructType((f,)))[0].dataType)
+
+
+def column_of(name: str) -> "Column":
+    """A column by its exact name."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")

@@ -1,0 +1,133 @@
+"""Which SQL expressions of a table's metadata the session evaluates.
+
+CHECK constraints, invariants, generation expressions and default values stand in the log, where whoever wrote the table
+has put them, and run with the rights of whoever writes to it next. So they may call Spark's own functions over one row,
+and nothing that runs other code or reads other data. The check has two steps. `of_text` checks the parsed expression
+before Spark resolves it, because Spark reads tables and evaluates constants while it resolves. `of_resolved` checks the
+resolved expression before Spark plans it, because the optimizer runs functions (docs/decisions/0049).
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..jvm import settings
+from ..jvm.gateway import Gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TRUSTED_KEY = "spark.tablelog.trustedFunctions"
+"""Names of functions, separated by commas, that expressions of tables may call beside Spark's own."""
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+# What the parser makes of names; Spark resolves them later.
+_UNRESOLVED = frozenset(
+    f"org.apache.spark.sql.catalyst.analysis.{name}"
+    for name in ("UnresolvedAttribute", "UnresolvedExtractValue", "UnresolvedFunction", "UnresolvedStar")
+)
+_VARIABLE = "VariableReference"
+# Functions of Spark that run other code or read files, by the classes of Catalyst.
+_DANGEROUS = {
+    "CallMethodViaReflection": "runs any method of the JVM",
+    "TryReflect": "runs any method of the JVM",
+    "FromAvro": "loads other code",
+    "ToAvro": "loads other code",
+    "SchemaOfAvro": "loads other code",
+    "FromProtobuf": "reads files",
+    "ToProtobuf": "reads files",
+    "XmlToStructs": "reads files",
+    "SchemaOfXml": "reads files",
+    _VARIABLE: "is a variable of the session",
+}
+_FUNCTIONS_OF_USERS = frozenset(
+    "ScalaUDF PythonUDF PythonUDAF HiveSimpleUDF HiveGenericUDF HiveUDAFFunction ApplyFunctionExpression "
+    "ScalaAggregator ScalaUDAF SQLFunctionExpression SQLScalarFunction".split()
+)
+QUERY = "it asks for more than one row, by a subquery"
+NOT_DETERMINISTIC = "it is not deterministic"
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the text of an expression says. `refused`: why the session doesn't evaluate it; `None`: nothing is against.
+
+    `trusted`: it calls a function that the session trusts by name.
+    """
+
+    refused: str | None
+    trusted: bool = False
+
+
+def of_text(spark: "SparkSession", sql: str) -> Text:
+    """What the text alone of an expression says. Nothing is resolved and nothing runs.
+
+    Raises Spark's ParseException for a text that is no expression.
+    """
+    trusted, calls_trusted = _trusted(spark), False
+    gateway = Gateway.of(spark)
+    query = gateway.type(f"{_EXPRESSIONS}PlanExpression")
+    waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
+    while waiting:
+        node = waiting.pop()
+        kind = str(node.getClass().getName())
+        if query.isInstance(node):
+            return Text(QUERY)
+        if kind not in _UNRESOLVED and not kind.startswith(_EXPRESSIONS):
+            return Text(f"it has a {kind.rpartition('.')[2]}, which is no function of one row")
+        if kind.endswith(".UnresolvedFunction"):
+            name = tuple(str(part).lower() for part in Gateway.elements(node.nameParts()))
+            if ".".join(name) in trusted:
+                calls_trusted = True
+            elif (why := _untrusted_function(spark, name)) is not None:
+                return Text(why)
+        waiting += Gateway.elements(node.children())
+    return Text(None, calls_trusted)
+
+
+def of_resolved(classes: Collection[str], *, deterministic: bool, has_subquery: bool, trusted: bool) -> str | None:
+    """Why the session doesn't evaluate a resolved expression with nodes of these classes; `None` where it does.
+
+    `trusted`: its text calls a function that the session trusts, which may be of any class and of any result.
+    """
+    if has_subquery:
+        return QUERY
+    if trusted:
+        return f"it has a {_VARIABLE}" if any(name.endswith(f".{_VARIABLE}") for name in classes) else None
+    for name in sorted(classes):
+        kind = name.rpartition(".")[2]
+        if kind in _DANGEROUS:
+            return f"it has a {kind}, which {_DANGEROUS[kind]}"
+        if kind in _FUNCTIONS_OF_USERS or not name.startswith(_EXPRESSIONS):
+            return f"it has a {kind}, which is a function of a user and not Spark's own"
+    return None if deterministic else NOT_DETERMINISTIC
+
+
+def _untrusted_function(spark: "SparkSession", name: tuple[str, ...]) -> str | None:
+    shown = ".".join(name)
+    gateway = Gateway.of(spark)
+    if name[:-1] not in ((), ("builtin",), ("system", "builtin")) or name[-1] not in _built_in(gateway):
+        return f"it calls {shown}, a function of a user and not Spark's own"
+    # A function of the session may have taken the name of one of Spark's.
+    catalog = spark._jsparkSession.sessionState().catalog()
+    info = catalog.lookupFunctionInfo(gateway.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name[-1]))
+    kind = str(info.getClassName())
+    if not kind.startswith(_EXPRESSIONS) or str(info.getSource()) != "built-in":
+        return f"it calls {shown}, which in this session is a function of a user and not Spark's own"
+    why = _DANGEROUS.get(kind.rpartition(".")[2])
+    return None if why is None else f"it calls {shown}, which {why}"
+
+
+@lru_cache(maxsize=4)
+def _built_in(gateway: Gateway) -> frozenset[str]:
+    """The names of Spark's own functions."""
+    registry = getattr(getattr(gateway.jvm, "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"), "MODULE$")
+    names = str(registry.functionSet().mkString("\n")).split("\n")
+    return frozenset(name.rpartition(".")[2].strip("`").lower() for name in names)
+
+
+def _trusted(spark: "SparkSession") -> frozenset[str]:
+    names = settings.text(spark, TRUSTED_KEY) or ""
+    return frozenset(name for name in re.split(r"[\s,]+", names.lower()) if name)

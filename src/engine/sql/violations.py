@@ -1,0 +1,98 @@
+"""What went wrong in Spark, said in tablelog's errors."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
+from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
+from ..jvm.messages import chain, said
+
+_MARK = "tablelog:constraint:"
+_LONGEST_ROW = 500
+
+
+def marked(message: str, condition: str | None = None, parameters: Mapping[str, str] | None = None) -> str:
+    """`message` so spelt that `raise_error` of it in a plan comes back as `ConstraintViolationError(message)`.
+
+    It has the condition and the parameters that are given. A row's values may follow it, as one JSON object.
+    """
+    return _MARK + json.dumps([message, condition, dict(parameters or {})])
+
+
+@contextmanager
+def translated(table: str, schema: StructType | None = None) -> Iterator[None]:
+    """Errors of Spark inside come out as `translate` says, others as they are. `schema` is the table's."""
+    try:
+        yield
+    except TablelogError:
+        raise
+    except Exception as error:
+        known = translate(error, table, schema)
+        if known is None:
+            raise
+        raise known from error
+
+
+def translate(error: BaseException, table: str, schema: StructType | None = None) -> TablelogError | None:
+    """The typed error for a row that a table can't hold, or for a frame that doesn't fit it; `None` for any other."""
+    from pyspark.errors import PySparkException
+
+    for one in chain(error):
+        if not isinstance(one, PySparkException):
+            continue
+        condition = one.getCondition() or ""
+        parameters = one.getMessageParameters() or {}
+        text = said(one)
+        if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
+            start = text.index(_MARK) + len(_MARK)
+            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)
+            values = _values(text, end)
+            shown = of_rule | ({"values": values} if values else {})
+            return ConstraintViolationError(
+                f"{table}: {message}" + (f"; the row has {values}" if values else ""), condition=rule, parameters=shown
+            )
+        if condition == "NOT_NULL_ASSERT_VIOLATION":
+            column = ".".join(parameters.get("walkedTypePath", "").split())
+            return ConstraintViolationError(
+                f"{table}: the column {column} is NOT NULL, and the data has a null there; nothing was written",
+                condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                parameters={"columnName": column},
+            )
+        if condition in ("EXCEED_LIMIT_LENGTH", "EXCEEDS_LIMIT_LENGTH"):
+            limit = parameters.get("limit", "")
+            columns = ", ".join(_limited(schema, limit)) or "a char or varchar column"
+            return ConstraintViolationError(
+                f"{table}: a value is longer than the {limit} characters that {columns} can hold; nothing was written",
+                condition="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                parameters={"value": "?", "expr": columns},
+            )
+        if condition == "CAST_OVERFLOW_IN_TABLE_INSERT":
+            return SchemaMismatchError(
+                f"{table}: a value of the column {parameters.get('columnName', '?')} is out of the range of the "
+                f"column's type, {parameters.get('targetType', '?')} (the data has "
+                f"{parameters.get('sourceType', '?')}); nothing was written",
+                condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+                parameters=parameters,
+            )
+        if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):
+            fields = "DATATYPE_MISMATCH" if condition.startswith("DATATYPE") else "DELTA_FAILED_TO_MERGE_FIELDS"
+            return SchemaMismatchError(f"{table}: {text}", condition=fields, parameters=parameters)
+    return None
+
+
+def _values(text: str, start: int) -> str:
+    """The values of the row that broke a rule, where they follow the message as JSON."""
+    try:
+        values, _ = json.JSONDecoder().raw_decode(text, start)
+    except ValueError:
+        return ""
+    shown = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    return shown if len(shown) <= _LONGEST_ROW else shown[:_LONGEST_ROW] + "..."
+
+
+def _limited(schema: StructType | None, limit: str) -> Iterator[str]:
+    for name, field in all_fields(schema) if schema is not None else ():
+        declared = char_varchar(field)
+        if declared is not None and str(declared[1]) == limit:
+            yield f"{dotted(name)} ({declared[0]}({declared[1]}))"

@@ -1,0 +1,152 @@
+"""What our two Hadoop clients on Spark's JVM share: Java's errors as ours, and listings that cross in bulk."""
+
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import StorageUnavailableError
+from ...logstore.hadoop_errors import error_for
+from ...logstore.uri import escaped, shown
+from ..jvm.gateway import Gateway, JavaObject
+
+_STATUS = "org.apache.hadoop.fs.FileStatus"
+_PATH = "org.apache.hadoop.fs.Path"
+_WRAPPERS = frozenset(
+    "java.lang.reflect.UndeclaredThrowableException java.util.concurrent.ExecutionException "
+    "java.util.concurrent.CompletionException java.lang.reflect.InvocationTargetException "
+    "java.lang.RuntimeException".split()
+)
+
+
+@contextmanager
+def translated(doing: str, uri: str) -> Iterator[None]:
+    """Java's exceptions from within as errors of ours."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise _error_of(error.java_exception, doing, uri) from error
+    except CapturedException as error:  # PySpark's own guise of some unchecked exceptions
+        if error._origin is None:
+            raise
+        raise _error_of(error._origin, doing, uri) from error
+    except Py4JError as error:
+        raise StorageUnavailableError(f"{doing} {shown(uri)}: Spark's JVM doesn't answer any more") from error
+
+
+def _error_of(thrown: JavaObject, doing: str, uri: str) -> Exception:
+    name = thrown.getClass().getName()
+    while name in _WRAPPERS and thrown.getCause() is not None:
+        thrown = thrown.getCause()
+        name = thrown.getClass().getName()
+    if name == "org.apache.hadoop.ipc.RemoteException":
+        name = thrown.getClassName()
+    return error_for(name, thrown.getMessage() or "", doing, uri)
+
+
+def uri_of(path: str) -> str:
+    """The percent-encoded URI of what Hadoop's `Path.toString` gives."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:  # file:/x
+        scheme, _, rest = path.partition(":")
+        return f"{scheme}://{escaped(rest.encode())}"
+    authority, slash, below = rest.partition("/")
+    return f"{scheme}://{authority}{slash}{escaped(below.encode())}"
+
+
+class Statuses:
+    """Reads `java.util.List`s of Hadoop's FileStatus in a dozen calls, whatever their length."""
+
+    _by_gateway: ClassVar[dict[int, "Statuses"]] = {}
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @classmethod
+    def of(cls, gateway: Gateway) -> "Statuses":
+        """The one of a gateway, whose JVM functions are made once."""
+        found = cls._by_gateway.get(id(gateway))
+        if found is None or found._gateway is not gateway:
+            found = cls._by_gateway[id(gateway)] = cls(gateway)
+        return found
+
+    def files(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
+        """Path (with nothing escaped), size and modification time (ms) of those that are files."""
+        return self._of(statuses.stream().filter(self._is_file).toList())
+
+    def directories(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
+        """The same of those that are directories."""
+        return self._of(statuses.stream().filter(self._is_directory).toList())
+
+    def _of(self, files: JavaObject) -> Iterator[tuple[str, int, int]]:
+        if not files.size():
+            return iter(())
+        joined = files.stream().map(self._path).collect(self._gateway.jvm.java.util.stream.Collectors.joining("\0"))
+        return zip(
+            joined.split("\0"),
+            self._longs(files.stream().mapToLong(self._size).toArray()),
+            self._longs(files.stream().mapToLong(self._modified).toArray()),
+            strict=True,
+        )
+
+    def _longs(self, values: JavaObject) -> "array[int]":
+        nio = self._gateway.jvm.java.nio
+        buffer = nio.ByteBuffer.allocate(8 * len(values)).order(nio.ByteOrder.nativeOrder())
+        buffer.asLongBuffer().put(values)
+        return array("q", bytes(buffer.array()))
+
+    @cached_property
+    def _path(self) -> JavaObject:
+        path = self._getter(_STATUS, "getPath", _PATH)
+        text = self._getter(_PATH, "toString", "java.lang.String")
+        return self._function(
+            "java.util.function.Function", self._gateway.handles.filterReturnValue(path, text), "java.lang.Object"
+        )
+
+    @cached_property
+    def _size(self) -> JavaObject:
+        return self._function("java.util.function.ToLongFunction", self._getter(_STATUS, "getLen", "long"), "long")
+
+    @cached_property
+    def _modified(self) -> JavaObject:
+        getter = self._getter(_STATUS, "getModificationTime", "long")
+        return self._function("java.util.function.ToLongFunction", getter, "long")
+
+    @cached_property
+    def _is_file(self) -> JavaObject:
+        return self._function("java.util.function.Predicate", self._getter(_STATUS, "isFile", "boolean"), "boolean")
+
+    @cached_property
+    def _is_directory(self) -> JavaObject:
+        getter = self._getter(_STATUS, "isDirectory", "boolean")
+        return self._function("java.util.function.Predicate", getter, "boolean")
+
+    def deleted(self, file_system: JavaObject, uris: list[str]) -> int:
+        """Have the JVM remove files, one by one; how many of them were there."""
+        gateway = self._gateway
+        text, path, system = "java.lang.String", _PATH, "org.apache.hadoop.fs.FileSystem"
+        to_uri = gateway.lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", text))
+        to_path = gateway.lookup.findConstructor(gateway.type(path), gateway.signature("void", "java.net.URI"))
+        make = self._function(
+            "java.util.function.Function", gateway.handles.filterReturnValue(to_uri, to_path), "java.lang.Object"
+        )
+        delete = gateway.lookup.findVirtual(
+            gateway.type(system), "delete", gateway.signature("boolean", path, "boolean")
+        ).bindTo(file_system)
+        flat = gateway.handles.insertArguments(delete, 1, gateway.array(gateway.jvm.java.lang.Object, [False]))
+        remove = self._function("java.util.function.Predicate", flat, "boolean")
+        names = gateway.jvm.java.util.regex.Pattern.compile("\0").splitAsStream("\0".join(uris))
+        return int(names.map(make).filter(remove).count())
+
+    def _getter(self, owner: str, name: str, result: str) -> JavaObject:
+        gateway = self._gateway
+        return gateway.lookup.findVirtual(gateway.type(owner), name, gateway.signature(result))
+
+    def _function(self, interface: str, handle: JavaObject, result: str) -> JavaObject:
+        gateway = self._gateway
+        erased = handle.asType(gateway.signature(result, "java.lang.Object"))
+        return gateway.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(gateway.type(interface), erased)

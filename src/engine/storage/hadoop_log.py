@@ -1,0 +1,191 @@
+"""The client of `HDFSLogStore` where there is a Spark session: Hadoop's own, with the user's configuration and login.
+
+It is FileContext, whose rename is exclusive on HDFS (FileSystem's public one is not meant to be), with a configuration
+of its own, so that its patience is bounded whatever Spark's is.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
+from ...logstore import hdfs
+from ...logstore.hdfs import Entry
+from ...logstore.uri import scheme_of, shown
+from ..jvm.gateway import Gateway, JavaObject, is_classic
+from .hadoop_jvm import Statuses, translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_EXCLUSIVE = {
+    "hdfs": "org.apache.hadoop.fs.Hdfs",
+    "viewfs": "org.apache.hadoop.fs.viewfs.ViewFs",
+    "ofs": "org.apache.hadoop.fs.ozone.RootedOzFs",
+}
+"""By scheme, the AbstractFileSystem whose rename leaves the decision to the NameNode (or Ozone Manager)."""
+
+_PATIENCE = {
+    "ipc.client.connect.timeout": "5000",
+    "ipc.client.connect.max.retries": "3",
+    "ipc.client.connect.max.retries.on.timeouts": "3",
+    "ipc.client.rpc-timeout.ms": "60000",
+    # How long to wait for DataNodes to report a block, doubled each time: a commit is small, and waits for it.
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+    "dfs.client.block.write.locateFollowingBlock.retries": "12",
+}
+"""In milliseconds, where the user has set nothing: by Hadoop's defaults a host that doesn't answer takes 15 minutes."""
+
+_served: list[Any] = []
+
+
+def serve(spark: "SparkSession") -> None:
+    """Have the HDFS logs of this process go through the session's JVM; nothing for a session without one."""
+    if not is_classic(spark):
+        return
+    context = spark.sparkContext
+    if not _served or _served[0] is not context:
+        _served[:] = [context]
+        hdfs.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
+
+
+class SparkFiles:
+    """A client for all name services that the JVM knows; see `logstore.hdfs.HadoopFiles`. Shared by threads."""
+
+    def __init__(self, gateway: Gateway, configuration: JavaObject, conf: Mapping[str, str]) -> None:
+        self._gateway = gateway
+        self._base = configuration
+        self._conf = dict(conf)
+        self._contexts: dict[str, JavaObject] = {}
+        self._checked: set[str] = set()
+
+    def default_file_system(self) -> str:
+        with translated("reading", "fs.defaultFS"):
+            return str(self._configuration.get("fs.defaultFS", ""))
+
+    def exists(self, path: str) -> bool:
+        with translated("looking for", path):
+            return bool(self._reader(path).util().exists(self._gateway.path(path)))
+
+    def read(self, path: str) -> bytes:
+        with translated("reading", path):
+            stream = self._reader(path).open(self._gateway.path(path))
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def entries(self, directory: str) -> list[Entry]:
+        with translated("listing", directory):
+            found = self._reader(directory).listStatus(self._gateway.path(directory))
+            statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
+            files = Statuses.of(self._gateway).files(statuses)
+            return [Entry(path.rpartition("/")[2], size, modified) for path, size, modified in files]
+
+    def write(self, path: str, data: bytes) -> None:
+        with translated("writing", path):
+            context = self._context(path)
+            stream = context.create(self._gateway.path(path), self._new_or_own, self._with_parents)
+            try:
+                stream.write(bytearray(data))
+                if stream.hasCapability("hsync"):
+                    stream.hsync()
+            finally:
+                stream.close()
+
+    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
+        with translated("renaming to", target):
+            context = self._context(target)
+            self._check_mount(context, target)
+            old, new = self._gateway.path(source), self._gateway.path(target)
+            context.rename(old, new, self._overwriting if overwrite else self._exclusive)
+
+    def delete(self, path: str) -> bool:
+        with translated("removing", path):
+            return bool(self._context(path).delete(self._gateway.path(path), False))
+
+    def _context(self, path: str) -> JavaObject:
+        """The FileContext for the authority of `path`, whose rename is known to be exclusive."""
+        scheme = scheme_of(path)
+        root = f"{scheme}://{path[len(scheme) + 3 :].partition('/')[0]}"
+        context = self._contexts.get(root)
+        if context is None:
+            uri = self._gateway.jvm.java.net.URI.create(root + "/")
+            context = self._gateway.jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, self._configuration)
+            found = context.getDefaultFileSystem().getClass().getName()
+            if found != _EXCLUSIVE[scheme]:
+                raise UnsafeStoreError(
+                    f"{root}: fs.AbstractFileSystem.{scheme}.impl is {found}, whose rename isn't known to be "
+                    f"exclusive; remove that key, or set it to {_EXCLUSIVE[scheme]}"
+                )
+            self._contexts[root] = context
+        return context
+
+    def _reader(self, path: str) -> JavaObject:
+        """The FileContext for `path`, which from here on sees all that was written before (delta-io/delta#769)."""
+        context = self._context(path)
+        if self._observers:
+            target = context
+            if scheme_of(path) == "viewfs":
+                target = self._context(str(context.resolvePath(self._gateway.path(path)).toUri().toString()))
+            target.getDefaultFileSystem().msync()
+        return context
+
+    def _check_mount(self, context: JavaObject, path: str) -> None:
+        """Refuse a directory of viewfs that lies where a rename isn't exclusive."""
+        directory = path.rpartition("/")[0]
+        if scheme_of(path) != "viewfs" or directory in self._checked:
+            return
+        real = str(context.resolvePath(self._gateway.path(directory)).toUri().toString())
+        if scheme_of(real) not in ("hdfs", "ofs"):
+            raise UnsafeStoreError(
+                f"{shown(directory)} is mounted from {shown(real)}, where a rename may replace a file: two writers "
+                "would take each other's commits away. Nothing was written; use the path there, and a store made for it"
+            )
+        self._checked.add(directory)
+
+    @cached_property
+    def _configuration(self) -> JavaObject:
+        made = self._gateway.jvm.org.apache.hadoop.conf.Configuration(self._base)
+        for key, value in self._conf.items():
+            made.set(key, value)
+        for scheme, name in _EXCLUSIVE.items():
+            made.setIfUnset(f"fs.AbstractFileSystem.{scheme}.impl", name)
+        for key, value in _PATIENCE.items():
+            if all(source.endswith("-default.xml") for source in made.getPropertySources(key) or ()):
+                made.set(key, value)
+        overload = made.get("fs.hdfs.impl")
+        if overload not in (None, "org.apache.hadoop.hdfs.DistributedFileSystem"):
+            raise UnsupportedEnvironmentError(
+                f"fs.hdfs.impl is {overload}: what hdfs:// means there isn't known to be HDFS itself; use the path "
+                "that it stands for, and leave fs.hdfs.impl as it comes"
+            )
+        return made
+
+    @cached_property
+    def _observers(self) -> bool:
+        """Whether reads may go to a NameNode that lags behind."""
+        providers = self._configuration.getValByRegex(r"^dfs\.client\.failover\.proxy\.provider\.")
+        return any("Observer" in str(provider) for provider in providers.values())
+
+    @cached_property
+    def _new_or_own(self) -> JavaObject:
+        flags = self._gateway.jvm.org.apache.hadoop.fs.CreateFlag
+        return self._gateway.jvm.java.util.EnumSet.of(flags.CREATE, flags.OVERWRITE)
+
+    @cached_property
+    def _with_parents(self) -> JavaObject:
+        options = self._gateway.jvm.org.apache.hadoop.fs.Options.CreateOpts
+        return self._gateway.array(options, [options.createParent()])
+
+    @cached_property
+    def _exclusive(self) -> JavaObject:
+        return self._rename_options("NONE")
+
+    @cached_property
+    def _overwriting(self) -> JavaObject:
+        return self._rename_options("OVERWRITE")
+
+    def _rename_options(self, name: str) -> JavaObject:
+        options = self._gateway.jvm.org.apache.hadoop.fs.Options.Rename
+        return self._gateway.array(options, [getattr(options, name)])

@@ -1,0 +1,380 @@
+"""The files that lie in a table's directory, whatever storage it is on: listed, looked for, removed.
+
+- `LocalFiles`: by the operating system, never through a link.
+- `HadoopTableFiles`: by Spark's own Hadoop client.
+- `FsspecFiles`: by fsspec, where the JVM has no file system for the storage.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote
+
+from ...core.protocol import paths
+from ...core.table.vacuum import Directory, Found
+from ...errors import StorageAccessError
+from ...logstore.uri import scheme_of
+from ..jvm import settings as settings_of
+from ..jvm.gateway import is_classic
+from . import hadoop_settings
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+    from pyspark.sql import SparkSession
+
+    from ...core.deltalog import DeltaLog
+    from ...logstore.data_files import DataFiles
+    from .hadoop_client import HadoopFiles
+
+THREADS = 16
+"""Requests that are made at once where the storage is remote."""
+
+_LISTING_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_CHUNK = 1_000
+_TAIL = 64 << 10
+_NO_DIRECTORIES = frozenset({"s3", "s3a", "s3n", "gs", "wasb", "wasbs", "oss", "cosn", "obs"})
+
+
+class TableFiles(Protocol):
+    """The files below one table's root. Names are relative to it and not encoded. Shared by threads.
+
+    Every method raises an error of the `StorageError` group, or OSError on a local disk.
+    """
+
+    def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
+        """Every directory from `below` down, but those `hidden` by their own name; none where there is no `below`."""
+
+    def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
+        """Remove files, `threads` at once; how many of them were there."""
+
+    def remove_directories(self, names: Sequence[str]) -> int:
+        """Remove directories that are empty, in this order; how many were."""
+
+    def absent(self, paths_in_log: Sequence[str]) -> list[str]:
+        """Those paths, spelt as an action has them, at which there is no file."""
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        """The footer of a Parquet file, whose name is relative to the root; ArrowInvalid where it is none."""
+
+    def same_place(self, path: str) -> str | None:
+        """The name of a file of an action whose path only looks foreign; `None` where it is."""
+
+    def behind_links(self, names: Iterable[str]) -> set[str]:
+        """The other names, below the root, of those files that links give these names."""
+
+
+def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
+    """How to reach the files of a table; without a session, what needs none."""
+    if scheme_of(log.table) == "file":
+        return LocalFiles(log.table)
+    if spark is not None and is_classic(spark):
+        settings = hadoop_settings.reaching(spark, log.table, log.conf)
+        if settings is not None:
+            from .hadoop_client import HadoopFiles
+
+            most = settings_of.number(spark, _LISTING_PARALLELISM, THREADS)
+            return HadoopTableFiles(log.table, HadoopFiles(spark, settings), min(max(most, 1), THREADS))
+    from ...logstore.data_files import DataFiles
+
+    return FsspecFiles(DataFiles.of(log.table, log.conf, log.storage_options), log)
+
+
+# --- a local disk -------------------------------------------------------------------------------------------------
+
+
+class LocalFiles:
+    """See `TableFiles`. What is removed is reached from the root, directory by directory, each opened as no link."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._root = paths.absolute(table, "")
+        self._real = lru_cache(maxsize=4096)(os.path.realpath)
+
+    def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
+        pending = [below]
+        while pending:
+            name = pending.pop()
+            found = self._scan(name, hidden)
+            if found is not None:
+                pending.extend(found.path_of(one) for one in found.directories)
+                yield found
+
+    def _scan(self, name: str, hidden: Callable[[str], bool]) -> Directory | None:
+        directory = os.path.join(self._root, name) if name else self._root
+        files: list[Found] = []
+        directories: list[str] = []
+        passed: list[str] = []
+        other = 0
+        try:
+            modified = os.stat(directory, follow_symlinks=False)
+            if not stat.S_ISDIR(modified.st_mode):
+                return None
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if hidden(entry.name):
+                        passed.append(entry.name)
+                    elif entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.name)
+                    elif entry.is_file(follow_symlinks=False):
+                        try:
+                            status = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:
+                            continue
+                        files.append(Found(entry.name, status.st_size, status.st_mtime_ns // 1_000_000))
+                    else:
+                        other += 1
+        except FileNotFoundError:
+            return None
+        return Directory(name, files, directories, passed, other, modified.st_mtime_ns // 1_000_000)
+
+    def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            directory, _, base = name.rpartition("/")
+            groups.setdefault(directory, []).append(base)
+        parts = [(directory, part) for directory, bases in groups.items() for part in _chunks(bases)]
+        return sum(_in_threads(self._unlink, parts, threads or 1))
+
+    def _unlink(self, part: tuple[str, Sequence[str]]) -> int:
+        directory, bases = part
+        removed = 0
+        with self._opened(directory) as descriptor:
+            if descriptor is None:
+                return 0
+            for base in bases:
+                removed += _gone(descriptor, directory, base)
+                _gone(descriptor, directory, f".{base}.crc")  # Hadoop's checksum of the file
+        return removed
+
+    @contextmanager
+    def _opened(self, directory: str) -> Iterator[int | None]:
+        """A descriptor of a directory below the root; `None` where it is gone, or a link leads there."""
+        with ExitStack() as stack:
+            try:
+                descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                stack.callback(os.close, descriptor)
+                for part in directory.split("/") if directory else ():
+                    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                    descriptor = os.open(part, flags, dir_fd=descriptor)
+                    stack.callback(os.close, descriptor)
+            except (FileNotFoundError, NotADirectoryError):
+                yield None
+                return
+            yield descriptor
+
+    def remove_directories(self, names: Sequence[str]) -> int:
+        removed = 0
+        for name in names:
+            parent, _, base = name.rpartition("/")
+            with self._opened(parent) as descriptor:
+                try:
+                    if descriptor is not None:
+                        os.rmdir(base, dir_fd=descriptor)
+                        removed += 1
+                except OSError:  # somebody has put a file there, or removed it
+                    continue
+        return removed
+
+    def absent(self, paths_in_log: Sequence[str]) -> list[str]:
+        return [path for path in paths_in_log if not os.path.exists(paths.absolute(self._table, path))]
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pa.OSFile(os.path.join(self._root, file.name)) as stream:
+            return pq.read_metadata(stream)
+
+    def same_place(self, path: str) -> str | None:
+        if scheme_of(path) != "file":
+            return None
+        place = paths.absolute(self._table, path)
+        return self._name_of(f"{self._real(os.path.dirname(place))}/{os.path.basename(place)}")
+
+    def _name_of(self, real: str) -> str | None:
+        root = self._real(self._root).rstrip("/") + "/"
+        return real[len(root) :] if real.startswith(root) else None
+
+    def behind_links(self, names: Iterable[str]) -> set[str]:
+        found = {self._name_of(os.path.realpath(os.path.join(self._root, name))) for name in names}
+        return {name for name in found if name is not None}
+
+
+def _gone(descriptor: int, directory: str, base: str) -> bool:
+    try:
+        os.unlink(base, dir_fd=descriptor)
+    except FileNotFoundError:
+        return False
+    except PermissionError as error:
+        raise StorageAccessError(f"removing {directory}/{base}: {error.strerror}") from error
+    return True
+
+
+# --- Spark's Hadoop client ----------------------------------------------------------------------------------------
+
+
+class HadoopTableFiles:
+    """See `TableFiles`. Where there are no directories but in names, one flat listing has all."""
+
+    def __init__(self, table: str, files: "HadoopFiles", threads: int = THREADS) -> None:
+        self._table = table.rstrip("/")
+        self._files = files
+        self._threads = threads
+
+    def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
+        if scheme_of(self._table) in _NO_DIRECTORIES:
+            return self._flat(hidden, below)
+        return self._by_directory(hidden, below)
+
+    def _flat(self, hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
+        try:
+            listed = self._files.list_recursive(self._uri(below) if below else self._table)
+            start = len(self._uri("x")) - 1
+            found = [(unquote(status.path[start:]), status.size, status.modification_time_ms) for status in listed]
+        except FileNotFoundError:
+            return iter(())
+        return _grouped(found, hidden, below)
+
+    def _by_directory(self, hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
+        level: list[tuple[str, int]] = [(below, 0)]
+        while level:
+            deeper: list[tuple[str, int]] = []
+            for (name, modified), listed in zip(level, _in_threads(self._children, level, self._threads), strict=True):
+                if listed is None:
+                    continue
+                files, directories = listed
+                kept = [one for one in directories if not hidden(one[0])]
+                passed = [one[0] for one in (*files, *directories) if hidden(one[0])]
+                seen = [one for one in files if not hidden(one.name)]
+                yield Directory(name, seen, [one[0] for one in kept], passed, 0, modified)
+                deeper.extend((f"{name}/{one}" if name else one, at) for one, at in kept)
+            level = deeper
+
+    def _children(self, directory: tuple[str, int]) -> tuple[list[Found], list[tuple[str, int]]] | None:
+        try:
+            return self._files.list_children(self._uri(directory[0]) if directory[0] else self._table)
+        except FileNotFoundError:
+            return None
+
+    def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
+        parts = _chunks([self._uri(name) for name in names])
+        return sum(_in_threads(self._files.delete_many, parts, threads or THREADS))
+
+    def remove_directories(self, names: Sequence[str]) -> int:
+        return sum(self._files.remove_empty(self._uri(name)) for name in names)
+
+    def absent(self, paths_in_log: Sequence[str]) -> list[str]:
+        def there(path: str) -> bool:
+            return self._files.exists(paths.absolute_uri(self._table, path))
+
+        answers = _in_threads(there, paths_in_log, THREADS)
+        return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow.parquet as pq
+
+        with self._files.open_file(self._uri(file.name), file.size) as stream:
+            return pq.read_metadata(stream)
+
+    def same_place(self, path: str) -> str | None:
+        return None
+
+    def behind_links(self, names: Iterable[str]) -> set[str]:
+        return set()
+
+    def _uri(self, name: str) -> str:
+        return paths.absolute_uri(self._table, paths.encode(name))
+
+
+# --- fsspec -------------------------------------------------------------------------------------------------------
+
+
+class FsspecFiles:
+    """See `TableFiles`. All that is below the root is listed at once."""
+
+    def __init__(self, files: "DataFiles", log: "DeltaLog") -> None:
+        self._files = files
+        self._log = log
+
+    def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
+        return _grouped(self._files.statuses(below), hidden, below)
+
+    def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
+        self._files.delete(names, threads=threads or THREADS)
+        return len(names)
+
+    def remove_directories(self, names: Sequence[str]) -> int:
+        return 0
+
+    def absent(self, paths_in_log: Sequence[str]) -> list[str]:
+        def there(path: str) -> bool:
+            name = paths.below(self._log.table, path)
+            if name is not None:
+                return self._files.exists(name)
+            from ...logstore.data_files import DataFiles
+
+            parent, _, base = paths.absolute_uri(self._log.table, path).rpartition("/")
+            return DataFiles.of(parent, self._log.conf, self._log.storage_options).exists(unquote(base))
+
+        answers = _in_threads(there, paths_in_log, THREADS)
+        return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
+
+    def footer(self, file: Found) -> "pq.FileMetaData":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tail = self._files.read_range(file.name, max(0, file.size - _TAIL), file.size)
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+        if len(tail) < needed <= file.size:
+            tail = self._files.read_range(file.name, file.size - needed, file.size)
+        return pq.read_metadata(pa.BufferReader(tail))
+
+    def same_place(self, path: str) -> str | None:
+        return None
+
+    def behind_links(self, names: Iterable[str]) -> set[str]:
+        return set()
+
+
+def _grouped(found: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
+    """Directories from a flat listing of names relative to the root."""
+    start = len(below) + 1 if below else 0
+    visible: dict[str, bool] = {}
+    files: dict[str, list[Found]] = {below: []}
+    passed: dict[str, set[str]] = {}
+    for name, size, modified in found:
+        directory, _, base = name.rpartition("/")
+        kept = visible.get(directory)
+        if kept is None:
+            parts = directory[start:].split("/") if len(directory) >= start and directory[start:] else []
+            kept = True
+            for depth, part in enumerate(parts):
+                if hidden(part):
+                    parent = "/".join([*([below] if below else []), *parts[:depth]])
+                    passed.setdefault(parent, set()).add(part)
+                    kept = False
+                    break
+            visible[directory] = kept
+        if not kept:
+            continue
+        if hidden(base):
+            passed.setdefault(directory, set()).add(base)
+        else:
+            files.setdefault(directory, []).append(Found(base, size, modified))
+    for directory in files.keys() | passed.keys():
+        yield Directory(directory, files.get(directory, ()), (), sorted(passed.get(directory, ())))
+
+
+def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK)]
+
+
+def _in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> list[Any]:
+    if threads < 2 or len(items) < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="tablelog-files") as pool:
+        return list(pool.map(function, items))

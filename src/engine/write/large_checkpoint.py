@@ -1,0 +1,98 @@
+"""The V2 checkpoint of a large log, written by Spark's executors: each writes what is left of its share as a sidecar.
+
+Sidecars have names that nobody else has, and count once the checkpoint names them, so tasks may fail, be run twice or
+be given up: what no checkpoint names goes with the next cleanup of the log. Parts of a classic checkpoint have names
+that every writer agrees on, and are the driver's.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...core.log.parts import Part, left, pieces
+from ...core.protocol import paths
+from ...core.protocol.actions import Sidecar
+from ...errors import TablelogError
+from ...logstore.data_files import DataFiles
+from ...logstore.uri import scheme_of
+from ..read import large_log
+from .routes import local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ...core.deltalog import DeltaLog
+    from ...core.log.checkpoint_rows import Layout
+    from ...core.log.checkpoint_writer import Sidecars
+    from ...core.table.snapshot import Snapshot
+
+
+def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "Layout") -> "Sidecars | None":
+    """A `SidecarWriter` for logs that Spark plans: one job, in as many tasks as planning has."""
+    if not large_log.wanted(spark, snapshot):
+        return None
+    reading = large_log.reading_of(spark, log, snapshot)
+    if reading is None:
+        return None
+    # Parquet: only where a checkpoint is due.
+    from ...core.log.checkpoint_writer import NO_BOUND, PART_SIZE
+
+    target = DataFiles.of(log.log_path, log.conf, log.storage_options)
+    most = int(log.conf.get(PART_SIZE, NO_BOUND))
+    rows = reading.run(spark, Writing(reading, target, layout, most), Writing.SCHEMA)
+    return None if rows is None else put_together(log, rows)
+
+
+def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
+    """What the tasks wrote, on disk where the log is."""
+    from ...core.log.checkpoint_writer import Sidecars
+
+    now = log.clock.now_ms()
+    written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
+    if scheme_of(log.log_path) == "file":
+        # As durable as the checkpoint that will name them; a store's own files are.
+        local.sync(paths.absolute(log.log_path, ""), [f"{paths.SIDECAR_DIRECTORY}/{one.path}" for one in written])
+    return Sidecars(written, sum(rows.column("adds").to_pylist()))
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The work of `sidecars`. It goes to the executors, and may hold secrets."""
+
+    SCHEMA = "name string, bytes long, adds long, trouble string"
+
+    reading: large_log.Reading
+    target: DataFiles
+    layout: "Layout"
+    most: int
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from ...core.log.checkpoint_writer import filled
+
+        done: list[tuple[str | None, int, int, str | None]] = []
+        try:
+            for data, adds in filled(self.layout, self._rows(numbers), self.most):
+                name = f"{uuid.uuid4()}.parquet"
+                self.target.write(f"{paths.SIDECAR_DIRECTORY}/{name}", data)
+                done.append((name, len(data), adds, None))
+        except (TablelogError, OSError) as error:
+            done.append((None, 0, 0, f"{type(error).__name__}: {error}"))
+        columns: list[Any] = [list(column) for column in zip(*done, strict=True)] or [[], [], [], []]
+        types = [pa.string(), pa.int64(), pa.int64(), pa.string()]
+        arrays = [pa.array(values, type_) for values, type_ in zip(columns, types, strict=True)]
+        yield pa.record_batch(arrays, names=["name", "bytes", "adds", "trouble"])
+
+    def _rows(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.StructArray]]:
+        return (("add", rows) for rows in self.layout.rows(self._left(numbers)))
+
+    def _left(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        wanted = ["stats", "stats_parsed"] if self.layout.with_stats else []
+        for part in self.reading.parts(numbers):
+            yield from self._of_part(part, wanted)
+
+    def _of_part(self, part: Part, stats: list[str]) -> Iterator[pa.Table]:
+        for piece in pieces(self.reading.opened(part), stats):
+            yield left(piece, self.reading.table, self.reading.superseded)

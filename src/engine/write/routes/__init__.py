@@ -1,0 +1,89 @@
+"""Where a write puts its data files, and how they come to their place in the table.
+
+- `local`: Spark writes into a hidden staging directory of the table, and the driver renames the files.
+- `hadoop`: the same by Spark's Hadoop client, where a rename is cheap (HDFS, ABFS); where it is a copy (S3 by s3a),
+  Spark writes below a directory that is the write's own and stays.
+- `arrow`: Python workers write the files by pyarrow and fsspec, below such a directory. It needs no file system of the
+  JVM; rows that pass through Python cost 3 to 4 times as much.
+
+`spark.tablelog.write.route` forces `native` (what the JVM can do) or `arrow`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
+from ....logstore.uri import scheme_of, shown
+from ...jvm.gateway import is_classic
+from ...storage import hadoop_settings
+from .job import DataFile, Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ....core.deltalog import DeltaLog
+
+ROUTE_KEY = "spark.tablelog.write.route"
+_ROUTES = ("auto", "native", "arrow")
+_RENAMING = frozenset({"hdfs", "viewfs", "ofs", "o3fs", "abfs", "abfss"})
+
+
+class Placement(Protocol):
+    """The place of one write's files, from the first byte until a commit names them.
+
+    Names are relative to the table, not encoded, and those that they have in the end.
+    """
+
+    prefix: str
+    """What the names of this write's files begin with: nothing, or a directory with its slash."""
+
+    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+        """Have Spark write the rows of `df`."""
+
+    def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
+        """Write one file, with what `make` puts into the stream; its size in bytes and time in milliseconds."""
+
+    def publish(self, names: Sequence[str], *, durable: bool) -> None:
+        """Give the files their place and remove all else that the write has made; on an error none is left.
+
+        With `durable` they are on disk when this returns, where that is this process's to see to.
+        """
+
+    def clear(self) -> None:
+        """Remove what the write has made and not published. To be called in the end, whatever became of it."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Delete published files; what isn't there is fine."""
+
+
+def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
+    """The fastest that the session and the storage allow, or the one forced; for files below the directory `below`.
+
+    Raises UnsupportedEnvironmentError on Spark Connect, or where nothing reaches the storage.
+    """
+    forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
+    if forced not in _ROUTES:
+        raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it can be {', '.join(_ROUTES)}")
+    if not is_classic(spark):
+        raise UnsupportedEnvironmentError("writing needs a classic Spark session: Spark Connect has no JVM gateway")
+    scheme = scheme_of(log.table)
+    if forced != "arrow":
+        if scheme == "file":
+            from .local import LocalPlacement
+
+            return LocalPlacement(log.table, below)
+        settings = hadoop_settings.reaching(spark, log.table, log.conf)
+        if settings is not None:
+            from .hadoop import HadoopPlacement
+
+            return HadoopPlacement(spark, log.table, settings, renames=scheme in _RENAMING, below=below)
+        if forced == "native":
+            raise UnsupportedEnvironmentError(
+                f"{ROUTE_KEY} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar on "
+                "Spark's class path, or unset the key"
+            )
+    from ....logstore.data_files import DataFiles
+    from .arrow import ArrowPlacement
+
+    return ArrowPlacement(DataFiles.of(log.table, log.conf, log.storage_options), below)

@@ -1,0 +1,319 @@
+"""Data files written by Python workers, with pyarrow and fsspec: for storage that Spark's JVM doesn't reach.
+
+The workers need pyarrow and the storage's fsspec package, and not tablelog: what they run travels by value. Each file
+is made on the worker's disk and uploaded whole, under a name that no other attempt of its task has; the worker returns
+its footer, from which the driver has the statistics. What an attempt left whose task was done by another the driver
+finds by one listing of the directory that is the write's own.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....clock import SystemClock
+from ....core.protocol import paths
+from ....core.protocol.schema import StructField, StructType
+from ....errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ....logstore.data_files import DataFiles, path_in
+from ....logstore.uri import scheme_of
+from ...jvm import plans
+from ...sql.conform import without_empty
+from .. import small_frame
+from .job import DataFile, Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
+
+_RESULT = "name string, size bigint, footer binary, partition binary"
+_ROW_GROUP_BYTES = 64 << 20
+_CODECS = {**small_frame.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
+_SUFFIXES = {**small_frame.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
+
+
+class ArrowPlacement:
+    """See `Placement`. `files` are those of the table."""
+
+    def __init__(self, files: DataFiles, below: str = "") -> None:
+        self._directory = f"{below}/data-{uuid.uuid4()}" if below else f"data-{uuid.uuid4()}"
+        self.prefix = f"{self._directory}/"
+        self._files = files
+        self._ran = False
+        self._published = False
+        self._saved: list[str] = []
+
+    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        task = _task(self._plan(df, job))
+        if job.partition_columns:
+            # Nulls and empty texts are one partition, and go into the same files.
+            fields = map(StructField, job.partition_columns, job.partition_types)
+            df = without_empty(df, StructType(tuple(fields)), job.partition_columns)
+            df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in job.partition_columns))
+        self._ran = True
+        plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow takes no names with a dot
+        batches = plans.collected(plain.mapInArrow(task, _RESULT))
+        if not batches:
+            return []
+        found = pa.Table.from_batches(batches).sort_by("name").to_pydict()
+        now = SystemClock().now_ms()
+        described = [job.described(pq.read_metadata(pa.BufferReader(footer))) for footer in found["footer"]]
+        values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in found["partition"]])
+        texts = job.texts_of(values.columns, len(described))
+        return [
+            DataFile(self.prefix + name, text, size, now, rows, stats)
+            for name, size, text, (rows, stats) in zip(found["name"], found["size"], texts, described, strict=True)
+        ]
+
+    def _plan(self, df: "DataFrame", job: Job) -> dict[str, Any]:
+        """What the workers are told, in types that need no tablelog. Refuses what Arrow can't write as Spark does."""
+        if not small_frame.is_exact(job.schema):
+            raise UnsupportedFeatureError(
+                f"{job.table}: Python workers write its data files, and Arrow can't carry all of its columns' types "
+                "(variant, a user-defined type, or a struct with no fields) unchanged. Give Spark's JVM a file system "
+                f"for {scheme_of(job.table)}, by its jar, and Spark writes them itself"
+            )
+        if job.codec not in _CODECS:
+            raise UnsupportedEnvironmentError(
+                f"{job.table}: Python workers write its data files, and have no compression {job.codec}; they have "
+                f"{', '.join(_CODECS)}"
+            )
+        wanted = small_frame.file_schema(job.schema)
+        return {
+            "implementation": self._files.system.implementation,
+            "options": dict(self._files.system.options),
+            "directory": path_in(f"{job.table.rstrip('/')}/{self._directory}"),
+            "schema": wanted,
+            "partition_columns": list(job.partition_columns),
+            "data_columns": list(job.data_schema.names),
+            "leaves": {f.name: _leaf_paths(f) for f in wanted},
+            "limit": job.max_records,
+            "null": paths.NULL_PARTITION,
+            "suffix": f"{_SUFFIXES[job.codec]}.parquet",
+            "row_group_bytes": _ROW_GROUP_BYTES,
+            "marks": small_frame.marks(job.data_schema, df.sparkSession.version),
+            "parquet": {
+                **small_frame.PARQUET,
+                "use_dictionary": small_frame.dictionary_paths(small_frame.file_schema(job.data_schema)),
+                "compression": _CODECS[job.codec],
+                "data_page_version": "2.0" if "2" in (job.options.parquet_version or "") else "1.0",
+            },
+        }
+
+    def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
+        import pyarrow as pa
+
+        with pa.BufferOutputStream() as stream:
+            make(stream)
+            data = stream.getvalue().to_pybytes()
+        self._saved.append(name)
+        self._files.write(name, data)
+        return len(data), SystemClock().now_ms()
+
+    def publish(self, names: Sequence[str], *, durable: bool) -> None:
+        if self._ran:
+            self._files.delete(set(self._files.list(self._directory)) - set(names))
+        if durable and scheme_of(self._files.root) == "file":
+            from .local import sync
+
+            sync(self._files.path, names)
+        self._published = True
+
+    def clear(self) -> None:
+        if self._published or not (self._ran or self._saved):
+            return
+        try:
+            if self._ran or scheme_of(self._files.root) == "file":
+                self._files.delete_all(self._directory)
+            else:
+                self._files.delete(self._saved)
+        except StorageError as error:
+            logger.warning("%s: files of a failed write are left below %s: %s", self._files.root, self.prefix, error)
+
+    def remove(self, names: Sequence[str]) -> None:
+        self._files.delete(names)
+
+
+def _leaf_paths(field: "pa.Field") -> list[str]:
+    """What Parquet calls the columns of a file that hold a column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(pa.schema([field]), sink)
+    schema = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    return [schema.column(i).path for i in range(len(schema))]
+
+
+def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with the batches of its task. All that it uses stands inside: see the module.
+
+    The rows of one combination of partition values come one after another.
+    """
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import re
+        import tempfile
+        import uuid
+        from collections.abc import Iterator
+        from importlib import import_module
+        from itertools import pairwise
+
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+        from pyspark import TaskContext
+
+        module, _, kind = plan["implementation"].partition(":")
+        attempt = uuid.uuid4()
+        context: Any = TaskContext.get()
+        number = context.partitionId()
+        schema, by, limit = plan["schema"], plan["partition_columns"], plan["limit"]
+        scratch = next((d for d in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(d)), None)
+        made = 0
+
+        def failure(name: str, error: Exception) -> OSError:
+            typed = {"PermissionError": "StorageAccessError", "FileNotFoundError": "StorageMissingError"}
+            which = typed.get(type(error).__name__, "StorageError")
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return OSError(f"tablelog.errors.{which}: writing {plan['directory']}/{name}: {reason}")
+
+        def text(value: Any) -> str:
+            try:
+                return str(value.cast(pa.string())[0].as_py() or "")
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):  # bytes that are no UTF-8
+                return str(value.cast(pa.binary())[0].as_py().hex())
+
+        def escaped(name: str) -> str:
+            # As Hive does; and a dot at the end, which Azure drops.
+            return re.sub("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]|\\.$", lambda found: f"%{ord(found[0]):02X}", name)
+
+        def has_nan(values: Any) -> bool:
+            if pa.types.is_floating(values.type):
+                return bool(pc.any(pc.is_nan(values)).as_py())
+            if pa.types.is_struct(values.type):
+                return any(has_nan(pc.struct_field(values, [i])) for i in range(values.type.num_fields))
+            return False
+
+        def bits(values: Any) -> Any:  # NaN isn't equal to itself
+            return values.view(f"int{values.type.bit_width}") if pa.types.is_floating(values.type) else values
+
+        def starts(batch: Any) -> list[int]:
+            ends = {0, batch.num_rows}
+            for name in by:
+                ends.update(pc.run_end_encode(bits(batch.column(name))).run_ends.to_pylist())
+            return sorted(ends)
+
+        class Partition:
+            """The files of one combination of partition values (a batch of one row)."""
+
+            def __init__(self, values: Any) -> None:
+                self.values = values
+                parts = [f"{escaped(n)}={escaped(text(values.column(n))) or plan['null']}/" for n in by]
+                self.below = "".join(parts)
+                self.pending: list[Any] = []
+                self.waiting = self.rows = 0  # bytes, rows of the file
+                self.nan: set[str] = set()
+                self.path = ""
+                self.writer: Any = None
+
+            def holds(self, values: Any) -> bool:
+                return all(bits(a).equals(bits(b)) for a, b in zip(self.values.columns, values.columns, strict=True))
+
+            def add(self, rows: Any) -> Iterator[Any]:
+                while rows.num_rows:
+                    room = limit - self.rows if limit else rows.num_rows
+                    part, rows = rows.slice(0, room), rows.slice(room)
+                    self.pending.append(part)
+                    self.waiting += part.nbytes
+                    self.rows += part.num_rows
+                    if self.rows == limit:
+                        yield from self.finish()
+                    elif self.waiting >= plan["row_group_bytes"]:
+                        yield from self.flush()
+
+            def flush(self) -> Iterator[Any]:
+                table = pa.Table.from_batches(self.pending)
+                self.pending, self.waiting = [], 0
+                # Arrow leaves NaN out of a footer's bounds, by which Spark would skip rows: NaN is its largest number.
+                nan = {name for name in table.column_names if has_nan(table.column(name))}
+                if self.writer is not None and not nan <= self.nan:
+                    yield self.uploaded()
+                    self.rows = table.num_rows
+                if self.writer is None:
+                    self.nan = nan
+                    known = [p for name in table.column_names if name not in nan for p in plan["leaves"][name]]
+                    handle, self.path = tempfile.mkstemp(prefix="tablelog-", suffix=".parquet", dir=scratch)
+                    os.close(handle)
+                    self.writer = pq.ParquetWriter(
+                        self.path, table.schema, write_statistics=known if nan else True, **plan["parquet"]
+                    )
+                self.writer.write_table(table)
+
+            def finish(self) -> Iterator[Any]:
+                if self.pending:
+                    yield from self.flush()
+                if self.writer is not None:
+                    yield self.uploaded()
+                self.rows = 0
+
+            def uploaded(self) -> Any:
+                nonlocal made
+                self.writer.add_key_value_metadata(plan["marks"])
+                self.writer.close()
+                self.writer = None
+                name = f"{self.below}part-{number:05d}-{attempt}.c{made:03d}{plan['suffix']}"
+                made += 1
+                sink, values = pa.BufferOutputStream(), pa.BufferOutputStream()
+                pq.read_metadata(self.path).write_metadata_file(sink)
+                with pa.ipc.new_stream(values, self.values.schema) as stream:
+                    stream.write_batch(self.values)
+                size = os.path.getsize(self.path)
+                try:
+                    system = getattr(import_module(module), kind)(**plan["options"])
+                    system.put_file(self.path, f"{plan['directory']}/{name}")
+                except Exception as error:
+                    raise failure(name, error) from error
+                os.unlink(self.path)
+                return pa.RecordBatch.from_pydict(
+                    {
+                        "name": [name],
+                        "size": pa.array([size], pa.int64()),
+                        "footer": [sink.getvalue().to_pybytes()],
+                        "partition": [values.getvalue().to_pybytes()],
+                    }
+                )
+
+            def drop(self) -> None:
+                if self.writer is not None:
+                    self.writer.close()
+                if os.path.exists(self.path):
+                    os.unlink(self.path)
+
+        current: Any = None
+        try:
+            for batch in batches:
+                # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
+                arrays = [batch.column(i).cast(f.type) for i, f in enumerate(schema)]
+                rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                for start, end in pairwise(starts(rows)):
+                    part = rows.slice(start, end - start)
+                    values = part.slice(0, 1).select(by)
+                    if current is None or not current.holds(values):
+                        if current is not None:
+                            yield from current.finish()
+                        current = Partition(values)
+                    yield from current.add(part.select(plan["data_columns"]))
+            if current is not None:
+                yield from current.finish()
+        finally:
+            if current is not None:
+                current.drop()
+
+    return run

@@ -1,0 +1,145 @@
+"""Data files written by Spark to a file system of its JVM that isn't local: HDFS and its like, or an object store.
+
+Where a rename is cheap Spark writes into a hidden staging directory of the table, and the driver renames the files.
+Where it is a copy of the bytes, Spark writes below a directory of the write's own that stays. There the magic committer
+of s3a, where spark-hadoop-cloud's jar brings it, lets the tasks' files appear when the job commits; without that jar
+the FileOutputCommitter copies each file once more (and is right, if slow).
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from ....clock import SystemClock
+from ....core.protocol import paths
+from ....errors import StorageError
+from ....logstore.uri import scheme_of
+from ...jvm.gateway import Gateway
+from ...storage.hadoop_client import HadoopFiles
+from ...storage.parallel import in_parallel
+from . import local, spark_writer
+from .job import DataFile, Job
+from .spark_writer import StagedFile, value_of_directory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+_PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
+_MAGIC = {
+    "spark.sql.sources.commitProtocolClass": _PROTOCOL,
+    "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+    "fs.s3a.committer.name": "magic",
+    "fs.s3a.committer.magic.enabled": "true",
+}
+_FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+_PLAIN = {
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",  # the other one shows files of attempts that failed
+}
+
+
+class HadoopPlacement:
+    """See `Placement`. `settings` are Hadoop's for this write; `renames`: a rename costs no copy."""
+
+    def __init__(
+        self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""
+    ) -> None:
+        start = f"{below}/" if below else ""
+        self._own = f"{local.PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
+        self._directory = f"{self._own}/{below}" if renames and below else self._own
+        self.prefix = start if renames else f"{self._own}/"
+        self._spark = spark
+        self._table = table.rstrip("/")
+        self._settings = settings
+        self._renames = renames
+        self._files = HadoopFiles(spark, settings)
+        self._found: set[str] = set()
+        self._published = False
+
+    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+        import pyarrow.parquet as pq
+
+        def footer(file: StagedFile) -> "pq.FileMetaData":
+            with self._files.open_file(self._uri(f"{self._directory}/{file.name}"), file.size) as stream:
+                return pq.read_metadata(stream)
+
+        written = spark_writer.write(
+            df,
+            job,
+            paths.absolute(self._table, self._directory),  # a path in a string isn't percent-encoded for Hadoop
+            options={},
+            settings={**self._committer(), **self._settings},
+            find=lambda partition_columns: sorted(self._find(len(partition_columns)), key=lambda file: file.name),
+            footer=footer,
+        )
+        return [
+            DataFile(self.prefix + one.name, one.partition, one.size, one.modified_ms, one.rows, one.stats)
+            for one in written
+        ]
+
+    def _committer(self) -> Mapping[str, str]:
+        if scheme_of(self._table) in ("s3", "s3a", "s3n") and Gateway.of(self._spark).has_class(_PROTOCOL):
+            return {**_MAGIC, f"mapreduce.outputcommitter.factory.scheme.{scheme_of(self._table)}": _FACTORY}
+        return _PLAIN
+
+    def _find(self, depth: int) -> Iterator[StagedFile]:
+        try:
+            found = list(self._files.list_recursive(self._uri(self._directory)))
+        except FileNotFoundError:
+            if self._renames:  # every job makes its directory; only an object store has none that is empty
+                raise
+            return
+        for status in found:
+            # Hadoop may spell the way to the directory otherwise than we do; its name is there once.
+            name = unquote(status.path.rpartition(f"/{self._directory}/")[2])
+            self._found.add(name)
+            *below, base = name.split("/")
+            if len(below) == depth and base[0] not in "_." and all("=" in part for part in below):
+                partition = tuple(map(value_of_directory, below))
+                yield StagedFile(name, partition, status.size, status.modification_time_ms)
+
+    def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
+        import pyarrow as pa
+
+        with pa.BufferOutputStream() as stream:
+            make(stream)
+            data = stream.getvalue().to_pybytes()
+        self._files.write(self._uri(f"{self._directory}/{name.removeprefix(self.prefix)}"), data)
+        return len(data), SystemClock().now_ms()
+
+    def publish(self, names: Sequence[str], *, durable: bool) -> None:
+        if self._renames:
+            try:
+                in_parallel(self._rename, list(names))
+            except BaseException:
+                self.remove(names)
+                raise
+            return
+        kept = set(names)
+        self.remove([name for name in (self.prefix + found for found in self._found) if name not in kept])
+        self._published = True
+
+    def _rename(self, name: str) -> None:
+        self._files.rename(self._uri(f"{self._directory}/{name.removeprefix(self.prefix)}"), self._uri(name))
+
+    def clear(self) -> None:
+        if self._published:
+            return
+        try:
+            self._files.delete(self._uri(self._own), recursive=True)
+        except StorageError as error:
+            logger.warning("%s: what a write made is left in %s: %s", self._table, self._own, error)
+
+    def remove(self, names: Sequence[str]) -> None:
+        in_parallel(lambda name: self._files.delete(self._uri(name)), list(names))
+
+    def _uri(self, name: str) -> str:
+        return paths.absolute_uri(self._table, paths.encode(name))

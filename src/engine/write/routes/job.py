@@ -1,0 +1,240 @@
+"""One write: the rows' schema, how its files are made, and what is known of them once they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ....core.protocol import partition_values, paths, properties
+from ....core.protocol.actions import AddFile, Metadata
+from ....core.protocol.column_mapping import ColumnMapping
+from ....core.protocol.properties import TableProperties
+from ....core.protocol.schema import (
+    BINARY,
+    STRING,
+    PrimitiveType,
+    StructField,
+    StructType,
+    check_parquet_names,
+    check_partition_columns,
+    indexed_leaves,
+)
+from ....core.protocol.stats_writer import stats_json
+from ....errors import InvalidArgumentError, SchemaMismatchError
+from ...sql import conform
+from ...sql.column_names import columns_written
+from ...storage import parquet_footers as footers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame
+    from pyspark.sql.conf import RuntimeConfig
+
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+FORMAT_PROPERTY = "delta.parquet.format.version"
+_SECOND_VERSION = (2, 12, 0)  # of the format: as in Delta, what is older is written as version 1
+_CODECS = ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How data files are made.
+
+    `compression` is a codec as Spark calls it (unset: the table's property, else the session's). `max_records_per_file`
+    bounds the rows of a file (unset or 0: the session's `spark.sql.files.maxRecordsPerFile`). `balanced`: the rows are
+    shuffled first so that files become large (unset: what the session or the table says). `durable`: the files are on
+    disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
+    """
+
+    compression: str | None = None
+    max_records_per_file: int | None = None
+    parquet_version: str | None = None
+    balanced: bool | None = None
+    durable: bool = True
+    small_frames: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """What a user's write options, whatever the case of their keys, say of data files; others are ignored."""
+        folded = {key.lower(): value for key, value in options.items()}
+        limit = folded.get("maxrecordsperfile")
+        if limit is not None and not str(limit).strip().lstrip("-").isdigit():
+            raise InvalidArgumentError(f"maxRecordsPerFile is {limit!r}: it needs to be a whole number")
+        codec = folded.get("compression")
+        return cls(
+            compression=_codec(codec, "the option compression") if codec is not None else None,
+            max_records_per_file=int(limit) if limit is not None else None,
+            parquet_version=folded.get("parquet.writer.version"),
+            balanced=None if (asked := folded.get("optimizewrite")) is None else asked.lower() == "true",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A finished file. `name` is relative to the table, `partition` holds the log's texts and `stats` is for the log.
+
+    `size` is in bytes, `modified_ms` in milliseconds.
+    """
+
+    name: str
+    partition: tuple[str | None, ...]
+    size: int
+    modified_ms: int
+    rows: int
+    stats: str
+
+    def add(self, partition_columns: Sequence[str], data_change: bool) -> AddFile:
+        """The action that makes it a part of the table."""
+        return AddFile(
+            path=paths.encode(self.name),
+            partition_values=dict(zip(partition_columns, self.partition, strict=True)),
+            size=self.size,
+            modification_time=self.modified_ms,
+            data_change=data_change,
+            stats=self.stats,
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A write of rows of `schema`, which is the table's without its void columns, as its files call them.
+
+    `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
+    name of a compression; `max_records` bounds the rows of a file (0: no bound). `materialised`: the files hold the
+    partition columns too, behind all others. `hex_names`: the directories
+    that Spark makes for texts are named by their bytes, as those for binary are.
+    """
+
+    table: str
+    mapping: ColumnMapping
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    leaves: Sequence[footers.Leaf]
+    prefix: int
+    codec: str
+    max_records: int
+    options: WriteOptions
+    materialised: bool
+    hex_names: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        df: "DataFrame",
+        table: str,
+        metadata: Metadata,
+        mapping: ColumnMapping,
+        options: WriteOptions,
+        extra: Sequence[StructField] = (),
+        *,
+        materialised: bool = False,
+    ) -> "Job":
+        """The job of a frame whose columns bear the names of `mapping` that files have.
+
+        No statistics are kept of `extra`, those among them that aren't the table's.
+        """
+        schema = columns_written(mapping) if mapping.active else conform.without_void(mapping.logical)
+        partition_columns = mapping.physical_partition_columns
+        check_parquet_names(schema)
+        check_partition_columns(schema, partition_columns)
+        if not len(schema):
+            raise InvalidArgumentError(f"{table}: there is no column to write (void columns are not in data files)")
+        if list(df.columns) != list(schema.names):
+            raise SchemaMismatchError(
+                f"{table}: the data's columns are {', '.join(df.columns)}, the table's are {', '.join(schema.names)}"
+            )
+        known = TableProperties.of(metadata)
+        columns = known.data_skipping_stats_columns
+        indexed = indexed_leaves(
+            mapping.logical.without([f.name for f in extra]),
+            mapping.partition_columns,
+            known.data_skipping_num_indexed_cols,
+            columns,
+        )
+        data = _in_files(schema, partition_columns, materialised)
+        conf = df.sparkSession.conf
+        if options.parquet_version is None and _second_version(metadata, conf):
+            options = replace(options, parquet_version="v2")
+        codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
+        if codec is None:
+            codec = conf.get("spark.sql.parquet.compression.codec") or "snappy"
+        return cls(
+            table,
+            mapping,
+            schema,
+            partition_columns,
+            footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
+            known.data_skipping_string_prefix_length,
+            _codec(codec, "the compression codec"),
+            options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
+            options,
+            materialised,
+        )
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns that are in the files, in the order in which they are there."""
+        return _in_files(self.schema, self.partition_columns, self.materialised)
+
+    @cached_property
+    def partition_types(self) -> list[PrimitiveType]:
+        """The types of the partition columns."""
+        found = [self.schema.get(name, case_sensitive=True) for name in self.partition_columns]
+        return [f.data_type for f in found if f is not None and isinstance(f.data_type, PrimitiveType)]
+
+    def described(self, footer: "pq.FileMetaData") -> tuple[int, str]:
+        """(rows, statistics for the log) of a file, by its footer."""
+        rows, columns = footers.of_metadata(footer, self.leaves)
+        return rows, stats_json(rows, columns, prefix=self.prefix)
+
+    def texts_of_names(self, spellings: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
+        """Partition values as the log spells them, from the names that Spark gave directories.
+
+        A binary value's name is of its hexadecimal digits, and a text's where the job has `hex_names`.
+        """
+        import pyarrow as pa
+
+        columns = []
+        for i, data_type in enumerate(self.partition_types):
+            texts = [spelling[i] for spelling in spellings]
+            if data_type == BINARY or (data_type == STRING and self.hex_names):
+                typed = pa.array([bytes.fromhex(text) if text is not None else None for text in texts], pa.binary())
+            else:
+                # `spark_writer` has timestamps named in UTC, and the names don't say so.
+                typed = partition_values.typed(pa.array(texts, pa.string()), data_type, time_zone="UTC")
+            columns.append(typed)
+        return self.texts_of(columns, len(spellings))
+
+    def texts_of(self, columns: "Sequence[pa.Array | pa.ChunkedArray]", count: int) -> list[tuple[str | None, ...]]:
+        """Partition values as the log spells them, from a typed column for each partition column."""
+        if not columns:
+            return [()] * count
+        texts = [
+            partition_values.serialise(column, data_type).to_pylist()
+            for column, data_type in zip(columns, self.partition_types, strict=True)
+        ]
+        return list(zip(*texts, strict=True))
+
+
+def _in_files(schema: StructType, partition_columns: Sequence[str], materialised: bool) -> StructType:
+    data = schema.without(partition_columns)
+    if not materialised:
+        return data
+    found = [schema.get(name, case_sensitive=True) for name in partition_columns]
+    return StructType((*data.fields, *(f for f in found if f is not None)))
+
+
+def _second_version(metadata: Metadata, conf: "RuntimeConfig") -> bool:
+    """Whether the table, or else the session, wants files of Parquet's second version."""
+    if FORMAT_PROPERTY not in metadata.configuration:
+        return str(conf.get("parquet.writer.version", "v1")).lower() in ("v2", "parquet_2_0")
+    text = str(properties.get(metadata.configuration, "parquet.format.version"))
+    return tuple(map(int, text.split("."))) >= _SECOND_VERSION
+
+
+def _codec(name: str, what: str) -> str:
+    folded = str(name).strip().lower()
+    if folded not in _CODECS:
+        raise InvalidArgumentError(f"{what} is {name!r}: Spark writes Parquet with {', '.join(_CODECS)}")
+    return folded
