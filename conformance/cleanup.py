@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tablelog.logstore import LogStore
-from tablelog.logstore.uri import local_path, scheme_of, shown
+from tablelog.logstore.common.uri import local_path, scheme_of, shown
 
 _AT_ONCE = 8
 _ROUNDS = 5

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tablelog.logstore.uri import shown
+from tablelog.logstore.common.uri import shown
 
 from .calibration import calibrate, weighed
 from .checks import CHECKS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tablelog.errors import TablelogError, UnsafeStoreError
-from tablelog.logstore.uri import local_path, scheme_of, shown
+from tablelog.logstore.common.uri import local_path, scheme_of, shown
 
 from .bounded import Stuck, bounded
 from .cleanup import clean

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tablelog.logstore.uri import shown
+from tablelog.logstore.common.uri import shown
 
 ELIDED = "…"
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from tablelog.errors import TablelogError
 from tablelog.logstore import LogStore, new_store_for, store_for
-from tablelog.logstore.prefixed import PrefixedLogStore
-from tablelog.logstore.uri import local_uri, scheme_of, shown
+from tablelog.logstore.common.uri import local_uri, scheme_of, shown
+from tablelog.logstore.wrappers.prefixed import PrefixedLogStore
 
 from .model import Factory, Target
 from .secrecy import secrets_among, shown_setting

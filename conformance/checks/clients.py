@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from tablelog.logstore import LogStore
-from tablelog.logstore.uri import local_path, scheme_of
+from tablelog.logstore.common.uri import local_path, scheme_of
 
 from ..failures import NotEstablishedError, require
 from ..interleave import outcome

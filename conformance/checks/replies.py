@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tablelog.logstore import LogStore
-from tablelog.logstore.uri import local_path, scheme_of
+from tablelog.logstore.common.uri import local_path, scheme_of
 
 from ..failures import NotEstablishedError, broken, require
 from ..file_faults import When, blind, failing

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from tablelog.logstore import FileStatus, LocalLogStore
-from tablelog.logstore.uri import local_path
+from tablelog.logstore.common.uri import local_path
 
 from .mutant import Mutant, in_files
 

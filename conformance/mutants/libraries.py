@@ -11,9 +11,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from tablelog.logstore import FileStatus, LocalLogStore, LogStore, object_uri
+from tablelog.logstore import FileStatus, LocalLogStore, LogStore
 from tablelog.logstore.base import Exclusion
-from tablelog.logstore.uri import local_path
+from tablelog.logstore.common import object_uri
+from tablelog.logstore.common.uri import local_path
 
 from ..model import Target
 from .mutant import Mutant, in_files, needs

@@ -8,9 +8,10 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from xml.etree import ElementTree
 
 from tablelog.errors import InvalidArgumentError, StorageUnavailableError
-from tablelog.logstore import FileStatus, LogStore, object_uri
-from tablelog.logstore.answers import Answer, Verdict, settle
+from tablelog.logstore import FileStatus, LogStore
 from tablelog.logstore.base import Exclusion
+from tablelog.logstore.common import object_uri
+from tablelog.logstore.common.conditional_put import Answer, Verdict, settle
 
 _SECONDS = 5.0
 MULTIPART_FROM = 5 << 20

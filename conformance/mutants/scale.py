@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 
 from tablelog.logstore import FileStatus, LocalLogStore, MemoryLogStore
-from tablelog.logstore.answers import Answer, Verdict
-from tablelog.logstore.uri import local_path
+from tablelog.logstore.common.conditional_put import Answer, Verdict
+from tablelog.logstore.common.uri import local_path
 
 from .memory import Renames
 from .mutant import Mutant, in_files, in_memory

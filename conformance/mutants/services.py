@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tablelog.logstore import LogStore
-from tablelog.logstore.answers import Answer, Verdict
+from tablelog.logstore.common.conditional_put import Answer, Verdict
 
 from ..model import Factory, Target
 from .mutant import Mutant

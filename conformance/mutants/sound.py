@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from tablelog.logstore import FileStatus, LocalLogStore
-from tablelog.logstore.uri import local_path
+from tablelog.logstore.common.uri import local_path
 
 
 class UnderOneLock(LocalLogStore):

@@ -27,7 +27,7 @@ from ..engine.storage import table_files
 from ..engine.storage.table_files import TableFiles
 from ..engine.write.routes.local import PREFIX as STAGING
 from ..errors import DeltaConcurrentModificationException, InvalidArgumentError
-from ..logstore.uri import scheme_of
+from ..logstore.common.uri import scheme_of
 from .job import PLAIN, CommitOptions, jobs
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from ..errors import CorruptLogError
-from .uri import shown
+from .common.uri import shown
 
 Exclusion = Literal["process", "host", "global"]
 

@@ -22,9 +22,9 @@ from ..errors import (
     StorageMissingError,
     UnsupportedEnvironmentError,
 )
-from . import object_uri, posix
-from .clients import hadoop_keys, needed
-from .uri import local_path, scheme_of, shown, without_user
+from .common import object_uri, posix
+from .common.http_clients import hadoop_keys, needed
+from .common.uri import local_path, scheme_of, shown, without_user
 
 _THREADS = 8
 _BATCH = 1_000
@@ -60,17 +60,17 @@ def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str,
     if scheme == "file":
         return FileSystem("fsspec.implementations.local:LocalFileSystem", {"auto_mkdir": True})
     if scheme in _S3:
-        from .s3_settings import S3Settings
+        from .s3.settings import S3Settings
 
         bucket = object_uri.split(uri)[1]
         return _uncached("s3fs:S3FileSystem", S3Settings.of(scheme, conf, storage_options).fsspec_options(bucket))
     if scheme in _AZURE:
-        from .azure_settings import AzureSettings
+        from .azure.settings import AzureSettings
 
         access = AzureSettings.of(scheme, conf, storage_options).access(object_uri.split(uri)[1])
         return _uncached("adlfs:AzureBlobFileSystem", access.fsspec_options())
     if scheme in _GOOGLE:
-        from .gcs_settings import GCSSettings
+        from .gcs.settings import GCSSettings
 
         bucket = object_uri.split(uri)[1]
         return _uncached(

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from ..clock import Clock, SystemClock
 from ..errors import InvalidArgumentError, UnsupportedEnvironmentError
 from .base import Exclusion, FileStatus, LogStore
-from .uri import escaped, scheme_of, shown
+from .common.uri import escaped, scheme_of, shown
 
 
 class _Place(NamedTuple):

@@ -22,16 +22,16 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..errors import LogStoreConfigurationError
-from .azure import AzureLogStore
+from .azure.store import AzureLogStore
 from .base import LogStore
-from .gcs import GCSLogStore
-from .hdfs import HDFSLogStore
-from .local import LocalLogStore
+from .common.uri import scheme_of, shown
+from .gcs.store import GCSLogStore
+from .hdfs.store import HDFSLogStore
+from .local.store import LocalLogStore
 from .memory import MemoryLogStore
-from .s3 import S3LogStore
-from .s3_dynamodb import S3DynamoDBLogStore
-from .s3_single_driver import S3SingleDriverLogStore
-from .uri import scheme_of, shown
+from .s3.conditional import S3LogStore
+from .s3.dynamodb import S3DynamoDBLogStore
+from .s3.single_driver import S3SingleDriverLogStore
 
 ENTRY_POINT_GROUP = "tablelog.logstores"
 

@@ -54,7 +54,7 @@ def test_what_follows_the_commit_never_removes_its_files(
                 taken.write_bytes(own_log.reader.commit_bytes(own.version))
                 raise KeyboardInterrupt
 
-            patch.setattr("tablelog.logstore.local.LocalLogStore.write", write)
+            patch.setattr("tablelog.logstore.local.store.LocalLogStore.write", write)
             return commit(self, actions, operation, **rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Transaction, "commit", lost)

@@ -10,7 +10,7 @@ from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, noth
 from support.crashes import State, killed_at_each_step, torn
 from support.spark_tables import Table
 from tablelog.engine.write.routes.local import LocalPlacement
-from tablelog.logstore import posix
+from tablelog.logstore.common import posix
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 STAGING = "_tablelog_staging-"

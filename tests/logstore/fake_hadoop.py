@@ -9,9 +9,10 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from tablelog.errors import StorageUnavailableError
-from tablelog.logstore import hdfs, posix
-from tablelog.logstore.hdfs import Entry, HDFSLogStore
-from tablelog.logstore.listing import without_false_gaps
+from tablelog.logstore.common import posix
+from tablelog.logstore.common.listing import without_false_gaps
+from tablelog.logstore.hdfs import store as hdfs
+from tablelog.logstore.hdfs.store import Entry, HDFSLogStore
 
 Result = TypeVar("Result")
 

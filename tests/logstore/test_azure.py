@@ -23,9 +23,10 @@ from tablelog.errors import (
     StorageUnavailableError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import LogStore, answers, store_for
-from tablelog.logstore.answers import Verdict
-from tablelog.logstore.azure import AzureLogStore, answer_of
+from tablelog.logstore import LogStore, store_for
+from tablelog.logstore.azure.store import AzureLogStore, answer_of
+from tablelog.logstore.common import conditional_put as answers
+from tablelog.logstore.common.conditional_put import Verdict
 
 ROOT = "abfs://box@account.dfs.core.windows.net/t/_delta_log"
 PATH = f"{ROOT}/00000000000000000000.json"
@@ -203,7 +204,7 @@ def test_only_too_many_requests_is_sent_again(play: Play) -> None:
 
 
 def test_a_time_out_leaves_it_unknown(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.logstore.azure_settings.READ_SECONDS", 0.05)
+    monkeypatch.setattr("tablelog.logstore.azure.settings.READ_SECONDS", 0.05)
     gate = threading.Event()
     store, service = play(CREATED)
     answer = service._answer

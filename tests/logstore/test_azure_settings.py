@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablelog.errors import LogStoreConfigurationError, UnsupportedEnvironmentError
-from tablelog.logstore.azure_settings import Access, AzureSettings, place
+from tablelog.logstore.azure.settings import Access, AzureSettings, place
 
 HOST = "account.dfs.core.windows.net"
 AUTHORITY = f"box@{HOST}"

@@ -15,7 +15,7 @@ from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from logstore.playback import NO_REPLY, Playback
 from tablelog.errors import UnsupportedEnvironmentError
-from tablelog.logstore.clients import Clients, hadoop_keys, needed, never_sent, skew_note
+from tablelog.logstore.common.http_clients import Clients, hadoop_keys, needed, never_sent, skew_note
 
 
 def made(key: str) -> list[str]:

@@ -24,9 +24,10 @@ from tablelog.errors import (
     StorageUnavailableError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import answers, store_for
-from tablelog.logstore.answers import Verdict
-from tablelog.logstore.gcs import GCSLogStore, Reply, answer_of
+from tablelog.logstore import store_for
+from tablelog.logstore.common import conditional_put as answers
+from tablelog.logstore.common.conditional_put import Verdict
+from tablelog.logstore.gcs.store import GCSLogStore, Reply, answer_of
 
 ROOT = "gs://bucket/t/_delta_log"
 PATH = f"{ROOT}/00000000000000000000.json"
@@ -165,7 +166,7 @@ def test_what_was_turned_away_is_sent_again(play: Play) -> None:
 
 
 def test_a_time_out_leaves_it_unknown(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.logstore.gcs.READ_SECONDS", 0.05)
+    monkeypatch.setattr("tablelog.logstore.gcs.store.READ_SECONDS", 0.05)
     gate = threading.Event()
     store, service = play(CREATED)
     answer = service._answer

@@ -9,7 +9,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 
 from tablelog.errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
-from tablelog.logstore.gcs_settings import GCSSettings
+from tablelog.logstore.gcs.settings import GCSSettings
 
 USER = {"fs.gs.auth.client.id": "id", "fs.gs.auth.client.secret": "s3cret", "fs.gs.auth.refresh.token": "s3cret"}
 SERVICE = {"fs.gs.auth.service.account.email": "a@b", "fs.gs.auth.service.account.private.key": "s3cret\\nkey"}
@@ -266,7 +266,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_sessions_keys_reach_the_store() -> None:
     """Those of today and those of older connectors: `relevant` lets through all that the store reads."""
-    from tablelog.logstore.gcs import GCSLogStore
+    from tablelog.logstore.gcs.store import GCSLogStore
     from tablelog.spark.conf import relevant
 
     keys = {f"{prefix}x": "1" for prefix in GCSLogStore.configuration_prefixes}

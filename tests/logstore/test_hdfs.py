@@ -20,10 +20,12 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import hdfs, hdfs_native_files, store_for
-from tablelog.logstore.hadoop_errors import error_for
-from tablelog.logstore.hdfs import STALE_AFTER_MS, HDFSLogStore
-from tablelog.logstore.hdfs_native_files import native_error
+from tablelog.logstore import store_for
+from tablelog.logstore.hdfs import native_client as hdfs_native_files
+from tablelog.logstore.hdfs import store as hdfs
+from tablelog.logstore.hdfs.errors import error_for
+from tablelog.logstore.hdfs.native_client import native_error
+from tablelog.logstore.hdfs.store import STALE_AFTER_MS, HDFSLogStore
 
 QUICK = [check for check in CHECKS if check.level is Level.QUICK]
 NAME = f"{0:020}.json"

@@ -21,7 +21,8 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import LocalLogStore, MemoryLogStore, posix, remove_stale_temporaries
+from tablelog.logstore import LocalLogStore, MemoryLogStore, remove_stale_temporaries
+from tablelog.logstore.common import posix
 
 Failing = Callable[..., None]
 

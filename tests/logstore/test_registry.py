@@ -11,12 +11,12 @@ import pytest
 from logstore.own_stores import Own
 from tablelog.errors import LogStoreConfigurationError
 from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore, registry, store_for
-from tablelog.logstore.azure import AzureLogStore
-from tablelog.logstore.gcs import GCSLogStore
-from tablelog.logstore.hdfs import HDFSLogStore
-from tablelog.logstore.s3 import S3LogStore
-from tablelog.logstore.s3_dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3_single_driver import S3SingleDriverLogStore
+from tablelog.logstore.azure.store import AzureLogStore
+from tablelog.logstore.gcs.store import GCSLogStore
+from tablelog.logstore.hdfs.store import HDFSLogStore
+from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3.single_driver import S3SingleDriverLogStore
 
 OWN = "logstore.own_stores.Own"
 CLASS = "delta.logStore.class"

@@ -24,10 +24,13 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import answers, s3, s3_requests, s3_settings
-from tablelog.logstore.answers import Verdict
+from tablelog.logstore.common import conditional_put as answers
+from tablelog.logstore.common.conditional_put import Verdict
 from tablelog.logstore.registry import new_store_for
-from tablelog.logstore.s3 import S3LogStore
+from tablelog.logstore.s3 import conditional as s3
+from tablelog.logstore.s3 import requests as s3_requests
+from tablelog.logstore.s3 import settings as s3_settings
+from tablelog.logstore.s3.conditional import S3LogStore
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"
@@ -400,7 +403,7 @@ def test_a_hole_in_a_listing_over_pages_is_looked_at_again(fake: FakeS3, store: 
 
 
 def test_a_directory_bucket_is_listed_whole_and_sorted(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tablelog.logstore.s3_requests import Listed
+    from tablelog.logstore.s3.requests import Listed
 
     asked: list[str | None] = []
 

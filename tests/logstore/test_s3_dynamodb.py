@@ -9,10 +9,10 @@ import pytest
 from logstore.fake_s3 import FakeS3, Reply
 from logstore.s3_crashes import each_death
 from tablelog.errors import StorageError, StorageUnavailableError, WriteOutcomeUnknown
-from tablelog.logstore import answers
-from tablelog.logstore.answers import Answer, Verdict
-from tablelog.logstore.s3_dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3_entries import Entries, Entry, EntrySettings, verdict_of
+from tablelog.logstore.common import conditional_put as answers
+from tablelog.logstore.common.conditional_put import Answer, Verdict
+from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3.dynamodb_entries import Entries, Entry, EntrySettings, verdict_of
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"

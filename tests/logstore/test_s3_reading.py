@@ -8,10 +8,11 @@ import pytest
 
 from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
 from tablelog.errors import StorageAccessError
-from tablelog.logstore import answers, s3_reading
-from tablelog.logstore.s3 import S3LogStore
-from tablelog.logstore.s3_reading import Reader
-from tablelog.logstore.s3_settings import S3Access, sdk
+from tablelog.logstore.common import conditional_put as answers
+from tablelog.logstore.s3 import object_reader as s3_reading
+from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.object_reader import Reader
+from tablelog.logstore.s3.settings import S3Access, sdk
 
 LOG = "s3a://bucket/t/_delta_log"
 NAMES = ("0.json", "a b%20+é~c#d?e&f=g.json", "1.json")

@@ -8,10 +8,10 @@ import pytest
 
 from logstore.fake_s3 import FakeS3
 from tablelog.errors import LogStoreConfigurationError, StorageAccessError
-from tablelog.logstore import s3
-from tablelog.logstore.s3 import S3LogStore
-from tablelog.logstore.s3_entries import EntrySettings
-from tablelog.logstore.s3_settings import S3Access, S3Settings
+from tablelog.logstore.s3 import conditional as s3
+from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.dynamodb_entries import EntrySettings
+from tablelog.logstore.s3.settings import S3Access, S3Settings
 
 KEYS = {"fs.s3a.access.key": "AKHADOOP", "fs.s3a.secret.key": "hadoop-s3cret"}
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tablelog.errors import InvalidArgumentError, LogStoreConfigurationError, TablelogError
 from tablelog.logstore import store_for
+from tablelog.logstore.common.uri import local_path, local_uri, scheme_of, shown
 from tablelog.logstore.memory import _place
-from tablelog.logstore.uri import local_path, local_uri, scheme_of, shown
 
 
 @pytest.mark.parametrize(

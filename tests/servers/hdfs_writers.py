@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tablelog.logstore.hdfs import HDFSLogStore
+from tablelog.logstore.hdfs.store import HDFSLogStore
 
 SPAWN = multiprocessing.get_context("spawn")
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'

@@ -24,9 +24,9 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore import hdfs as hdfs_module
-from tablelog.logstore.hdfs import HDFSLogStore
-from tablelog.logstore.hdfs_native_files import NativeFiles
+from tablelog.logstore.hdfs import store as hdfs_module
+from tablelog.logstore.hdfs.native_client import NativeFiles
+from tablelog.logstore.hdfs.store import HDFSLogStore
 
 from .hdfs import HDFS
 from .hdfs_writers import SCHEMA, SPAWN, LosingProxy, append, die_before_the_rename, processes

@@ -14,7 +14,7 @@ from tablelog.dml import after_commit
 from tablelog.engine.read import scan
 from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.errors import CommandInterrupted
-from tablelog.logstore.local import LocalLogStore
+from tablelog.logstore.local.store import LocalLogStore
 
 Command = Callable[[Table], object]
 

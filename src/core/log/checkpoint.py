@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
-from ...logstore.uri import escaped
+from ...logstore.common.uri import escaped
 from ..protocol.actions import Action, AddFile, RemoveFile, Sidecar
 from ..protocol.codec import parse_commit
 from ..protocol.paths import LOG_DIRECTORY, SIDECAR_DIRECTORY, canonical_column, decode

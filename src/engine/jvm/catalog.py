@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ...logstore.uri import local_path, scheme_of
+from ...logstore.common.uri import local_path, scheme_of
 from .gateway import Gateway, JavaObject, changed
 
 if TYPE_CHECKING:

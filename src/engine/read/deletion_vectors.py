@@ -23,9 +23,9 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 from ...errors import CorruptLogError, MissingDataFileError
+from ...logstore.common.posix import open_regular
+from ...logstore.common.uri import local_path, scheme_of
 from ...logstore.data_files import DataFiles
-from ...logstore.posix import open_regular
-from ...logstore.uri import local_path, scheme_of
 from ..jvm.gateway import is_classic
 from ..sql.hidden_names import free_names
 from ..storage import external_files, hadoop_settings

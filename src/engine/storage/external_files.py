@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import external
 from ...errors import InvalidArgumentError, UntrustedTableError
-from ...logstore.uri import scheme_of, shown
+from ...logstore.common.uri import scheme_of, shown
 from ..jvm import settings
 
 if TYPE_CHECKING:

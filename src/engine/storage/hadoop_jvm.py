@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from ...errors import StorageUnavailableError
-from ...logstore.hadoop_errors import error_for
-from ...logstore.uri import escaped, shown
+from ...logstore.common.uri import escaped, shown
+from ...logstore.hdfs.errors import error_for
 from ..jvm.gateway import Gateway, JavaObject
 
 _STATUS = "org.apache.hadoop.fs.FileStatus"

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
-from ...logstore import hdfs
-from ...logstore.hdfs import Entry
-from ...logstore.uri import scheme_of, shown
+from ...logstore.common.uri import scheme_of, shown
+from ...logstore.hdfs import store as hdfs
+from ...logstore.hdfs.store import Entry
 from ..jvm.gateway import Gateway, JavaObject, is_classic
 from .hadoop_jvm import Statuses, translated
 

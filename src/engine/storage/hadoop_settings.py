@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...logstore.uri import scheme_of
+from ...logstore.common.uri import scheme_of
 from ..jvm.gateway import Gateway, is_classic
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from ...core.protocol import paths
 from ...core.table.vacuum import Directory, Found
 from ...errors import StorageAccessError
-from ...logstore.uri import scheme_of
+from ...logstore.common.uri import scheme_of
 from ..jvm import settings as settings_of
 from ..jvm.gateway import is_classic
 from . import hadoop_settings

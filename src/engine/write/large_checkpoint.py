@@ -16,8 +16,8 @@ from ...core.log.parts import Part, left, pieces
 from ...core.protocol import paths
 from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
+from ...logstore.common.uri import scheme_of
 from ...logstore.data_files import DataFiles
-from ...logstore.uri import scheme_of
 from ..read import large_log
 from .routes import local
 

@@ -5,9 +5,9 @@ import pytest
 from support.log_builder import LogBuilder, add
 from tablelog.core.txn.operation import Operation
 from tablelog.logstore import CountingLogStore, MemoryLogStore
-from tablelog.logstore.s3 import S3LogStore
-from tablelog.logstore.s3_dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3_settings import S3Settings
+from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3.settings import S3Settings
 
 DELTA_SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
 

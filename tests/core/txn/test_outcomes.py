@@ -22,7 +22,7 @@ from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import Action
 from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import CommitInterrupted, CommitStateUnknownError, ConcurrentAppendException, WriteOutcomeUnknown
-from tablelog.logstore.local import LocalLogStore
+from tablelog.logstore.local.store import LocalLogStore
 from tablelog.logstore.memory import MemoryLogStore
 
 # --- answers that are lost ----------------------------------------------------------------------------------------

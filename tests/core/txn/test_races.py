@@ -18,8 +18,8 @@ from tablelog.errors import (
     ProtocolChangedException,
     UnsupportedFeatureError,
 )
-from tablelog.logstore.counting import CountingLogStore
 from tablelog.logstore.memory import MemoryLogStore
+from tablelog.logstore.wrappers.counting import CountingLogStore
 
 # --- others win ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
-from ....logstore.uri import scheme_of, shown
+from ....logstore.common.uri import scheme_of, shown
 from ...jvm.gateway import is_classic
 from ...storage import hadoop_settings
 from .job import DataFile, Job

@@ -15,8 +15,8 @@ from ....clock import SystemClock
 from ....core.protocol import paths
 from ....core.protocol.schema import StructField, StructType
 from ....errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
-from ....logstore.uri import scheme_of
 from ...jvm import plans
 from ...sql.conform import without_empty
 from .. import small_frame

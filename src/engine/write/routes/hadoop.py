@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from ....clock import SystemClock
 from ....core.protocol import paths
 from ....errors import StorageError
-from ....logstore.uri import scheme_of
+from ....logstore.common.uri import scheme_of
 from ...jvm.gateway import Gateway
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel

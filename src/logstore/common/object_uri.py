@@ -7,7 +7,7 @@ and Spark. A table can't be two places, so the canonical form has no empty parts
 import re
 from urllib.parse import unquote_to_bytes
 
-from ..errors import InvalidArgumentError
+from ...errors import InvalidArgumentError
 from .uri import escaped, scheme_of, shown
 
 # Signatures in the query of a URL, which someone has copied.

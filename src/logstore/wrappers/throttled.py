@@ -4,9 +4,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from ..clock import Clock, SystemClock
-from ..errors import InvalidArgumentError
-from .base import FileStatus, LogStore
+from ...clock import Clock, SystemClock
+from ...errors import InvalidArgumentError
+from ..base import FileStatus, LogStore
 from .wrapper import LogStoreWrapper
 
 

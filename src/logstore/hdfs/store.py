@@ -24,16 +24,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 from urllib.parse import unquote_to_bytes
 
-from ..errors import (
+from ...errors import (
     InvalidArgumentError,
     LogStoreConfigurationError,
     StorageUnavailableError,
     TablelogError,
     WriteOutcomeUnknown,
 )
-from . import posix
-from .base import Exclusion, FileStatus, LogStore
-from .uri import escaped, shown, without_user
+from ..base import Exclusion, FileStatus, LogStore
+from ..common import posix
+from ..common.uri import escaped, shown, without_user
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
@@ -105,7 +105,7 @@ def use(clients: Clients) -> None:
 def _clients() -> Clients:
     if _in_use is not None and _in_use[0] == os.getpid():
         return _in_use[1]
-    from .hdfs_native_files import NativeFiles
+    from .native_client import NativeFiles
 
     return NativeFiles
 

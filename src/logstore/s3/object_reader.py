@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from .s3_settings import sdk
+from .settings import sdk
 
 logger = logging.getLogger(__name__)
 

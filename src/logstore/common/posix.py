@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
-from ..errors import (
+from ...errors import (
     CorruptLogError,
     StorageAccessError,
     StorageError,

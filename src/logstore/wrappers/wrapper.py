@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .base import FileStatus, LogStore
+from ..base import FileStatus, LogStore
 
 
 class LogStoreWrapper(LogStore):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
-from ..errors import StorageUnavailableError, TablelogError, WriteOutcomeUnknown
+from ...errors import StorageUnavailableError, TablelogError, WriteOutcomeUnknown
 from .uri import shown
 
 _Result = TypeVar("_Result")

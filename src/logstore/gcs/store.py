@@ -13,14 +13,14 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from ..errors import StorageAccessError, StorageError, StorageMissingError, StorageUnavailableError, TablelogError
-from . import object_uri
-from .answers import Answer, Verdict, persist, settle
-from .base import Exclusion, FileStatus, LogStore
-from .clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
-from .gcs_settings import CONFIGURATION_PREFIXES, GCSSettings
-from .listing import without_false_gaps
-from .uri import shown
+from ...errors import StorageAccessError, StorageError, StorageMissingError, StorageUnavailableError, TablelogError
+from ..base import Exclusion, FileStatus, LogStore
+from ..common import object_uri
+from ..common.conditional_put import Answer, Verdict, persist, settle
+from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
+from ..common.listing import without_false_gaps
+from ..common.uri import shown
+from .settings import CONFIGURATION_PREFIXES, GCSSettings
 
 _Result = TypeVar("_Result")
 

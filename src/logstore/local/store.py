@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
-from ..clock import Clock, SystemClock
-from ..errors import InvalidArgumentError, TablelogError, WriteOutcomeUnknown
-from . import posix
-from .base import Exclusion, FileStatus, LogStore, too_large
-from .listing import is_numbered, without_false_gaps
-from .uri import escaped, local_path, local_uri, shown
+from ...clock import Clock, SystemClock
+from ...errors import InvalidArgumentError, TablelogError, WriteOutcomeUnknown
+from ..base import Exclusion, FileStatus, LogStore, too_large
+from ..common import posix
+from ..common.listing import is_numbered, without_false_gaps
+from ..common.uri import escaped, local_path, local_uri, shown
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""

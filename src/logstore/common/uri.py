@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from ..errors import InvalidArgumentError, LogStoreConfigurationError
+from ...errors import InvalidArgumentError, LogStoreConfigurationError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ..errors import InvalidArgumentError
-from .base import FileStatus, LogStore
-from .uri import shown
+from ...errors import InvalidArgumentError
+from ..base import FileStatus, LogStore
+from ..common.uri import shown
 from .wrapper import LogStoreWrapper
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-from ..errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
-from .uri import checked_endpoint
+from ...errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
+from ..common.uri import checked_endpoint
 
 PREFIXES = ("fs.s3a.", "spark.hadoop.fs.s3a.")
 CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32

@@ -7,8 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from ..clock import SystemClock
-from ..errors import UnsupportedEnvironmentError
+from ...clock import SystemClock
+from ...errors import UnsupportedEnvironmentError
 
 _Key = TypeVar("_Key")
 _Client = TypeVar("_Client")

@@ -1,6 +1,6 @@
 """From the Java exception that a Hadoop service answers with to an error of ours, whichever client carried it over."""
 
-from ..errors import (
+from ...errors import (
     InvalidArgumentError,
     StorageAccessError,
     StorageError,
@@ -8,7 +8,7 @@ from ..errors import (
     TablelogError,
     UnsupportedEnvironmentError,
 )
-from .uri import shown
+from ..common.uri import shown
 
 _ACCESS = frozenset(
     "AccessControlException AuthorizationException AuthenticationException SaslException KerberosAuthException "

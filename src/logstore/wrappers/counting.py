@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from .base import FileStatus, LogStore
+from ..base import FileStatus, LogStore
 from .wrapper import LogStoreWrapper
 
 

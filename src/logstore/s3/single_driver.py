@@ -21,13 +21,13 @@ from hashlib import sha256
 from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
-from ..errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
-from .answers import settle
-from .base import Exclusion
-from .s3 import S3LogStore
-from .s3_requests import Place, S3Requests
-from .s3_settings import PREFIXES, S3Settings
-from .uri import shown
+from ...errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from ..base import Exclusion
+from ..common.conditional_put import settle
+from ..common.uri import shown
+from .conditional import S3LogStore
+from .requests import Place, S3Requests
+from .settings import PREFIXES, S3Settings
 
 SECOND_DRIVER = "delta.logStore.s3SingleDriver.secondDriver"
 """The key that says what to do about a second driver: `refuse` (the default) or `warn`; with or without `spark.`."""

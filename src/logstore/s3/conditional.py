@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ..errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
-from . import object_uri, posix
-from .answers import settle
-from .base import Exclusion, FileStatus, LogStore
-from .listing import without_false_gaps
-from .s3_requests import Place, S3Requests, no_condition, place_of
-from .s3_settings import PREFIXES, S3Settings
-from .uri import shown
+from ...errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
+from ..base import Exclusion, FileStatus, LogStore
+from ..common import object_uri, posix
+from ..common.conditional_put import settle
+from ..common.listing import without_false_gaps
+from ..common.uri import shown
+from .requests import Place, S3Requests, no_condition, place_of
+from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30
 """The most bytes that S3 takes in one request. A write is never made of parts: several services check the condition of

@@ -22,15 +22,15 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ..errors import StorageError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
-from . import s3_entries
-from .answers import settle
-from .base import FileStatus
-from .s3 import S3LogStore
-from .s3_entries import Entries, Entry, EntrySettings
-from .s3_requests import Place, place_of
-from .s3_settings import PREFIXES, S3Settings
-from .uri import shown
+from ...errors import StorageError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from ..base import FileStatus
+from ..common.conditional_put import settle
+from ..common.uri import shown
+from . import dynamodb_entries as s3_entries
+from .conditional import S3LogStore
+from .dynamodb_entries import Entries, Entry, EntrySettings
+from .requests import Place, place_of
+from .settings import PREFIXES, S3Settings
 
 _LOG = "_delta_log/"
 _COMMIT = re.compile(r"([0-9]{20})\.json").fullmatch

@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Self, TypeVar
 
-from ..errors import (
+from ...errors import (
     InvalidArgumentError,
     StorageAccessError,
     StorageError,
     StorageMissingError,
     StorageUnavailableError,
 )
-from . import object_uri
-from .answers import Answer, Verdict, persist, settle
-from .azure_settings import CONFIGURATION_PREFIXES, AzureSettings, place
-from .base import Exclusion, FileStatus, LogStore
-from .clients import Clients, never_sent, skew_note
-from .listing import without_false_gaps
-from .uri import shown
+from ..base import Exclusion, FileStatus, LogStore
+from ..common import object_uri
+from ..common.conditional_put import Answer, Verdict, persist, settle
+from ..common.http_clients import Clients, never_sent, skew_note
+from ..common.listing import without_false_gaps
+from ..common.uri import shown
+from .settings import CONFIGURATION_PREFIXES, AzureSettings, place
 
 _Result = TypeVar("_Result")
 

@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ..clock import Clock, SystemClock
-from ..errors import StorageUnavailableError
-from .base import FileStatus, LogStore
+from ...clock import Clock, SystemClock
+from ...errors import StorageUnavailableError
+from ..base import FileStatus, LogStore
 from .wrapper import LogStoreWrapper
 
 _Result = TypeVar("_Result")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..errors import LogStoreConfigurationError, StorageAccessError
-from .clients import hadoop_keys, needed
-from .uri import checked_endpoint
+from ...errors import LogStoreConfigurationError, StorageAccessError
+from ..common.http_clients import hadoop_keys, needed
+from ..common.uri import checked_endpoint
 
 CONFIGURATION_PREFIXES = ("fs.gs.", "google.cloud.auth.", "spark.hadoop.fs.gs.", "spark.hadoop.google.cloud.auth.")
 

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from ..errors import (
+from ...errors import (
     InvalidArgumentError,
     StorageAccessError,
     StorageError,
@@ -19,12 +19,12 @@ from ..errors import (
     TablelogError,
     UnsafeStoreError,
 )
-from . import object_uri
-from .answers import Answer, Verdict, persist
-from .clients import close
-from .s3_reading import Reader
-from .s3_settings import S3Access, S3Settings, sdk
-from .uri import shown
+from ..common import object_uri
+from ..common.conditional_put import Answer, Verdict, persist
+from ..common.http_clients import close
+from ..common.uri import shown
+from .object_reader import Reader
+from .settings import S3Access, S3Settings, sdk
 
 _Result = TypeVar("_Result")
 

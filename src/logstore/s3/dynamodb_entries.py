@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
-from ..clock import Clock, SystemClock
-from ..errors import LogStoreConfigurationError, StorageUnavailableError
-from .answers import Answer, Verdict, persist
-from .clients import close
-from .s3_requests import answer_of, error_of, is_transport, reply_of
-from .s3_settings import S3Settings
-from .uri import shown
+from ...clock import Clock, SystemClock
+from ...errors import LogStoreConfigurationError, StorageUnavailableError
+from ..common.conditional_put import Answer, Verdict, persist
+from ..common.http_clients import close
+from ..common.uri import shown
+from .requests import answer_of, error_of, is_transport, reply_of
+from .settings import S3Settings
 
 _Result = TypeVar("_Result")
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from ..errors import LogStoreConfigurationError
-from .clients import CONNECT_SECONDS, READ_SECONDS, hadoop_keys, needed
-from .uri import checked_endpoint
+from ...errors import LogStoreConfigurationError
+from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, hadoop_keys, needed
+from ..common.uri import checked_endpoint
 
 CONFIGURATION_PREFIXES = ("fs.azure.", "spark.hadoop.fs.azure.")
 

@@ -18,16 +18,16 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from ..errors import (
+from ...errors import (
     LogStoreConfigurationError,
     StorageAccessError,
     StorageUnavailableError,
     TablelogError,
     UnsupportedEnvironmentError,
 )
-from .hadoop_errors import error_for
-from .hdfs import Entry
-from .uri import scheme_of, shown
+from ..common.uri import scheme_of, shown
+from .errors import error_for
+from .store import Entry
 
 TIMEOUT_SECONDS = 60.0
 """How long one call may take: a request to the NameNode, or the reading or writing of one file."""

@@ -1,0 +1,5 @@
+"""The store on Azure's blob storage."""
+
+from .store import AzureLogStore
+
+__all__ = ["AzureLogStore"]

@@ -1,0 +1,5 @@
+"""The store on Google Cloud Storage."""
+
+from .store import GCSLogStore
+
+__all__ = ["GCSLogStore"]

@@ -1,0 +1,5 @@
+"""The store on a file system of this machine."""
+
+from .store import LocalLogStore
+
+__all__ = ["LocalLogStore"]

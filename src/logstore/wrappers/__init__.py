@@ -1,0 +1,1 @@
+"""Stores around another store: they count, retry, throttle, or show a part of it."""
