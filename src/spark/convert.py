@@ -6,8 +6,8 @@ from pyspark.sql.types import DataType, StructType
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths, schema
 from ..core.table.snapshot import Snapshot
-from ..dml.clone import Source
-from ..dml.convert import convert
+from ..dml.maintain.clone import Source
+from ..dml.maintain.convert import convert
 from ..engine.jvm.catalog import Entry, SessionCatalog
 from ..engine.jvm.types import table_schema
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError

@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import rules, schema
-from ..dml.create import Definition, Mode, check_same, create
+from ..dml.alter.create import Definition, Mode, check_same, create
 from ..engine.jvm.types import declared
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import names

@@ -23,7 +23,7 @@ from ..core.protocol import features
 from ..core.protocol.actions import CommitInfo
 from ..core.protocol.schema import arrow_schema, parse_schema
 from ..core.table.history import HistoryEntry
-from ..dml import cluster_by
+from ..dml.maintain import cluster_by
 from ..errors import InvalidArgumentError
 
 _STRINGS = MapType(StringType(), StringType())

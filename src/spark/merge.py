@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
-from ..dml.merge import merge
-from ..dml.merge_clauses import Action, Clause, Kind
+from ..dml.merge.clauses import Action, Clause, Kind
+from ..dml.merge.merge import merge
 from .arguments import assignments_of, checked
 from .boundary import with_pyspark_errors
 from .describe import local_frame

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol.actions import AddFile
-from ..dml.optimize import Layout, Outcome, optimize
+from ..dml.maintain.optimize import Layout, Outcome, optimize
 from ..errors import InvalidArgumentError
 from .arguments import checked, names_of
 from .boundary import with_pyspark_errors

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core.protocol import properties
-from ..dml.job import CommitOptions
-from ..dml.write import WriteRequest
+from ..dml.change.write import WriteRequest
+from ..dml.command.command import CommitOptions
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .log_once import log_once
 

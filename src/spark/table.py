@@ -8,20 +8,20 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ..core.deltalog import DeltaLog
 from ..core.protocol.schema_evolution import column_of
 from ..core.table.snapshot import Snapshot
-from ..dml.clone import clone
-from ..dml.cluster_by import cluster_by
-from ..dml.constraints import add_constraint, drop_constraint
-from ..dml.create import Mode as Creation
-from ..dml.delete import delete
-from ..dml.drop_feature import drop_feature
-from ..dml.manifest import generate
-from ..dml.optimize import Layout
-from ..dml.properties import set_properties, unset_properties
-from ..dml.protocol import add_feature, upgrade_protocol
-from ..dml.restore import restore
-from ..dml.schema_changes import add_columns, alter_column, drop_columns, rename_column
-from ..dml.update import update
-from ..dml.vacuum import Mode, vacuum
+from ..dml.alter.constraints import add_constraint, drop_constraint
+from ..dml.alter.create import Mode as Creation
+from ..dml.alter.drop_feature import drop_feature
+from ..dml.alter.properties import set_properties, unset_properties
+from ..dml.alter.protocol import add_feature, upgrade_protocol
+from ..dml.alter.schema_changes import add_columns, alter_column, drop_columns, rename_column
+from ..dml.change.delete import delete
+from ..dml.change.update import update
+from ..dml.maintain.clone import clone
+from ..dml.maintain.cluster_by import cluster_by
+from ..dml.maintain.manifest import generate
+from ..dml.maintain.optimize import Layout
+from ..dml.maintain.restore import restore
+from ..dml.maintain.vacuum import Mode, vacuum
 from ..engine.jvm.gateway import is_classic
 from ..engine.read import scan
 from ..engine.write import view_inserts as inserts

@@ -7,7 +7,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths
-from ..dml.vacuum import Vacuumed
+from ..dml.maintain.vacuum import Vacuumed
 from .describe import local_frame
 
 

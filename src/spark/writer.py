@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..dml.job import CommitOptions
-from ..dml.write import write
+from ..dml.change.write import write
+from ..dml.command.command import CommitOptions
 from ..engine.jvm import builders
 from ..engine.write.view_inserts import Insert
 from ..errors import InvalidArgumentError

@@ -103,7 +103,7 @@ def test_a_constraint_that_the_schema_outlived_is_named(people: Table) -> None:
 
 
 def test_writers_at_the_same_time(people: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tablelog.dml import constraints
+    from tablelog.dml.alter import constraints
 
     log = DeltaLog.for_path(people.path)
     stale = log.transaction()

@@ -10,7 +10,7 @@ import pytest
 
 from support.spark_tables import Table
 from tablelog.core.protocol.schema import INTEGER, LONG, SHORT, STRING, ArrayType, StructField, StructType
-from tablelog.dml.convert import partition_of, widens
+from tablelog.dml.maintain.convert import partition_of, widens
 from tablelog.engine.storage.foreign_parquet import fits
 from tablelog.errors import InvalidArgumentError, SchemaMismatchError, TableNotFoundError, UnsupportedFeatureError
 from tablelog.spark import DeltaTable

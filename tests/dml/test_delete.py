@@ -86,7 +86,7 @@ def test_a_remove_tells_all_of_its_file(table):
     ["p = 1", "p + 5 = 6", "cast(p as string) = '1'", "P in (1, 7)", "p >= 1 and p < 2", lambda: F.col("p") == 1],
 )
 def test_partitions_go_by_metadata_alone(table, condition, monkeypatch):
-    from tablelog.dml import matching
+    from tablelog.dml.change import touched_files as matching
 
     monkeypatch.setattr(matching, "touched_files", lambda *args: pytest.fail("no data may be read"))
     table.delta.delete(condition if isinstance(condition, str) else condition())
@@ -254,7 +254,7 @@ def test_files_with_no_statistics_are_counted_by_reading(spark, tmp_path):
 def test_metrics_of_rows_are_left_out_where_nobody_counted(spark, tmp_path):
     from tablelog.core.protocol.actions import AddFile, Metadata
     from tablelog.core.txn.operation import Operation
-    from tablelog.dml.delete import delete
+    from tablelog.dml.change.delete import delete
 
     log = DeltaLog.for_path(str(tmp_path / "bare"))
     txn = log.transaction()

@@ -163,7 +163,7 @@ def test_values_from_outside(numbered: Table, tmp_path: Any) -> None:
 
 
 def test_two_that_number_at_once(numbered: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tablelog.dml import rows
+    from tablelog.dml.command import rows
 
     write, spark = rows.write_new, numbered.spark
 

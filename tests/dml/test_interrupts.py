@@ -13,7 +13,7 @@ from support.interruptions import SEVERAL_COMMITS, compacted_after, every_step_i
 from support.spark_tables import Table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.txn.transaction import Transaction
-from tablelog.dml import after_commit
+from tablelog.dml.maintain import auto_compact as after_commit
 from tablelog.engine.read import scan
 from tablelog.errors import CommandInterrupted, ConcurrentDeleteReadException
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
-from tablelog.dml.job import Work
+from tablelog.dml.command.command import Work
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,

@@ -3,7 +3,7 @@
 import pytest
 
 from tablelog.core.protocol.schema import LONG, STRING, StructField, StructType
-from tablelog.dml.merge_clauses import Clause, assigned_columns, check, only_delete
+from tablelog.dml.merge.clauses import Clause, assigned_columns, check, only_delete
 from tablelog.errors import InvalidArgumentError
 
 INNER = StructType((StructField("a", LONG), StructField("b", STRING)))

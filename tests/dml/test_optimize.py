@@ -85,7 +85,7 @@ def test_each_batch_is_a_commit(small_files: Table, conf: Any) -> None:
 def test_an_append_meanwhile_is_no_conflict(
     spark: SparkSession, small_files: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tablelog.dml import optimize
+    from tablelog.dml.maintain import optimize
 
     real = optimize._rewrite
     late = spark.range(100, 101).selectExpr("id", "id % 2 as p")

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
 from tablelog.core.txn.operation import Operation
-from tablelog.dml import changes
-from tablelog.dml.job import Work
+from tablelog.dml.command import change_data as changes
+from tablelog.dml.command.command import Work
 from tablelog.errors import (
     ChangeDataMissingError,
     ChangeFeedSchemaError,

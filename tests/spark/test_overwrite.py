@@ -62,7 +62,7 @@ def test_a_version_that_the_user_chose_is_written_back_as_it_was(table, numbers)
 
 
 def test_an_overwrite_from_itself_never_loses_a_concurrent_append(table, numbers, monkeypatch):
-    from tablelog.dml import write as module
+    from tablelog.dml.change import write as module
 
     table.write(numbers)
     write_files = module.writer.write_files
@@ -79,7 +79,7 @@ def test_an_overwrite_from_itself_never_loses_a_concurrent_append(table, numbers
 
 
 def test_a_compaction_conflicts_with_a_concurrent_delete(table, numbers, monkeypatch):
-    from tablelog.dml import write as module
+    from tablelog.dml.change import write as module
 
     table.write(numbers)
     write_files = module.writer.write_files

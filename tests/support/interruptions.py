@@ -10,7 +10,7 @@ from support.commands import copy_of, rows_of, values
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core.deltalog import DeltaLog
-from tablelog.dml import after_commit
+from tablelog.dml.maintain import auto_compact as after_commit
 from tablelog.engine.read import scan
 from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.errors import CommandInterrupted

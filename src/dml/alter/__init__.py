@@ -1,0 +1,1 @@
+"""Commands that change what a table is: create, columns, constraints, properties, features."""

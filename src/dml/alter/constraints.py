@@ -1,0 +1,102 @@
+"""ADD CONSTRAINT and DROP CONSTRAINT (PROTOCOL.md, "CHECK Constraints")."""
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession, functions
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import rules
+from ...core.protocol.properties import CONSTRAINT_PREFIX
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...engine.read import scan
+from ...engine.sql import expressions
+from ...errors import ConstraintViolationError, InvalidArgumentError
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+
+ASSUME_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
+_RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
+
+
+def add_constraint(
+    spark: SparkSession, log: DeltaLog, name: str, expression: str, *, options: CommitOptions = PLAIN
+) -> Committed | None:
+    """Have the table refuse rows for which `expression` isn't TRUE; `None` where the idempotent command ran before.
+
+    One job looks for such a row in the table: ConstraintViolationError says how many there are, and nothing is
+    committed. InvalidArgumentError for a name that is taken and for what is no condition on one row.
+    """
+    if not name or name == _RESERVED:
+        raise InvalidArgumentError(
+            f"{name!r} can't be the name of a constraint",
+            condition="DELTA_INVALID_CONSTRAINT_NAME",
+            parameters={"name": name},
+        )
+    with jobs(spark, "ADD CONSTRAINT", log.table):
+        work = Work.on(spark, log, options)
+        if work.applied_already:
+            return None
+        taken = _find(work, name)
+        if taken is not None:
+            raise InvalidArgumentError(
+                f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or choose another name",
+                condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
+                parameters={"constraintName": taken[0], "oldConstraint": taken[1]},
+            )
+        expressions.check_constraint(spark, work.snapshot.schema, name, expression)
+        work.txn.read_whole_table()
+        if work.snapshot.num_files:
+            kept = functions.expr(expression).eqNullSafe(functions.lit(True))
+            wrong = scan.frame(spark, log, snapshot=work.snapshot).where(~kept).count()
+            if wrong:
+                raise ConstraintViolationError(
+                    f"{log.table}: {wrong} rows of the table break {expression}, so that it can't be the constraint "
+                    f"{name}: mend or delete them first",
+                    condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+                    parameters={"numRows": wrong, "tableName": log.table, "checkConstraint": expression},
+                )
+        configuration = {**work.snapshot.metadata.configuration, f"{CONSTRAINT_PREFIX}{name.lower()}": expression}
+        work.txn.set_metadata(replace(work.snapshot.metadata, configuration=configuration))
+        return work.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": expression}))
+
+
+def drop_constraint(
+    spark: SparkSession, log: DeltaLog, name: str, *, if_exists: bool = False, options: CommitOptions = PLAIN
+) -> Committed | None:
+    """Drop a constraint, whatever the case of its name; InvalidArgumentError where there is none, unless `if_exists`.
+
+    As in Delta, one that isn't there is a commit too, which says so. `None` where the idempotent command ran before.
+    """
+    with jobs(spark, "DROP CONSTRAINT", log.table):
+        work = Work.on(spark, log, options)
+        if work.applied_already:
+            return None
+        found = _find(work, name)
+        if found is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
+            known = ", ".join(sorted(rules.constraints(work.snapshot.metadata))) or "none"
+            raise InvalidArgumentError(
+                f"{log.table} has no constraint {name!r}; it has {known}",
+                condition="DELTA_CONSTRAINT_DOES_NOT_EXIST",
+                parameters={
+                    "constraintName": name,
+                    "tableName": log.table,
+                    "config": "spark.databricks.delta.constraints.assumesDropIfExists.enabled",
+                    "confValue": "true",
+                },
+            )
+        parameters = {"name": name, "existed": "false"}
+        metadata = work.snapshot.metadata
+        if found is not None:
+            gone = f"{CONSTRAINT_PREFIX}{found[0]}".lower()
+            kept = {key: value for key, value in metadata.configuration.items() if key.lower() != gone}
+            metadata = replace(metadata, configuration=kept)
+            parameters = {"name": name, "expr": found[1], "existed": "true"}
+        work.txn.set_metadata(metadata)
+        return work.commit([], Operation("DROP CONSTRAINT", parameters))
+
+
+def _find(work: Work, name: str) -> tuple[str, str] | None:
+    for known, sql in rules.constraints(work.snapshot.metadata).items():
+        if known.lower() == name.lower():
+            return known, sql
+    return None

@@ -1,0 +1,220 @@
+"""CREATE TABLE and REPLACE TABLE, with no rows: the table's columns, rules and properties from a definition."""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import features, properties, rules, schema
+from ...core.protocol.actions import Action, Metadata
+from ...core.protocol.schema import StructField, StructType
+from ...core.table import clustering
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...engine.sql import expressions
+from ...errors import (
+    ConcurrentWriteException,
+    InvalidArgumentError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.metadata import partition_names
+from ..maintain import cluster_by
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
+
+_EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a table is to be. `columns` bear their rules as metadata, as the log spells it."""
+
+    columns: StructType = field(default_factory=StructType)
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    managed: bool = False
+    """Whether its files go when it is dropped from the catalog."""
+
+
+def create(
+    spark: SparkSession, log: DeltaLog, definition: Definition, mode: Mode, *, options: CommitOptions = PLAIN
+) -> Committed | None:
+    """Create the table, or replace it by an empty one; None: it is there already, and `createIfNotExists` leaves it.
+
+    Where another writer makes the table first, it is as if it had been there before. Raises TableAlreadyExistsError or
+    TableNotFoundError as the mode asks, InvalidArgumentError for what no table can be, the conflicts and
+    CommitStateUnknownError.
+    """
+    with jobs(spark, "CREATE TABLE", log.table):
+        _check(spark, definition, log)
+        for attempt in range(1, _ATTEMPTS + 1):
+            work = Work(spark, log, log.transaction(), options)
+            try:
+                return _create(work, definition, mode)
+            except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
+                if work.txn.read_version >= 0 or attempt == _ATTEMPTS:
+                    raise
+                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+    raise AssertionError("unreachable")
+
+
+def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
+    log, txn, old = work.log, work.txn, work.txn.snapshot
+    if old is not None and mode in ("create", "createIfNotExists"):
+        if mode == "createIfNotExists":
+            logger.info("%s is there already: nothing is created", log.table)
+            return None
+        raise TableAlreadyExistsError(
+            f"There is a Delta table at {log.table}. createIfNotExists leaves it, createOrReplace replaces it.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+            parameters={"relationName": log.table},
+        )
+    if old is None and mode == "replace":
+        raise TableNotFoundError(
+            f"There is no Delta table at {log.table} to replace: createOrReplace would create it.",
+            condition="TABLE_OR_VIEW_NOT_FOUND",
+            parameters={"relationName": log.table},
+        )
+    if work.applied_already:
+        return None
+    made = _metadata(definition, log)
+    protocol = features.protocol_for_new_table(made, log.conf)
+    if old is not None:
+        _check_replaceable(work, definition, old)
+        supported = features.supported(old.protocol)
+        more = features.supported(protocol) - supported
+        protocol = features.protocol_of(supported | more) if more else old.protocol
+    if old is None or protocol != old.protocol:
+        txn.set_protocol(protocol)
+    stored = properties.without_protocol_properties(made.configuration)
+    txn.set_metadata(replace(made, configuration=stored), replaces_table=old is not None)
+    actions: list[Action] = []
+    if definition.cluster_by:
+        actions.append(cluster_by.staged(txn, definition.cluster_by))
+    if old is not None:
+        txn.read_whole_table()
+        gone = old.domain_metadata.get(clustering.DOMAIN)
+        if gone is not None and not gone.removed and not definition.cluster_by:
+            actions.append(replace(gone, removed=True))
+        now = log.clock.now_ms()
+        actions += (add.remove(now) for add in old.add_files())
+    return work.commit(actions, _operation(definition, txn.metadata, mode))
+
+
+def check_same(definition: Definition, found: Snapshot) -> None:
+    """SchemaMismatchError where a table that is there isn't what a definition says; one of no columns says nothing."""
+    asked, metadata = definition, found.metadata
+    wrong = []
+    if len(asked.columns):
+        if [(f.name, f.data_type) for f in asked.columns] != [(f.name, f.data_type) for f in found.schema]:
+            wrong.append(f"its columns are {schema.type_text(found.schema)}")
+        if asked.partition_by != metadata.partition_columns:
+            wrong.append(f"it is partitioned by {list(metadata.partition_columns)}")
+    for key, value in asked.properties.items():
+        if metadata.configuration.get(key) != value:
+            wrong.append(f"its property {key} is {metadata.configuration.get(key)}")
+    if wrong:
+        raise SchemaMismatchError(
+            f"{found.table} is there and isn't the table that was to be made: {', '.join(wrong)}. Leave out the "
+            "columns and properties to have it as it is, or replace it",
+            condition="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+            parameters={"path": found.table},
+        )
+
+
+def _check_replaceable(work: Work, definition: Definition, old: Snapshot) -> None:
+    work.check_removable()
+    if not len(definition.columns):
+        raise SchemaMismatchError(
+            f"To replace {work.log.table}, say what columns it has.", condition="DELTA_SCHEMA_NOT_PROVIDED"
+        )
+    if definition.partition_by and "clustering" in features.supported(old.protocol):
+        raise InvalidArgumentError(
+            f"{work.log.table} is a clustered table, which can't be replaced by a partitioned one: cluster it by the "
+            "columns, or drop the feature clustering first.",
+            condition="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+        )
+
+
+def _metadata(definition: Definition, log: DeltaLog) -> Metadata:
+    return Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=schema.to_json(StructType(tuple(map(_stored, definition.columns)))),
+        partition_columns=partition_names(definition.partition_by, definition.columns),
+        configuration={**properties.defaults_from(log.conf), **definition.properties},
+        description=definition.comment,
+        created_time=log.clock.now_ms(),
+    )
+
+
+def _stored(f: StructField) -> StructField:
+    """The column without what Spark notes for rows that were there before it."""
+    return replace(f, metadata={key: value for key, value in f.metadata.items() if key != _EXISTS_DEFAULT})
+
+
+def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
+    """What must hold of a definition, whatever is there."""
+    columns = definition.columns
+    schema.check_no_duplicates(columns)
+    made = _metadata(definition, log)
+    expressions.check_generated(spark, columns)
+    for name, sql in rules.constraints(made).items():
+        expressions.check_constraint(spark, columns, name, sql)
+    for f in columns:
+        if rules.identity_of(f) is None:
+            continue
+        what = f"the identity column {schema.dotted((f.name,))}"
+        if f.data_type != schema.LONG:
+            raise InvalidArgumentError(
+                f"{what} is of the type {schema.type_text(f.data_type)}: it has to be bigint",
+                condition="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+                parameters={"dataType": schema.type_text(f.data_type)},
+            )
+        if schema.GENERATION_KEY in f.metadata:
+            raise InvalidArgumentError(
+                f"{what} has a generation expression too: it is the one or the other",
+                condition="DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
+            )
+        if f.name in made.partition_columns:
+            raise InvalidArgumentError(
+                f"a table can't be partitioned by {what}",
+                condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+                parameters={"colName": f.name},
+            )
+    with_defaults = [schema.dotted((f.name,)) for f in columns if schema.DEFAULT_KEY in f.metadata]
+    if with_defaults and "allowColumnDefaults" not in features.supported(
+        features.protocol_for_new_table(made, log.conf)
+    ):
+        raise InvalidArgumentError(
+            f"the columns {', '.join(with_defaults)} have default values, for which the table needs a feature: set the "
+            "property delta.feature.allowColumnDefaults to 'supported'",
+            condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            parameters={"commandType": "CREATE TABLE"},
+        )
+
+
+def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operation:
+    names: dict[Mode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
+    parameters = {
+        "isManaged": str(definition.managed).lower(),
+        "description": metadata.description,
+        "partitionBy": list(metadata.partition_columns),
+        "clusterBy": list(definition.cluster_by),
+        "properties": dict(metadata.configuration),
+    }
+    return Operation(names.get(mode, "CREATE TABLE"), parameters, replaces_table=mode in names)

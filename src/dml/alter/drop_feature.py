@@ -1,0 +1,166 @@
+"""ALTER TABLE DROP FEATURE: its traces out of the newest version, then out of the protocol.
+
+What readers need a feature for may stand in older versions. Either checkpoints are set before the drop, so that nobody
+has to read what lies below, and protected from then on (`checkpointProtection`); or, with `truncate_history`, the drop
+waits until the versions that use it have expired, and removes them.
+"""
+
+import logging
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog, earliest
+from ...core.protocol import properties, row_tracking
+from ...core.protocol.actions import Action
+from ...core.table import feature_removal
+from ...core.table.feature_removal import PROTECTED_BELOW, PROTECTION, Plan
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...errors import DeltaConcurrentModificationException, FeatureInHistoryError, ProtocolChangedException
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from . import feature_traces
+
+logger = logging.getLogger(__name__)
+
+_BARRIERS = 3
+"""How many checkpoints are set, for readers try a few older ones where they can't read the newest."""
+_ATTEMPTS = 10
+_MINUTE_MS = 60_000
+
+
+def drop_feature(
+    spark: SparkSession, log: DeltaLog, name: str, *, truncate_history: bool = False, options: CommitOptions = PLAIN
+) -> Committed:
+    """Take a feature from the table; several commits, of which the last one lowers the protocol.
+
+    Raises FeatureInHistoryError where the versions before have to expire first (run it again then),
+    InvalidArgumentError or UnsupportedFeatureError where the feature can't go, and the conflicts.
+    """
+    with jobs(spark, "DROP FEATURE", log.table):
+        found = Work.on(spark, log, options).snapshot
+        plan = feature_removal.plan(found, name, truncates=truncate_history)
+        changed = feature_traces.remove(spark, log, plan, options)
+        if plan.name == PROTECTION and changed:
+            _unprotect(log)
+        protects = plan.removal.needs_history and not plan.truncates
+        if protects:
+            for _ in range(_BARRIERS):
+                _checkpoint(log)
+        elif plan.removal.needs_history:
+            _checkpoint(log)
+            _truncate(log, plan, changed)
+        committed = _lowered(spark, log, plan, protects, options)
+        if protects:
+            try:
+                log.checkpoint()
+            except Exception:
+                logger.warning(
+                    "%s: version %d, without the feature %s, is committed, but its checkpoint wasn't written: readers "
+                    "that don't know the feature need one. DeltaLog.checkpoint() writes it",
+                    log.table, committed.version, plan.name, exc_info=True,
+                )  # fmt: skip
+        return committed
+
+
+def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, options: CommitOptions) -> Committed:
+    """The commit that lowers the protocol, tried again on each new version as long as nothing needs the feature."""
+    parameters = {"featureName": plan.name, "truncateHistory": plan.truncates}
+    operation = Operation("DROP FEATURE", parameters, lowers_protocol=True)
+    for attempt in range(_ATTEMPTS):
+        work = Work.on(spark, log, options)
+        snapshot, txn = work.snapshot, work.txn
+        if not plan.removal.clean(snapshot):
+            raise ProtocolChangedException(
+                f"the feature {plan.name} of {log.table} wasn't dropped: another writer began to use it again. Run it "
+                "again"
+            )
+        kept = {k: v for k, v in snapshot.metadata.configuration.items() if k not in plan.removal.keys}
+        if protects:
+            kept[PROTECTED_BELOW] = str(snapshot.version + 1)
+        txn.set_protocol(feature_removal.lowered(snapshot.protocol, plan.name, protects=protects))
+        txn.set_metadata(replace(snapshot.metadata, configuration=kept))
+        actions: list[Action] = []
+        if plan.name == row_tracking.FEATURE and row_tracking.DOMAIN in snapshot.domain_metadata:
+            actions.append(replace(snapshot.domain_metadata[row_tracking.DOMAIN], removed=True))
+        try:
+            return work.commit(actions, operation)
+        except DeltaConcurrentModificationException:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            logger.info("%s: another commit came before the drop of %s: trying again", log.table, plan.name)
+    raise AssertionError
+
+
+# --- the history --------------------------------------------------------------------------------------------------
+
+
+def _checkpoint(log: DeltaLog) -> None:
+    """A checkpoint of a version that nothing happened in."""
+    log.transaction().commit([], Operation("Empty Commit"))
+    log.checkpoint()
+
+
+def _truncate(log: DeltaLog, plan: Plan, changed: bool) -> None:
+    """Remove the versions that have expired; FeatureInHistoryError where others use the feature."""
+    snapshot = log.snapshot()
+    if not changed:
+        _clean_up(log, snapshot)
+    if changed or _in_history(log, plan, snapshot):
+        raise FeatureInHistoryError(
+            f"the newest version of {log.table} is free of the feature {plan.name}, and older ones that the log still "
+            f"holds use it. Drop it again when they have expired ({_waiting(snapshot)}), or without truncateHistory at "
+            "once",
+            condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+            parameters={"feature": plan.name},
+        )
+
+
+def _clean_up(log: DeltaLog, snapshot: Snapshot) -> None:
+    log.clean_up(snapshot, retention_ms=_retention_ms(snapshot), truncate_to_ms=_MINUTE_MS)
+
+
+def _retention_ms(snapshot: Snapshot) -> int:
+    return int(properties.get(snapshot.metadata.configuration, "dropFeatureTruncateHistory.retentionDuration"))
+
+
+def _waiting(snapshot: Snapshot) -> str:
+    hours = _retention_ms(snapshot) / 3_600_000
+    return f"delta.dropFeatureTruncateHistory.retentionDuration, {hours:g} hours"
+
+
+def _in_history(log: DeltaLog, plan: Plan, snapshot: Snapshot) -> bool:
+    uses = plan.removal.uses
+    listing = log.reader.list(0)
+    first = earliest(listing, log.table)
+    if uses is None or first is None:
+        return first is None
+    if not plan.removal.clean(log.snapshot(first)):
+        return True
+    versions = [version for version in listing.commits if first < version <= snapshot.version]
+    return any(uses(action) for version in sorted(versions) for action in log.reader.commit(version))
+
+
+def _unprotect(log: DeltaLog) -> None:
+    """Remove the history that is protected, then the property; FeatureInHistoryError where it is too young."""
+    snapshot = log.snapshot()
+    below = int(properties.get(snapshot.metadata.configuration, "requireCheckpointProtectionBeforeVersion"))
+    if not _gone_below(log, below):
+        _checkpoint(log)
+        _clean_up(log, log.snapshot())
+        if not _gone_below(log, below):
+            raise FeatureInHistoryError(
+                f"the log of {log.table} still holds versions below {below}, whose checkpoints are protected. Drop the "
+                f"feature again when they have expired ({_waiting(snapshot)})",
+                condition="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+            )
+    feature_traces.change_properties(log, unset=[PROTECTED_BELOW])
+
+
+def _gone_below(log: DeltaLog, version: int) -> bool:
+    if version <= 0:
+        return True
+    listing = log.reader.list(0)
+    first = earliest(listing, log.table)
+    return first is not None and first >= version and min(listing.commits, default=version) >= version

@@ -1,0 +1,142 @@
+"""The traces of a feature that is to be dropped, out of the newest version of a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.log.columns import deletion_vector_of
+from ...core.protocol import column_mapping, in_commit_timestamps, row_tracking
+from ...core.protocol.actions import Action, DomainMetadata, Metadata, RemoveFile
+from ...core.protocol.column_mapping import transformed, without_mapping
+from ...core.protocol.deletion_vectors import path_of
+from ...core.protocol.schema import TYPE_CHANGES_KEY, StructField, StructType, parse_schema, to_json
+from ...core.table.feature_removal import Plan, constraints, type_changed
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...errors import InvalidArgumentError
+from ..command import rows
+from ..command.command import CommitOptions, Work
+from ..maintain.optimize import Layout, optimize
+from .row_tracking import unbackfill
+
+
+def remove(spark: SparkSession, log: DeltaLog, plan: Plan, options: CommitOptions) -> bool:
+    """Have nothing in the newest version need the feature; whether anything needed it before.
+
+    First what lets a writer use it is taken away, so that the rest stays as it is then. Takes commits of its own.
+    InvalidArgumentError where the feature shows in what the table is, which only its user may change.
+    """
+    snapshot = log.snapshot()
+    changed = not plan.removal.clean(snapshot)
+    if changed:
+        _remove(spark, log, plan.name, snapshot, options)
+    if plan.name == "deletionVectors":
+        _keep_vectors(log)
+    return changed
+
+
+def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, options: CommitOptions) -> None:
+    metadata = snapshot.metadata
+    match name:
+        case "checkConstraints":
+            raise InvalidArgumentError(
+                f"{log.table} has constraints, without which the feature {name} can't be told from others: drop these "
+                f"first ({', '.join(constraints(metadata))})"
+            )
+        case "columnMapping":
+            remove_mapping(spark, log, options)
+        case "deletionVectors":
+            change_properties(log, unset=["delta.enableDeletionVectors"])
+            optimize(spark, log, Layout(purge=True), options=options)
+        case "domainMetadata":
+            gone: list[DomainMetadata] = [replace(one, removed=True) for one in snapshot.domain_metadata.values()]
+            log.transaction().commit(
+                gone, Operation("DOMAIN METADATA CLEANUP", {"domainMetadataRemovedCount": len(gone)})
+            )
+        case "inCommitTimestamp":
+            disabled = {in_commit_timestamps.ENABLED: "false"}
+            change_properties(log, disabled, unset=in_commit_timestamps.PROVENANCE)
+        case "rowTracking":
+            change_properties(log, {row_tracking.ENABLED: "false", row_tracking.SUSPENDED: "true"})
+            unbackfill(Work.on(spark, log, options))
+        case "typeWidening" | "typeWidening-preview":
+            change_properties(log, unset=["delta.enableTypeWidening"])
+            if type_changed(metadata):
+                _rewrite(spark, log, _unwidened(log.snapshot().metadata), "REORG", options)
+        case "v2Checkpoint":
+            change_properties(log, {"delta.checkpointPolicy": "classic"})
+
+
+def change_properties(log: DeltaLog, given: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> None:
+    """Set and unset properties in one commit, those too that no user may set."""
+    txn = log.transaction()
+    old = txn.metadata
+    kept = {key: value for key, value in old.configuration.items() if key not in unset}
+    txn.set_metadata(replace(old, configuration={**kept, **(given or {})}))
+    if unset:
+        operation = Operation("UNSET TBLPROPERTIES", {"properties": [*unset, *(given or {})], "ifExists": True})
+    else:
+        operation = Operation("SET TBLPROPERTIES", {"properties": dict(given or {})})
+    txn.commit([], operation)
+
+
+def remove_mapping(spark: SparkSession, log: DeltaLog, options: CommitOptions) -> None:
+    """Write all rows into files that bear the names of the table's columns, and have the table map them no more."""
+    _rewrite(spark, log, _unmapped(log.snapshot().metadata), "REMOVE COLUMN MAPPING", options)
+
+
+def _unmapped(metadata: Metadata) -> Metadata:
+    """The metadata of the table once its files bear the names of its columns."""
+    schema = transformed(parse_schema(metadata.schema_string), lambda f, _: without_mapping(f))
+    gone = (column_mapping.MODE, column_mapping.MAX_ID)
+    kept = {key: value for key, value in metadata.configuration.items() if key not in gone}
+    return replace(metadata, schema_string=to_json(cast(StructType, schema)), configuration=kept)
+
+
+def _unwidened(metadata: Metadata) -> Metadata:
+    """The metadata of the table once its files have its columns' own types."""
+
+    def plain(f: StructField, _: object) -> StructField:
+        return replace(f, metadata={key: value for key, value in f.metadata.items() if key != TYPE_CHANGES_KEY})
+
+    schema = transformed(parse_schema(metadata.schema_string), plain)
+    return replace(metadata, schema_string=to_json(cast(StructType, schema)))
+
+
+def _rewrite(spark: SparkSession, log: DeltaLog, metadata: Metadata, name: str, options: CommitOptions) -> None:
+    """Write all rows anew by other metadata, in one commit."""
+    work = Work.on(spark, log, options)
+    with work.discarded_on_failure():
+        work.txn.read_whole_table()
+        work.txn.set_metadata(metadata, replaces_table=True)
+        removed = work.snapshot.add_files()
+        frame = work.rows(pa.array(range(len(removed)), pa.int64()))
+        added = rows.write_kept(work, frame, data_change=False).adds if removed else []
+        now = log.clock.now_ms()
+        actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
+        work.commit(actions, Operation(name, changes_data=False, replaces_table=True))
+
+
+def _keep_vectors(log: DeltaLog) -> None:
+    """Tombstones for files of deletion vectors that old versions need.
+
+    By them a writer that knows nothing of vectors leaves these files alone as long as the files that they belong to.
+    """
+    snapshot = log.snapshot()
+    since = log.clock.now_ms() - snapshot.properties.deleted_file_retention_ms
+    tombstones = snapshot.tombstones
+    known = set(tombstones.column("path").to_pylist())
+    young = [time or 0 for time in tombstones.column("deletionTimestamp").to_pylist()]
+    vectors = [deletion_vector_of(value) for value in tombstones.column("deletionVector").to_pylist()]
+    paths = {
+        path_of(vector)
+        for vector, time in zip(vectors, young, strict=True)
+        if vector is not None and vector.storage_type != "i" and time > since
+    }
+    gone = [RemoveFile(path, log.clock.now_ms(), data_change=False) for path in sorted(paths - known)]
+    if gone:
+        log.transaction().commit(gone, Operation("Deletion Vector Tombstones"))

@@ -1,0 +1,130 @@
+"""ALTER TABLE SET and UNSET TBLPROPERTIES: what is checked of them, and the commits that they take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import column_mapping, properties, row_tracking
+from ...core.protocol.actions import Metadata
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...errors import InvalidArgumentError
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from .feature_traces import remove_mapping
+from .row_tracking import backfill
+
+_COMMENT = "comment"
+_ELSEWHERE = {
+    "location": "a table's data stays where it is",
+    "provider": "a Delta table stays one",
+    "delta.feature.clustering": "a table is clustered by its columns: use clusterBy",
+    "clusteringcolumns": "use clusterBy",
+}
+
+
+def set_properties(
+    spark: SparkSession,
+    log: DeltaLog,
+    given: Mapping[str, str],
+    options: CommitOptions = PLAIN,
+    *,
+    told: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Set table properties and commit; None: the idempotent command was applied before.
+
+    `comment` is the table's description; `delta.feature.*` and the versions raise the protocol, as do properties that
+    need a feature. Row tracking is enabled once every file has row ids, and column mapping set to `none` once every
+    file is written anew: commits of their own. `told` is what the history shows of it (by default the keys in their
+    proper case). Raises InvalidArgumentError or UnsupportedFeatureError that name the key, the conflicts and
+    CommitStateUnknownError.
+    """
+    name = "SET TBLPROPERTIES"
+    with jobs(spark, name, log.table):
+        work = Work.on(spark, log, options)
+        if work.applied_already:
+            return None
+        arbitrary = log.conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
+        valid = checked(given, work.snapshot.metadata, allow_arbitrary=arbitrary)
+        if properties.get(valid, "enableRowTracking") and backfill(work):
+            work = Work.on(spark, log, options)
+        if column_mapping.MODE in valid and _unmaps(valid[column_mapping.MODE], work):
+            remove_mapping(spark, log, options)
+            work = Work.on(spark, log, options)
+        work.txn.set_metadata(with_properties(work.snapshot.metadata, valid))
+        return work.commit([], Operation(name, {"properties": valid if told is None else told}))
+
+
+def unset_properties(
+    spark: SparkSession, log: DeltaLog, keys: Sequence[str], *, if_exists: bool = False, options: CommitOptions = PLAIN
+) -> Committed | None:
+    """Take table properties away and commit; None: the idempotent command was applied before.
+
+    InvalidArgumentError for a key that isn't set, unless `if_exists`, and for one that can't be taken away.
+    """
+    name = "UNSET TBLPROPERTIES"
+    with jobs(spark, name, log.table):
+        work = Work.on(spark, log, options)
+        if work.applied_already:
+            return None
+        proper = [properties.proper_key(key) for key in keys]
+        if column_mapping.MODE in proper and _unmaps("none", work):
+            remove_mapping(spark, log, options)
+            work, if_exists = Work.on(spark, log, options), True
+        work.txn.set_metadata(without_properties(work.snapshot.metadata, proper, log.table, if_exists=if_exists))
+        return work.commit([], Operation(name, {"properties": proper, "ifExists": if_exists}))
+
+
+def _unmaps(mode: str, work: Work) -> bool:
+    """Whether the table maps its columns, and is to map them no more."""
+    return mode.lower() == "none" and work.snapshot.mapping.active
+
+
+def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:
+    """The properties in their proper spelling, those refused that have a command of their own."""
+    if not given:
+        raise InvalidArgumentError("no table property was given")
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise InvalidArgumentError(f"the value of the table property {key} needs to be a text, not {value!r}")
+        low = key.lower()
+        if low.startswith(properties.CONSTRAINT_PREFIX):
+            raise InvalidArgumentError(
+                f"{key} can't be set as a property: use DeltaTable.addConstraint", condition="DELTA_ADD_CONSTRAINTS"
+            )
+        if low in _ELSEWHERE:
+            raise InvalidArgumentError(f"{key} can't be set as a property: {_ELSEWHERE[low]}")
+    existing = metadata.configuration
+    valid = properties.validate(given, allow_arbitrary=allow_arbitrary, existing=existing)
+    row_tracking.check({**existing, **valid})
+    return valid
+
+
+def with_properties(metadata: Metadata, valid: Mapping[str, str]) -> Metadata:
+    """The metadata with the properties set."""
+    configuration = {**metadata.configuration, **{key: value for key, value in valid.items() if key != _COMMENT}}
+    return replace(metadata, configuration=configuration, description=valid.get(_COMMENT, metadata.description))
+
+
+def without_properties(metadata: Metadata, keys: Sequence[str], table: str, *, if_exists: bool) -> Metadata:
+    """The metadata with the properties, in their proper spelling, taken away."""
+    if not keys:
+        raise InvalidArgumentError("no table property was given")
+    for key in keys:
+        if key.lower().startswith(properties.CONSTRAINT_PREFIX) and key in metadata.configuration:
+            raise InvalidArgumentError(f"{key} can't be unset as a property: use DeltaTable.dropConstraint")
+        if not properties.editable(key):
+            raise InvalidArgumentError(
+                f"the table property {key} can't be unset: it is kept by the table itself",
+                condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                parameters={"prop": key},
+            )
+        if key not in metadata.configuration and key != _COMMENT and not if_exists:
+            raise InvalidArgumentError(
+                f"the table property {key} isn't set on {table}; ifExists=True passes over what isn't there",
+                condition="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+                parameters={"property": key, "tableName": table},
+            )
+    kept = {key: value for key, value in metadata.configuration.items() if key not in keys}
+    return replace(metadata, configuration=kept, description=None if _COMMENT in keys else metadata.description)

@@ -1,0 +1,135 @@
+"""ALTER TABLE on columns: add, rename, drop, alter. Only the log changes; no data file is read or written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import schema as schemas
+from ...core.protocol import schema_evolution as evolution
+from ...core.protocol.actions import Metadata
+from ...core.protocol.rules import Rules
+from ...core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
+from ...core.protocol.schema_edit import resolved, type_at
+from ...core.protocol.schema_evolution import ColumnChange, NewColumn
+from ...core.table import clustering
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...engine.sql.column_references import check_default, check_unused, concerns
+from ...errors import InvalidArgumentError
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+
+
+def add_columns(
+    spark: SparkSession, log: DeltaLog, columns: Sequence[NewColumn], *, options: CommitOptions = PLAIN
+) -> Committed:
+    """ALTER TABLE ADD COLUMNS: each goes to its place, one after the other; rows that are there have null in them.
+
+    Raises InvalidArgumentError, SchemaMismatchError and MetadataChangedException.
+    """
+    if not columns:
+        raise InvalidArgumentError(f"There is no column to add to {log.table}.")
+    work = Work.on(spark, log, options)
+    told = [
+        {"column": _told(new.name, new.field)} | ({} if new.position is None else {"position": str(new.position)})
+        for new in columns
+    ]
+    return _commit(work, evolution.added(work.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
+
+
+def rename_column(
+    spark: SparkSession, log: DeltaLog, column: Column, new_name: str, *, options: CommitOptions = PLAIN
+) -> Committed:
+    """ALTER TABLE RENAME COLUMN, which takes column mapping. Raises as `add_columns` does."""
+    work = Work.on(spark, log, options)
+    changed = evolution.renamed(work.txn.metadata, column, new_name)
+    _check_unused(work, column, "renamed")
+    parameters = {"oldColumnPath": _dotted(column), "newColumnPath": _dotted((*column[:-1], new_name))}
+    return _commit(work, changed, Operation("RENAME COLUMN", parameters))
+
+
+def drop_columns(
+    spark: SparkSession, log: DeltaLog, columns: Sequence[Column], *, options: CommitOptions = PLAIN
+) -> Committed:
+    """ALTER TABLE DROP COLUMNS, which takes column mapping; their data stays in the files, unread.
+
+    Raises as `add_columns` does.
+    """
+    if not columns:
+        raise InvalidArgumentError(f"There is no column to drop from {log.table}.")
+    work = Work.on(spark, log, options)
+    changed = work.txn.metadata
+    clustered = clustering.columns_of(work.snapshot.domain_metadata) or ()
+    for column in columns:
+        changed = evolution.dropped(changed, column)
+        exact, _ = resolved(work.snapshot.schema, column)
+        if any(concerns(work.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
+            raise InvalidArgumentError(
+                f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it.",
+                condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+                parameters={"columnList": schemas.dotted(exact)},
+            )
+        _check_unused(work, column, "dropped")
+    return _commit(work, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))
+
+
+def alter_column(
+    spark: SparkSession, log: DeltaLog, change: ColumnChange, *, options: CommitOptions = PLAIN
+) -> Committed:
+    """ALTER TABLE ALTER COLUMN: type, nullability, comment, default, position.
+
+    Raises as `add_columns` does, and UnsupportedFeatureError where the table lacks the feature that the change takes.
+    """
+    work = Work.on(spark, log, options)
+    old = work.txn.metadata
+    changed = evolution.altered(old, work.txn.protocol, change)
+    before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
+    exact, f = resolved(after, change.column)
+    if type_at(before, exact) != type_at(after, exact):
+        _check_unused(work, change.column, "given another type")
+    told = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
+    if change.default:
+        check_default(spark, told, change.default)
+    parameters: dict[str, Any] = {"column": _told(exact, told)}
+    if change.position is not None:
+        parameters["position"] = str(change.position)
+    return _commit(work, changed, Operation("CHANGE COLUMN", parameters))
+
+
+def _commit(work: Work, metadata: Metadata, operation: Operation) -> Committed:
+    with jobs(work.spark, operation.name, work.log.table):
+        work.txn.set_metadata(metadata)
+        return work.commit([], operation)
+
+
+def _check_unused(work: Work, column: Column, what: str) -> None:
+    check_unused(work.spark, Rules.of(work.txn.protocol, work.txn.metadata), column, what)
+
+
+def _inside(schema: StructType, at: Column) -> StructField:
+    """What is inside an array or a map, as if it were a column."""
+    above, inside = type_at(schema, at[:-1]), type_at(schema, at)
+    if isinstance(above, ArrayType):
+        return StructField(at[-1], inside, above.contains_null)
+    return StructField(at[-1], inside, isinstance(above, MapType) and at[-1] == "value" and above.value_contains_null)
+
+
+def _before_its_record(f: StructField, old: StructField | None) -> StructField:
+    """A changed column without the record of this change of its type, which Delta's history leaves out."""
+    kept = {key: value for key, value in f.metadata.items() if key != schemas.TYPE_CHANGES_KEY}
+    if old is not None and schemas.TYPE_CHANGES_KEY in old.metadata:
+        kept[schemas.TYPE_CHANGES_KEY] = old.metadata[schemas.TYPE_CHANGES_KEY]
+    return replace(f, metadata=kept)
+
+
+def _told(name: Column, f: StructField) -> Mapping[str, Any]:
+    """A column as Delta's history tells of it."""
+    json = schemas.type_json(f.data_type)
+    kind = json if isinstance(json, str) else json["type"]
+    return {"name": _dotted(name), "type": kind, "nullable": f.nullable, "metadata": dict(f.metadata)}
+
+
+def _dotted(name: Column) -> str:
+    return ".".join(f"`{part}`" if "." in part else part for part in name)

@@ -1,0 +1,76 @@
+"""DELETE: all rows, whole partitions, or the rows for which a condition is TRUE."""
+
+import logging
+import time
+
+from pyspark.sql import Column, SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...engine.read import scan
+from ...engine.write import writer
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.removal import Removal
+from .touched_files import remove_all, remove_matching
+
+logger = logging.getLogger(__name__)
+
+
+def delete(
+    spark: SparkSession,
+    log: DeltaLog,
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    options: CommitOptions = PLAIN,
+) -> Committed | None:
+    """Delete the rows for which `condition` is TRUE (None: all) and commit; None: nothing matched, nothing committed.
+
+    `alias` is the table's name within the condition. Raises AppendOnlyTableError, InvalidArgumentError or
+    UnsupportedFeatureError for a condition that can't be evaluated twice, the conflicts and CommitStateUnknownError.
+    """
+    with jobs(spark, "DELETE", log.table):
+        began = time.monotonic()
+        work = Work.on(spark, log, options)
+        work.check_removable()
+        if work.applied_already:
+            return None
+        with work.discarded_on_failure():
+            if condition is None:
+                removal, printed = remove_all(work.txn), ["true"]
+            else:
+                frame = scan.for_conditions(spark, work.snapshot)
+                split = scan.split_condition(frame.alias(alias) if alias else frame, condition, work.snapshot.mapping)
+                removal = remove_matching(work, split, writer.WriteOptions())
+                printed = split.sql
+            if not removal.removed:
+                logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
+                return None
+            metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
+            operation = Operation("DELETE", {"predicate": printed}, metrics)
+            return work.commit(removal.actions(log.clock.now_ms()), operation)
+
+
+def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
+    """The metrics as Delta has them: a file that only gets a deletion vector is neither removed nor added, and no bytes
+    are told then; rows are left out where nobody counted them.
+    """
+    counts_bytes = not removal.by_vectors
+    metrics: dict[str, int | str] = {
+        "numRemovedFiles": len(removal.gone),
+        "numRemovedBytes": sum(add.size for add in removal.gone if counts_bytes),
+        "numAddedBytes": sum(add.size for add in removal.written),
+        "numAddedChangeFiles": len(removal.changes),
+        **removal.vector_metrics(),
+        "executionTimeMs": execution_ms,
+        "scanTimeMs": removal.scan_ms,
+        "rewriteTimeMs": removal.rewrite_ms,
+    }
+    if removal.deleted_rows:
+        metrics |= {
+            "numDeletedRows": removal.deleted_rows,
+            "numCopiedRows": removal.copied_rows,
+            "numAddedFiles": len(removal.written),
+        }
+    return metrics

@@ -1,0 +1,91 @@
+"""What an overwrite takes out of a table: everything, the partitions it writes to, or what a condition says."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import partition_values, schema
+from ...core.protocol.actions import AddFile
+from ...core.table import predicates
+from ...core.table.predicates import Predicate
+from ...core.table.snapshot import Snapshot
+from ...engine.jvm import settings
+from ...engine.read import scan
+from ...engine.sql import checks, conform
+from ...errors import InvalidArgumentError
+from ..command.command import Work
+from ..command.removal import Removal
+
+ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
+CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+
+
+def condition(work: Work, text: str) -> scan.Condition:
+    """A replaceWhere, resolved against the table as it is."""
+    frame = scan.for_conditions(work.spark, work.snapshot)
+    found = scan.split_condition(frame, text, work.snapshot.mapping)
+    if found.data is not None and not _enabled(work.log, ON_DATA):
+        raise InvalidArgumentError(
+            f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false.",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": text, "columnList": ", ".join(work.snapshot.partition_columns)},
+        )
+    return found
+
+
+def partitions(work: Work, adds: Sequence[AddFile]) -> Removal:
+    """Dynamic partition overwrite: the partitions that `adds` has files in, nulls among their values included."""
+    txn, snapshot = work.txn, work.snapshot
+    if not adds:
+        return Removal()
+    zone = settings.time_zone(work.spark)
+    predicate = partition_predicate(snapshot, adds, zone)
+    mask = snapshot.prune_mask(predicate, time_zone=zone)
+    txn.read_predicate(predicate, time_zone=zone)
+    txn.read_table(snapshot.files.filter(mask))
+    return Removal(removed=snapshot.add_files(mask))
+
+
+def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: str) -> Predicate:
+    """That the row lies in a partition of one of the files; values are compared by their types, not their texts."""
+    names, physical = snapshot.partition_columns, snapshot.mapping.physical_partition_columns
+    tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in physical) for add in adds))
+    columns = []
+    for i, name in enumerate(names):
+        field = snapshot.schema.get(name)
+        assert field is not None
+        assert isinstance(field.data_type, schema.PrimitiveType)
+        texts = pa.array([values[i] for values in tuples], pa.string())
+        columns.append(partition_values.typed(texts, field.data_type, time_zone=time_zone))
+    if len(names) == 1 and columns[0].null_count == 0:
+        return predicates.In((names[0],), tuple(columns[0]))
+    return predicates.Or(
+        tuple(
+            predicates.all_of(
+                predicates.Compare("<=>", (name,), column[row]) if column[row].is_valid else predicates.IsNull((name,))
+                for name, column in zip(names, columns, strict=True)
+            )
+            for row in range(len(tuples))
+        )
+    )
+
+
+def checked(work: Work, frame: DataFrame, condition: str) -> DataFrame:
+    """The frame, whose job fails at a row for which the condition isn't TRUE, unless the session does without."""
+    if not _enabled(work.log, CHECK):
+        return frame
+    metadata = work.txn.metadata
+    columns = schema.parse_schema(metadata.schema_string)
+    frame = conform.without_empty(frame, columns, metadata.partition_columns)
+    message = (
+        f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
+        "written; nothing was written"
+    )
+    mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
+    return checks.checked(frame, functions.expr(condition), message, broken=mismatch)
+
+
+def _enabled(log: DeltaLog, key: str) -> bool:
+    return log.conf.get(key, "true").lower() != "false"

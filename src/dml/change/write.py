@@ -1,0 +1,249 @@
+"""A DataFrame into a table: create, append, overwrite (all, by partition, by condition), rearrange."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import features, properties, schema
+from ...core.protocol.actions import Action, AddFile
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed, Transaction
+from ...engine.jvm.types import table_schema
+from ...engine.read import pinning
+from ...engine.sql import conform
+from ...engine.write import writer
+from ...errors import (
+    ConcurrentWriteException,
+    InvalidArgumentError,
+    MetadataChangedException,
+    ProtocolChangedException,
+    TableAlreadyExistsError,
+)
+from ..command import change_data as changes
+from ..command import metadata as decide
+from ..command import rows
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.removal import Removal, num_records
+from ..maintain import cluster_by
+from . import overwrite as replacing
+from .touched_files import remove_all, remove_matching
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS_TO_CREATE = 5
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """A write as the user asked for it, checked. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
+
+    `data_change=False` promises that the rows are those that were there. `file_options` say how data files are made
+    (`engine.writer.WriteOptions`).
+    """
+
+    mode: str = "Append"
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_partitions: bool = False
+    data_change: bool = True
+    commit: CommitOptions = PLAIN
+    file_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def overwrites(self) -> bool:
+        return self.mode == "Overwrite"
+
+    @property
+    def replaces_schema(self) -> bool:
+        return self.overwrites and self.overwrite_schema and self.replace_where is None
+
+
+def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> Committed | None:
+    """Write `frame` and commit; None: nothing had to be committed.
+
+    Where another writer makes the table first, the write starts again on that table: an append appends to it.
+    Raises what the mode asks for (TableAlreadyExistsError), SchemaMismatchError, ConstraintViolationError, the
+    conflicts and CommitStateUnknownError. Unless that last one is raised, no file of a failed write stays.
+    """
+    with jobs(spark, "WRITE", log.table):
+        for attempt in range(1, _ATTEMPTS_TO_CREATE + 1):
+            txn = log.transaction()
+            try:
+                return _write(spark, log, txn, frame, request)
+            except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
+                if txn.read_version >= 0 or attempt == _ATTEMPTS_TO_CREATE:
+                    raise
+                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+    raise AssertionError("unreachable")
+
+
+def _write(
+    spark: SparkSession, log: DeltaLog, txn: Transaction, frame: DataFrame, request: WriteRequest
+) -> Committed | None:
+    work = Work(spark, log, txn, request.commit)
+    if work.applied_already:
+        return None
+    if txn.snapshot is not None:
+        if request.mode == "ErrorIfExists":
+            raise TableAlreadyExistsError(
+                f"There is a Delta table at {log.table}. Set the mode to append or overwrite to write to it.",
+                condition="DELTA_PATH_EXISTS",
+                parameters={"path": log.table},
+            )
+        if request.mode == "Ignore":
+            return None
+        if request.overwrites:
+            work.check_removable()
+        frame, reads_itself = pinning.pinned(frame, log, txn.snapshot)
+        if reads_itself:
+            txn.read_whole_table()
+    _stage_metadata(work, frame, request)
+    layout = _stage_clustering(txn, request)
+    metadata = txn.metadata
+    replaces = request.overwrites and txn.snapshot is not None
+    dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
+    if dynamic and request.replaces_schema:
+        raise InvalidArgumentError(
+            "overwriteSchema can't be combined with dynamic partition overwrite.",
+            condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
+    options = _write_options(request)
+
+    if request.data_change:
+        rows.check_inserted(work, frame.columns)
+    with work.discarded_on_failure():
+        data = rows.fitted(work, frame)
+        removal = Removal()
+        if request.replace_where is not None and request.overwrites:
+            data = replacing.checked(work, data, request.replace_where)
+            if replaces:
+                condition = replacing.condition(work, request.replace_where)
+                if not request.data_change and condition.data is not None:
+                    raise InvalidArgumentError(
+                        "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
+                        "stay would be written anew.",
+                        condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+                        parameters={"dataFilters": request.replace_where},
+                    )
+                removal = remove_matching(work, condition, options)
+        if removal.changes:
+            written, inserted = changes.write_inserted(work, data, options)
+            removal.changes += inserted
+        else:
+            written = rows.write_new(work, data, options, data_change=request.data_change)
+        if replaces and request.replace_where is None:
+            removal = replacing.partitions(work, written.adds) if dynamic else remove_all(txn)
+        actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
+        actions += removal.changes
+        if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
+            logger.info("%s: no row to write, nothing committed", log.table)
+            return None
+        return work.commit([*layout, *actions], _operation(request, written, removal))
+
+
+def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None:
+    """Stage the metadata of a new table, or what the write changes in that of an old one."""
+    txn, log = work.txn, work.log
+    if txn.snapshot is None:
+        if not request.data_change:
+            raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
+        made = decide.new_table(
+            conform.new_table_schema(frame),
+            request.partition_by,
+            request.table_properties,
+            comment=request.comment,
+            created_time=log.clock.now_ms(),
+            table=log.table,
+        )
+        stored = properties.without_protocol_properties(made.configuration)
+        if len(stored) < len(made.configuration):
+            txn.set_protocol(features.protocol_for_new_table(made, log.conf))
+        txn.set_metadata(replace(made, configuration=stored))
+        return
+    current = txn.snapshot.metadata
+    if request.table_properties:
+        names = ", ".join(sorted(request.table_properties))
+        logger.warning(
+            "%s is there already: the table properties given as options (%s) change nothing", log.table, names
+        )
+    if request.replaces_schema:
+        changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
+    else:
+        decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
+        changed = decide.evolved(work, table_schema(frame.schema)) if request.merge_schema else current
+    if changed != current:
+        if not request.data_change:
+            raise InvalidArgumentError(
+                f"dataChange=false can't change the schema or the partitioning of the table {log.table}.",
+                condition="DELTA_DATA_CHANGE_FALSE",
+                parameters={"op": "WRITE"},
+            )
+        txn.set_metadata(changed, replaces_table=request.replaces_schema)
+
+
+def _stage_clustering(txn: Transaction, request: WriteRequest) -> list[Action]:
+    """What the write says of the clustering of a table that it makes or replaces; of any other it has to be right."""
+    if txn.snapshot is None or (request.replaces_schema and request.cluster_by):
+        return [cluster_by.staged(txn, request.cluster_by)] if request.cluster_by else []
+    now = cluster_by.current(txn.snapshot)
+    if request.replaces_schema and now:
+        cluster_by.checked(txn.metadata, [schema.dotted(column) for column in now], txn.table)
+    if request.cluster_by and cluster_by.checked(txn.metadata, request.cluster_by, txn.table) != now:
+        by = ", ".join(map(schema.dotted, now)) if now else "nothing"
+        raise InvalidArgumentError(
+            f"{txn.table} is clustered by {by}, not by {', '.join(request.cluster_by)}: leave out clusterBy, or change "
+            "it with DeltaTable.clusterBy first",
+            condition="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            parameters={"providedClusteringColumns": ", ".join(request.cluster_by), "existingClusteringColumns": by},
+        )
+    return []
+
+
+def _write_options(request: WriteRequest) -> writer.WriteOptions:
+    return writer.WriteOptions.of(request.file_options)
+
+
+def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed: list[AddFile]) -> list[Action]:
+    now = log.clock.now_ms()
+    return [
+        *(added if request.data_change else [replace(add, data_change=False) for add in added]),
+        *(add.remove(now, data_change=request.data_change) for add in removed),
+    ]
+
+
+def _operation(request: WriteRequest, written: writer.Written, removal: Removal) -> Operation:
+    """What `commitInfo` tells of the write, in Delta's words."""
+    parameters: dict[str, object] = {"mode": request.mode, "partitionBy": list(request.partition_by)}
+    if request.replace_where is not None:
+        parameters["predicate"] = request.replace_where
+    if request.dynamic_partitions:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    # Files that stay with a new deletion vector count, as Delta has it, as written anew with the rows that are left.
+    kept = sum(num_records(add) or 0 for add in removal.added) if removal.by_vectors else removal.copied_rows
+    metrics: dict[str, int | str] = {
+        "numFiles": len(written.adds) + len(removal.added),
+        "numOutputRows": written.rows + kept,
+        "numOutputBytes": written.bytes + sum(add.size for add in removal.added),
+    }
+    if request.overwrites or request.replace_where is not None:
+        metrics |= {
+            "numRemovedFiles": len(removal.gone),
+            "numRemovedBytes": sum(add.size for add in removal.gone),
+        }
+    if request.replace_where is not None:
+        metrics |= {"numCopiedRows": kept, "numAddedChangeFiles": len(removal.changes)}
+        if removal.deleted_rows is not None:
+            metrics["numDeletedRows"] = removal.deleted_rows
+    return Operation("WRITE", parameters, metrics, replaces_table=request.replaces_schema)

@@ -1,0 +1,171 @@
+"""SHALLOW CLONE: a table of its own over the data files of another one, none of which is copied."""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import column_mapping, deletion_vectors, features, paths, properties
+from ...core.protocol.actions import (
+    Action,
+    AddFile,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    FileKey,
+    Metadata,
+    Protocol,
+)
+from ...core.table import clustering
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Committed
+from ...engine.storage import external_files
+from ...errors import InvalidArgumentError, TableAlreadyExistsError
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+
+_MATERIALISED = "delta.rowTracking.materialized"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is cloned: a version of a table, and how the user names that table."""
+
+    snapshot: Snapshot
+    name: str
+
+
+def clone(
+    spark: SparkSession,
+    source: Source,
+    target: DeltaLog,
+    *,
+    replaces: bool = False,
+    overrides: Mapping[str, str] | None = None,
+    options: CommitOptions = PLAIN,
+) -> Committed:
+    """Make a table at `target` with the rows, the schema and the properties of `source`.
+
+    Its files stay where they are: a VACUUM of the source's table takes them from the clone too. `replaces` lets it take
+    the place of a table that is there; `overrides` are properties that differ. Raises TableAlreadyExistsError,
+    InvalidArgumentError, AppendOnlyTableError, UnsupportedFeatureError and the conflicts.
+    """
+    then = source.snapshot
+    if then.table == target.table:
+        raise InvalidArgumentError(
+            f"{target.table} can't be cloned onto itself",
+            condition="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+            parameters={"tableName": target.table},
+        )
+    with jobs(spark, "CLONE", target.table):
+        work = Work(spark, target, target.transaction(), options)
+        txn, old = work.txn, work.txn.snapshot
+        if old is not None and not replaces:
+            raise TableAlreadyExistsError(
+                f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place.",
+                condition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+                parameters={"tableId": target.table, "tableLocation": target.table},
+            )
+        txn.read_whole_table()
+        own = dict(overrides or {})
+        before = None if old is None else old.metadata
+        txn.set_metadata(cloned_metadata(then.metadata, before, own), replaces_table=True)
+        modes = {column_mapping.mode_of(one) for one in (then.metadata, txn.metadata, before) if one is not None}
+        if len(modes) > 1:
+            raise InvalidArgumentError(
+                f"{target.table}: a clone keeps {column_mapping.MODE} of its source, and {' and '.join(sorted(modes))} "
+                "would have to be one (the source's, the target's, a property given or a default of the session)"
+            )
+        supported = None if old is None else old.protocol
+        protocol = cloned_protocol(then.protocol, supported, txn.metadata, own, target.table)
+        if protocol != supported:
+            txn.set_protocol(protocol)
+        sources = list(then.add_files())
+        files = {_key(add, target.table): add for add in (adopted(add, then.table) for add in sources)}
+        # What the source may not name the clone must not name as its own, and the session has to be able to read it.
+        external_files.check(spark, then.table, then.version, _paths(sources))
+        external_files.check(spark, target.table, None, _paths(files.values()))
+        there = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
+        added = [add for key, add in files.items() if key not in there]
+        removed = [add for key, add in there.items() if key not in files]
+        if removed:
+            work.check_removable()
+        now = target.clock.now_ms()
+        actions: list[Action] = [*added, *(add.remove(now) for add in removed), *_domains(then, old)]
+        metrics = {
+            "sourceTableSize": then.size_in_bytes,
+            "sourceNumOfFiles": then.num_files,
+            "numRemovedFiles": len(removed),
+            "numCopiedFiles": 0,
+            "removedFilesSize": sum(add.size for add in removed),
+            "copiedFilesSize": 0,
+        }
+        parameters = {"source": source.name, "sourceVersion": then.version}
+        return work.commit(actions, Operation("CLONE", parameters, metrics, replaces_table=True))
+
+
+def _paths(adds: Iterable[AddFile]) -> Iterator[str]:
+    """The paths of files and of their deletion vectors, as the log spells them."""
+    for add in adds:
+        yield add.path
+        if add.deletion_vector is not None and add.deletion_vector.storage_type != "i":
+            yield deletion_vectors.path_of(add.deletion_vector)
+
+
+def _key(add: AddFile, table: str) -> FileKey:
+    return paths.canonical(add.path, table), add.key[1]
+
+
+def adopted(add: AddFile, source: str) -> AddFile:
+    """A file of the table at `source` as another table has it: by absolute paths, with no row ids of the source."""
+    vector = add.deletion_vector
+    if vector is not None and vector.storage_type != "i":
+        place = paths.absolute_uri(source, deletion_vectors.path_of(vector))
+        vector = DeletionVectorDescriptor("p", place, vector.size_in_bytes, vector.cardinality, vector.offset)
+    return replace(
+        add,
+        path=paths.absolute_uri(source, add.path),
+        deletion_vector=vector,
+        base_row_id=None,
+        default_row_commit_version=None,
+        data_change=True,
+    )
+
+
+def cloned_metadata(source: Metadata, target: Metadata | None, overrides: Mapping[str, str]) -> Metadata:
+    """The source's schema and properties under the identity of the target, or a new one."""
+    kept = {key: value for key, value in source.configuration.items() if not key.startswith(_MATERIALISED)}
+    if target is not None:
+        kept |= {key: value for key, value in target.configuration.items() if key.startswith(_MATERIALISED)}
+    return replace(
+        source,
+        id=str(uuid.uuid4()) if target is None else target.id,
+        name=None if target is None else target.name,
+        description=None if target is None else target.description,
+        configuration={**kept, **overrides},
+    )
+
+
+def cloned_protocol(
+    source: Protocol, target: Protocol | None, metadata: Metadata, overrides: Mapping[str, str], table: str
+) -> Protocol:
+    """What source and target support, and what the properties ask for."""
+    wanted = features.supported(source) | features.requested(overrides)
+    if target is not None:
+        wanted |= features.supported(target)
+    base = source if target is None else target
+    if wanted != features.supported(base):
+        base = features.protocol_of(wanted)
+    stored = replace(metadata, configuration=properties.without_protocol_properties(metadata.configuration))
+    return features.required_upgrade(base, stored, table) or base
+
+
+def _domains(source: Snapshot, target: Snapshot | None) -> list[DomainMetadata]:
+    """The clustering of the source takes the place of the target's."""
+    new = source.domain_metadata.get(clustering.DOMAIN)
+    old = None if target is None else target.domain_metadata.get(clustering.DOMAIN)
+    if new is None and old is None:
+        return []
+    wanted = new or clustering.domain(())
+    return [] if wanted == old else [wanted]

@@ -1,0 +1,356 @@
+"""OPTIMIZE: small files into larger ones, or rows laid out so that filters find them in few files; REORG: deleted rows
+out of the files for good. The rows of the table stay what they were.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import properties, schema, stats
+from ...core.protocol.actions import Action, AddFile
+from ...core.table import bins, clustering
+from ...core.table.bins import Bin, Partition
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...core.txn.transaction import Transaction
+from ...engine.jvm import settings
+from ...engine.read import scan
+from ...engine.read.lookups import Lookup, lookup
+from ...engine.write import writer
+from ...engine.write import zorder as curve
+from ...errors import InvalidArgumentError
+from ..command import rows
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.removal import num_records
+from . import cluster_by
+
+_PREFIX = "spark.databricks.delta.optimize."
+_GIB = 1 << 30
+_BINS_PER_JOB = 64
+_AS_LAID_OUT = writer.WriteOptions(balanced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How OPTIMIZE is to leave the files. Sizes are in bytes.
+
+    Files below `smallest`, or with more than the share `deleted_ratio` of their rows deleted, are rewritten into files
+    of up to `largest`. `by` are the columns of ZORDER BY; of a clustered table `full` takes also the files that were
+    clustered by other columns. `purge` rewrites the files with deleted rows and nothing else. A commit is made for each
+    `batch` bytes (`None`: one for all).
+    """
+
+    smallest: int = _GIB
+    largest: int = _GIB
+    deleted_ratio: float = 0.05
+    by: tuple[str, ...] = ()
+    full: bool = False
+    purge: bool = False
+    auto: bool = False
+    batch: int | None = None
+
+    @classmethod
+    def of(cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False) -> "Layout":
+        """What the session's `spark.databricks.delta.optimize.*` say."""
+        return cls(
+            smallest=settings.byte_count(spark, _PREFIX + "minFileSize", _GIB),
+            largest=max(1, settings.byte_count(spark, _PREFIX + "maxFileSize", _GIB)),
+            deleted_ratio=settings.ratio(spark, _PREFIX + "maxDeletedRowsRatio", 0.05),
+            by=tuple(by),
+            full=full,
+            purge=purge,
+            batch=settings.byte_count(spark, _PREFIX + "batchSize", 0) or None,
+        )
+
+
+@dataclass
+class Outcome:
+    """What OPTIMIZE did, over all its commits. Times are in milliseconds since 1970."""
+
+    table: str
+    began_ms: int
+    ended_ms: int = 0
+    versions: list[int] = field(default_factory=list)
+    considered: int = 0
+    bins: list[Bin] = field(default_factory=list)
+    removed: list[AddFile] = field(default_factory=list)
+    added: list[AddFile] = field(default_factory=list)
+    by: tuple[str, ...] = ()
+    clustered: bool = False
+    columns: int = 0
+    lookups: dict[str, tuple[Lookup, Lookup]] = field(default_factory=dict)
+
+
+def optimize(
+    spark: SparkSession,
+    log: DeltaLog,
+    layout: Layout,
+    where: str | None = None,
+    *,
+    within: Collection[Partition] | None = None,
+    options: CommitOptions = PLAIN,
+) -> Outcome:
+    """Rewrite files as `layout` says, those of the partitions for which `where` is TRUE, or of those `within`.
+
+    Nothing to gain: nothing is committed. Raises InvalidArgumentError for a condition on more than partition columns
+    and for columns that no layout can follow, ConcurrentDeleteReadException or ConcurrentDeleteDeleteException where
+    another writer removed a file meanwhile.
+    """
+    name = "REORG" if layout.purge else "OPTIMIZE"
+    with jobs(spark, name, log.table):
+        outcome = Outcome(log.table, log.clock.now_ms())
+        work = Work.on(spark, log, options)
+        condition = None if where is None else _condition(work, layout, name, where)
+        planned = _planned(work, layout, condition, within, outcome)
+        printed = [] if where is None else scan.printed_conjuncts(spark, where)
+        for number, batch in enumerate(bins.batches(planned, layout.batch)):
+            if number:
+                # Each batch is a commit of its own; what it reads is the table as it was when it was planned.
+                work = Work(spark, log, Transaction(log, work.snapshot), options)
+            with work.discarded_on_failure():
+                _rewrite(work, layout, batch, printed, outcome)
+        outcome.ended_ms = log.clock.now_ms()
+        return outcome
+
+
+# --- what is to be rewritten --------------------------------------------------------------------------------------
+
+
+def _condition(work: Work, layout: Layout, name: str, where: str) -> scan.Condition:
+    if cluster_by.current(work.snapshot) and not layout.purge:
+        raise InvalidArgumentError(
+            f"{work.log.table} is clustered: OPTIMIZE takes no condition on such a table",
+            condition="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            parameters={"predicates": where},
+        )
+    found = scan.split_condition(scan.for_conditions(work.spark, work.snapshot), where, work.snapshot.mapping)
+    if found.data is not None:
+        raise InvalidArgumentError(
+            f"{name} on {work.log.table} takes a condition on partition columns only "
+            f"({', '.join(work.snapshot.partition_columns) or 'there is none'}), not {where}",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": where, "columnList": ", ".join(work.snapshot.partition_columns)},
+        )
+    return found
+
+
+def _columns(work: Work, layout: Layout) -> list[schema.Column]:
+    """What the rows are laid out by: nothing for a compaction. Raises InvalidArgumentError."""
+    clustered = cluster_by.current(work.snapshot)
+    if clustered and not layout.purge and not layout.auto:
+        if layout.by:
+            raise InvalidArgumentError(
+                f"{work.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "
+                "ZORDER BY on such a table",
+                condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
+                parameters={"zOrderBy": ", ".join(layout.by)},
+            )
+        return clustered
+    if layout.full:
+        raise InvalidArgumentError(
+            f"{work.log.table} isn't clustered: a full OPTIMIZE is for clustered tables",
+            condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+        )
+    return [_ordered_by(work, text) for text in layout.by]
+
+
+def _ordered_by(work: Work, text: str) -> schema.Column:
+    snapshot = work.snapshot
+    try:
+        (wanted,) = properties.column_list(text)
+    except ValueError:
+        raise InvalidArgumentError(f"ZORDER BY takes names of columns, not {text!r}") from None
+    found = schema.find(snapshot.schema, wanted)
+    if found is None:
+        raise InvalidArgumentError(
+            f"{work.log.table} has no column {text} to lay rows out by",
+            condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+            parameters={"columnName": text},
+        )
+    column = found[0]
+    if column[0] in snapshot.partition_columns:
+        raise InvalidArgumentError(
+            f"{text} is a partition column of {work.log.table}: its values lie in files of their own already",
+            condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
+            parameters={"colName": text},
+        )
+    checks = settings.flag(work.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
+    if checks is not False and column not in indexed(snapshot):
+        raise InvalidArgumentError(
+            f"{work.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
+            "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
+            condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
+            parameters={"cols": text, "zorderColStatKey": _PREFIX + "zorder.checkStatsCollection.enabled"},
+        )
+    return column
+
+
+def indexed(snapshot: Snapshot) -> set[schema.Column]:
+    """The columns that statistics are kept of."""
+    known = snapshot.properties
+    leaves = schema.indexed_leaves(
+        snapshot.schema,
+        snapshot.partition_columns,
+        known.data_skipping_num_indexed_cols,
+        known.data_skipping_stats_columns,
+    )
+    return {column for column, _ in leaves}
+
+
+def _planned(
+    work: Work,
+    layout: Layout,
+    condition: scan.Condition | None,
+    within: Collection[Partition] | None,
+    outcome: Outcome,
+) -> list[Bin]:
+    """The bins of files to rewrite, each of one partition."""
+    snapshot = work.snapshot
+    outcome.by = tuple(map(schema.dotted, _columns(work, layout)))
+    outcome.clustered = bool(outcome.by) and not layout.by
+    outcome.columns = len(snapshot.schema.fields)
+    if condition is None:
+        chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
+    else:
+        chosen = scan.exact_partitions(work.spark, snapshot, condition)
+    outcome.considered = len(chosen)
+    if outcome.clustered:
+        return _cubes(work, layout, outcome.by)
+    if layout.purge:
+        chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
+    elif not outcome.by:
+        chosen = bins.worth_compacting(snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio)
+    files = snapshot.files.take(chosen)
+    partitions = [bins.partition_of(values) for values in files.column("partitionValues").to_pylist()]
+    told = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
+    return bins.packed(
+        (one for one in told if within is None or one[0] in within),
+        None if outcome.by else layout.largest,
+        alone=bool(outcome.by) or layout.purge,
+    )
+
+
+def _cubes(work: Work, layout: Layout, by: Sequence[str]) -> list[Bin]:
+    smallest = settings.byte_count(work.spark, _PREFIX + "clustering.minCubeSize", 100 * _GIB)
+    largest = max(smallest, settings.byte_count(work.spark, _PREFIX + "clustering.targetCubeSize", 150 * _GIB))
+    files = work.snapshot.add_files()
+    numbers = {id(file): number for number, file in enumerate(files)}
+    chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
+    return bins.packed((((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True)
+
+
+# --- rewriting ----------------------------------------------------------------------------------------------------
+
+
+def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence[str], outcome: Outcome) -> None:
+    """Rewrite the files of some bins, and commit."""
+    snapshot = work.snapshot
+    numbers = [number for one in batch for number in one.files]
+    work.txn.read_table(snapshot.files.take(numbers))
+    removed = snapshot.add_files(numbers)
+    added: list[AddFile] = []
+    samples: dict[schema.Column, list[pa.Array]] = {}
+    # A cube is of one bin, and its name is in the tags of its files.
+    step = 1 if outcome.clustered else _BINS_PER_JOB
+    for first in range(0, len(batch), step):
+        part = batch[first : first + step]
+        tags: dict[str, str] | None = None
+        if outcome.by:
+            laid = _laid_out(work, layout, part, outcome)
+            frame = laid.frame
+            for column, values in laid.sample.items():
+                samples.setdefault(column, []).append(values)
+            tags = clustering.tags_of_new_cube(outcome.by) if outcome.clustered else None
+        else:
+            frame = _together(work, part)
+        adds = rows.write_kept(work, frame, _AS_LAID_OUT, data_change=False).adds
+        if tags is not None:
+            adds = [replace(add, tags=tags, clustering_provider=clustering.PROVIDER) for add in adds]
+        added += adds
+    now = work.log.clock.now_ms()
+    actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
+    operation = Operation(
+        "REORG" if layout.purge else "OPTIMIZE",
+        _parameters(layout, printed, outcome),
+        _metrics(added, removed),
+        changes_data=False,
+    )
+    # Before the commit, like all that may fail.
+    for column, parts in samples.items():
+        before, after = (_lookup(work, column, pa.concat_arrays(parts), files) for files in (removed, added))
+        outcome.lookups[schema.dotted(column)] = before, after
+    outcome.versions.append(work.commit(actions, operation).version)
+    outcome.bins += batch
+    outcome.removed += removed
+    outcome.added += added
+
+
+def _together(work: Work, part: Sequence[Bin]) -> DataFrame:
+    """One partition of the frame, and so one file, for each bin."""
+    spread = settings.flag(work.spark, _PREFIX + "repartition.enabled")
+    frames = [work.rows(pa.array(one.files, pa.int64())) for one in part]
+    return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
+
+
+def _laid_out(work: Work, layout: Layout, part: Sequence[Bin], outcome: Outcome) -> curve.LaidOut:
+    numbers = [number for one in part for number in one.files]
+    frame = work.rows(pa.array(numbers, pa.int64()), file_number=work.names.file_number)
+    places = iter(range(len(numbers)))
+    groups = [[next(places) for _ in one.files] for one in part]
+    by = []
+    for text in outcome.by:
+        found = schema.find(work.snapshot.schema, properties.column_list(text)[0])
+        assert found is not None
+        by.append((found[0], found[1].data_type))
+    counts = [num_records(add) for add in work.snapshot.add_files(numbers)]
+    known = [count for count in counts if count is not None]
+    total = sum(known) if len(known) == len(counts) else None
+    files = [max(1, one.size // layout.largest) for one in part]
+    return curve.lay_out(frame, by, file_number=work.names.file_number, groups=groups, files=files, rows=total)
+
+
+def _lookup(work: Work, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:
+    """What looking up a value of the column reads of these files, by their statistics."""
+    mapping = work.snapshot.mapping
+    name = mapping.to_physical(column)
+    texts = pa.table({"stats": pa.array([file.stats for file in files], pa.string())})
+    found = stats.read(texts, [name], mapping.physical).leaves.get(name)
+    sizes = pa.array([file.size for file in files], pa.int64())
+    if found is None or found.min is None or found.max is None:
+        unknown = pa.nulls(len(files), sample.type)
+        return lookup(sample, unknown, unknown, sizes)
+    return lookup(sample, curve.comparable(found.min), curve.comparable(found.max), sizes)
+
+
+# --- what is told of it -------------------------------------------------------------------------------------------
+
+
+def _parameters(layout: Layout, printed: Sequence[str], outcome: Outcome) -> dict[str, object]:
+    if layout.purge:
+        return {"predicate": list(printed), "applyPurge": True}
+    parameters: dict[str, object] = {
+        "predicate": list(printed),
+        "auto": layout.auto,
+        "clusterBy": list(outcome.by) if outcome.clustered else [],
+        "zOrderBy": [] if outcome.clustered else list(outcome.by),
+    }
+    return parameters | ({"isFull": layout.full} if outcome.clustered else {})
+
+
+def _metrics(added: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, int | str]:
+    vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
+    metrics: dict[str, int | str] = {
+        "numAddedFiles": len(added),
+        "numRemovedFiles": len(removed),
+        "numAddedBytes": sum(add.size for add in added),
+        "numRemovedBytes": sum(add.size for add in removed),
+        "numDeletionVectorsRemoved": len(vectors),
+    }
+    ordered = sorted(add.size for add in added) or [0]
+    places = {"min": 0, "p25": len(ordered) // 4, "p50": len(ordered) // 2, "p75": len(ordered) * 3 // 4, "max": -1}
+    return metrics | {f"{name}FileSize": ordered[place] for name, place in places.items()}

@@ -1,0 +1,177 @@
+"""RESTORE: make the table what it was at an older version, by a commit on top of the newest."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.log.replay import vector_id
+from ...core.protocol import deletion_vectors, features, paths, schema
+from ...core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
+from ...core.protocol.schema import IDENTITY_PREFIX, StructType
+from ...core.table import clustering
+from ...core.table.snapshot import Snapshot
+from ...core.txn.operation import Operation
+from ...engine.jvm import settings
+from ...engine.storage import external_files, table_files
+from ...errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+
+_DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
+_IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
+_MOST_SHOWN = 100
+_HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
+_STEP = f"{IDENTITY_PREFIX}step"
+
+
+def restore(
+    spark: SparkSession,
+    log: DeltaLog,
+    *,
+    version: int | None = None,
+    timestamp: tuple[int, str] | None = None,
+    options: CommitOptions = PLAIN,
+) -> Mapping[str, int]:
+    """Bring back the rows, the schema and the properties of a version, or of a time (milliseconds, as the user said).
+
+    The answer are the metrics by the names that Delta gives them. The newest version is there already: no commit then.
+    The features that the table supports stay unless the session allows a downgrade. Raises InvalidArgumentError,
+    VersionNotFoundError, TimestampOutOfRangeError, MissingDataFileError where files of that version are gone
+    (`spark.sql.files.ignoreMissingFiles` restores the rest), AppendOnlyTableError and the conflicts.
+    """
+    if (version is None) == (timestamp is None):
+        raise InvalidArgumentError("RESTORE takes either a version or a timestamp")
+    with jobs(spark, "RESTORE", log.table):
+        work = Work.on(spark, log, options)
+        now = work.snapshot
+        if timestamp is not None:
+            version = _version_at(log, timestamp)
+        assert version is not None
+        then = now if version == now.version else _snapshot(log, version)
+        work.txn.read_whole_table()
+        back, gone = _difference(then, now)
+        added = [replace(add, data_change=True) for add in then.add_files(back)]
+        removed = now.add_files(gone)
+        if removed:
+            work.check_removable()
+        if not settings.flag(spark, _IGNORE_MISSING):
+            _check_there(spark, log, added, version)
+        metadata = restored_metadata(then.metadata, now.metadata)
+        if metadata != now.metadata:
+            work.txn.set_metadata(metadata, replaces_table=True)
+        downgrade = settings.flag(spark, _DOWNGRADE)
+        protocol = restored_protocol(then.protocol, now.protocol, downgrade=bool(downgrade))
+        if protocol != now.protocol:
+            work.txn.set_protocol(protocol)
+        metrics = {
+            "numRestoredFiles": len(added),
+            "restoredFilesSize": sum(add.size for add in added),
+            "numRemovedFiles": len(removed),
+            "removedFilesSize": sum(add.size for add in removed),
+            "numOfFilesAfterRestore": then.num_files,
+            "tableSizeAfterRestore": then.size_in_bytes,
+        }
+        if then is now:
+            return metrics
+        at = log.clock.now_ms()
+        actions: list[Action] = [*added, *(add.remove(at) for add in removed), *_domains(then, now)]
+        parameters = {"version": version if timestamp is None else None, "timestamp": timestamp and timestamp[1]}
+        operation = Operation("RESTORE", parameters, metrics, replaces_table=True, lowers_protocol=bool(downgrade))
+        work.commit(actions, operation)
+        return metrics
+
+
+def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:
+    """The version at a time; a time out of range has RESTORE's own condition, as in Delta."""
+    try:
+        return log.version_at(timestamp[0], can_return_last=True)
+    except TimestampOutOfRangeError as error:
+        error.condition = "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"
+        error.message_parameters = {"requestedTimestamp": timestamp[1]}
+        raise
+
+
+def _snapshot(log: DeltaLog, version: int) -> Snapshot:
+    """The version; one that isn't there has RESTORE's own condition, as in Delta."""
+    try:
+        return log.snapshot(version)
+    except VersionNotFoundError as error:
+        error.condition = "DELTA_CANNOT_RESTORE_TABLE_VERSION"
+        error.message_parameters = {"version": str(version)}
+        raise
+
+
+def _difference(then: Snapshot, now: Snapshot) -> tuple[list[int], list[int]]:
+    """The rows of the files of `then` that `now` hasn't, and the other way round."""
+    of_then, of_now = _keys(then), _keys(now)
+    return (
+        [row for key, row in of_then.items() if key not in of_now],
+        [row for key, row in of_now.items() if key not in of_then],
+    )
+
+
+def _keys(snapshot: Snapshot) -> dict[tuple[str, str | None], int]:
+    files: pa.Table = snapshot.files
+    names = paths.canonical_column(files.column("path"), snapshot.table).to_pylist()
+    vectors = files.column("deletionVector")
+    ids: list[str | None] = [None] * len(names)
+    if vectors.null_count < len(vectors):
+        ids = [vector_id(value) for value in vectors.to_pylist()]
+    return {key: row for row, key in enumerate(zip(names, ids, strict=True))}
+
+
+def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], version: int) -> None:
+    needed = [add.path for add in files]
+    vectors = (add.deletion_vector for add in files)
+    needed += sorted({deletion_vectors.path_of(one) for one in vectors if one is not None and one.storage_type != "i"})
+    external_files.check(spark, log.table, version, needed)
+    missing = table_files.choose(spark, log).absent(needed)
+    if missing:
+        more = f" and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
+        raise MissingDataFileError(
+            f"{log.table} can't be restored to version {version}: {len(missing)} of its files were removed, by VACUUM "
+            f"or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version; or set "
+            f"{_IGNORE_MISSING} to true, and what is left is restored"
+        )
+
+
+def restored_metadata(then: Metadata, now: Metadata) -> Metadata:
+    """The metadata of the older version, but for the marks of identity columns, which never go back."""
+    marks = _later_marks(schema.parse_schema(then.schema_string), schema.parse_schema(now.schema_string))
+    return then if marks is None else replace(then, schema_string=schema.to_json(marks))
+
+
+def _later_marks(then: StructType, now: StructType) -> StructType | None:
+    """`then` with the high-water marks of the identity columns that `now` has further on; `None`: there are none."""
+    changed = False
+    fields = []
+    for f in then.fields:
+        newer = now.get(f.name, case_sensitive=True)
+        mark = None if newer is None else newer.metadata.get(_HIGH_WATER_MARK)
+        if mark is not None and _STEP in f.metadata:
+            known = f.metadata.get(_HIGH_WATER_MARK)
+            further = max if int(f.metadata[_STEP]) > 0 else min
+            if known is None or further(int(known), int(mark)) != int(known):
+                f = replace(f, metadata={**f.metadata, _HIGH_WATER_MARK: mark})
+                changed = True
+        fields.append(f)
+    return StructType(tuple(fields)) if changed else None
+
+
+def restored_protocol(then: Protocol, now: Protocol, *, downgrade: bool) -> Protocol:
+    """What the table supports afterwards: what it does now and what it did then, unless it may be downgraded."""
+    if downgrade:
+        return then
+    wanted = features.supported(then) | features.supported(now)
+    return now if wanted == features.supported(now) else features.protocol_of(wanted)
+
+
+def _domains(then: Snapshot, now: Snapshot) -> list[DomainMetadata]:
+    """The clustering columns of the older version; of the other domains the newest stays."""
+    old, new = then.domain_metadata.get(clustering.DOMAIN), now.domain_metadata.get(clustering.DOMAIN)
+    if new is None and old is None:
+        return []
+    wanted = old or clustering.domain(())
+    return [] if wanted == new else [wanted]

@@ -1,0 +1,287 @@
+"""VACUUM: remove from a table's directory what no version within the retention needs.
+
+All of it happens on the driver: the listing and the log are at hand there, and no Spark job is run, but for an
+inventory that is a DataFrame. What is removed is told by two commits, VACUUM START and VACUUM END.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import deletion_vectors, features, paths
+from ...core.protocol.actions import RemoveFile
+from ...core.table import vacuum as decide
+from ...core.table.snapshot import Snapshot
+from ...core.table.vacuum import Directory, Found, Needed, Removable
+from ...core.txn.operation import Operation
+from ...engine.jvm import settings
+from ...engine.storage import table_files
+from ...engine.storage.table_files import TableFiles
+from ...engine.write.routes.local import PREFIX as STAGING
+from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
+from ...logstore.common.uri import scheme_of
+from ..command.command import PLAIN, CommitOptions, jobs
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["FULL", "LITE"]
+
+LAST_VACUUM = "_last_vacuum_info"
+_UP_TO = "latestCommitVersionOutsideOfRetentionWindow"
+_CHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+_LITE = "spark.databricks.delta.vacuum.lite.enabled"
+_LOGGED = "spark.databricks.delta.vacuum.logging.enabled"
+_PARALLEL = "spark.databricks.delta.vacuum.parallelDelete.enabled"
+_PARALLELISM = "spark.databricks.delta.vacuum.parallelDelete.parallelism"
+_LOGGED_SCHEMES = frozenset({"file", "hdfs", "abfs", "abfss", "wasb", "wasbs", "adl", "gs"})
+_INVENTORY = ("path", "length", "isDir", "modificationTime")
+_AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
+_MOST_THREADS = 64
+_ATTEMPTS_TO_TELL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a VACUUM found that may go, as names relative to the root, and how many of them it removed."""
+
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+    size_in_bytes: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """From when on, in milliseconds, versions keep their files; and what the user asked for, if anything."""
+
+    before_ms: int
+    asked_ms: int | None
+    default_ms: int
+    checked: bool
+
+
+def vacuum(
+    spark: SparkSession,
+    log: DeltaLog,
+    retention_hours: float | None = None,
+    *,
+    dry_run: bool = False,
+    mode: Mode | None = None,
+    inventory: DataFrame | None = None,
+    options: CommitOptions = PLAIN,
+) -> Vacuumed:
+    """Remove the files that no version current at or after now less the retention needs; `dry_run`: only tell them.
+
+    `retention_hours` is the table's `delta.deletedFileRetentionDuration` unless given. `mode` LITE looks at what the
+    log says was removed since the last VACUUM instead of listing the directory (unset: the session's setting).
+    `inventory` has the columns path, length, isDir and modificationTime and is used in place of a listing. Raises
+    InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError, the `StorageError` group.
+    """
+    with jobs(spark, "VACUUM", log.table):
+        return _vacuum(spark, log, retention_hours, dry_run, mode, inventory, options)
+
+
+def _vacuum(
+    spark: SparkSession,
+    log: DeltaLog,
+    retention_hours: float | None,
+    dry_run: bool,
+    mode: Mode | None,
+    inventory: DataFrame | None,
+    options: CommitOptions,
+) -> Vacuumed:
+    snapshot = log.snapshot()
+    features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
+    window = _window(spark, log, snapshot, retention_hours)
+    if mode is None:
+        mode = "LITE" if settings.flag(spark, _LITE) else "FULL"
+    if mode not in ("FULL", "LITE"):
+        raise InvalidArgumentError(f"VACUUM is FULL or LITE, not {mode!r}")
+    files = table_files.choose(spark, log)
+    needed, version = decide.needed_by(log, snapshot, window.before_ms, files.same_place)
+    hidden = partial(
+        decide.is_hidden,
+        partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
+        iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
+    )
+    if inventory is not None:
+        found = removable(files, _of_inventory(log, inventory, hidden), needed, window.before_ms)
+    elif mode == "LITE":
+        found = _told_by_log(log, needed, version)
+    else:
+        found = removable(files, files.walk(hidden), needed, window.before_ms)
+    if dry_run:
+        return _vacuumed(found, 0)
+    tell = _tells(spark, log)
+    if tell:
+        _tell(log, _start(window, found), options)
+    try:
+        newest = log.snapshot()
+        if newest.version > snapshot.version:  # a RESTORE may have brought back what was about to go
+            needed.add_files(newest.files)
+            found.files = [file for file in found.files if file[0] not in needed]
+        removed = files.delete([name for name, _ in found.files], threads=_threads(spark))
+        removed += files.remove_directories(found.empty)
+    except BaseException:
+        if tell:
+            _tell(log, Operation("VACUUM END", {"status": "FAILED"}), options)
+        raise
+    if tell:
+        metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": found.directories_seen}
+        _tell(log, Operation("VACUUM END", {"status": "COMPLETED"}, metrics), options)
+    if inventory is None and version is not None:
+        _note(log, version)
+    logger.info("%s: VACUUM removed %d files and directories, %d bytes", log.table, removed, found.size_in_bytes)
+    return _vacuumed(found, removed)
+
+
+def _vacuumed(found: Removable, removed: int) -> Vacuumed:
+    return Vacuumed(tuple(name for name, _ in found.files), tuple(found.empty), found.size_in_bytes, removed)
+
+
+def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
+    checked = settings.flag(spark, _CHECKED) is not False
+    default = snapshot.properties.deleted_file_retention_ms
+    kept = decide.retention_ms(hours, default, checked=checked, table=log.table)
+    return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
+
+
+def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
+    """What of a listing may go, with the staging directories that a crash has left."""
+    links = 0
+    staging: list[str] = []
+
+    def seen() -> Iterator[Directory]:
+        nonlocal links
+        for directory in directories:
+            links += directory.other
+            if not directory.name:
+                staging.extend(name for name in directory.hidden if name.startswith(STAGING))
+            yield directory
+
+    found = decide.removable(seen(), needed, before_ms)
+    if links:
+        logger.warning("VACUUM leaves %d links alone, and what lies behind them", links)
+        kept = files.behind_links(needed)
+        found.files = [file for file in found.files if file[0] not in kept]
+    for name in staging:
+        left = decide.abandoned(list(files.walk(lambda _: False, name)), before_ms)
+        found.files.extend(left.files)
+        found.empty.extend(left.empty)
+    return found
+
+
+# --- LITE, and inventories ----------------------------------------------------------------------------------------
+
+
+def _told_by_log(log: DeltaLog, needed: Needed, version: int | None) -> Removable:
+    """What commits up to `version` removed since the last VACUUM, and their change files."""
+    earliest, done = min(log.reader.list(0).commits, default=0), _last(log)
+    if earliest != 0 and (done is None or done < earliest):
+        raise InvalidArgumentError(
+            f"{log.table}: VACUUM LITE can't tell all files that may go, for the log before version {earliest} is gone "
+            "and no VACUUM noted that it had been there. Run VACUUM FULL",
+            condition="DELTA_CANNOT_VACUUM_LITE",
+        )
+    sizes: dict[str, int] = {}
+    if version is not None:
+        for action in decide.gone_since(log, 0 if done is None else done + 1, version):
+            for name in decide.names_of(log.table, action.path):
+                sizes[name] = action.size or 0
+            if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
+                for name in decide.names_of(log.table, deletion_vectors.path_of(vector)):
+                    sizes[name] = vector.size_in_bytes
+    return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
+
+
+def _last(log: DeltaLog) -> int | None:
+    """Up to which version earlier VACUUMs have cleaned; `None` where nobody noted it."""
+    try:
+        told = json.loads(log.store.read(f"{log.log_path}/{LAST_VACUUM}")).get(_UP_TO)
+    except (FileNotFoundError, ValueError, AttributeError):
+        return None
+    return told if isinstance(told, int) else None
+
+
+def _note(log: DeltaLog, version: int) -> None:
+    """Note up to which version all has been cleaned, for VACUUM LITE; a failure costs the next one a full listing."""
+    try:
+        log.store.write(f"{log.log_path}/{LAST_VACUUM}", f'{{"{_UP_TO}":{version}}}\n'.encode(), overwrite=True)
+    except Exception as error:
+        logger.warning("%s: %s wasn't written: %s", log.table, LAST_VACUUM, error)
+
+
+def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], bool]) -> Iterator[Directory]:
+    """The directories of an inventory: absolute paths below the table, as its storage spells them."""
+    missing = [name for name in _INVENTORY if name not in inventory.columns]
+    if missing:
+        raise InvalidArgumentError(
+            f"the inventory for VACUUM lacks {', '.join(missing)}; it needs path (string), length (long), isDir "
+            "(boolean) and modificationTime (long, milliseconds)",
+            condition="DELTA_INVALID_INVENTORY_SCHEMA",
+            parameters={"expectedSchema": "path string, length long, isDir boolean, modificationTime long"},
+        )
+    root = _AUTHORITY.sub("", paths.absolute(log.table, "")).rstrip("/") + "/"
+    groups: dict[str, list[Found]] = {"": []}
+    newest: dict[str, Found] = {}
+    table = inventory.where(~F.col("isDir")).select("path", "length", "modificationTime").toArrow()
+    for text, size, modified in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        path = _AUTHORITY.sub("", text)
+        name = path[len(root) :]
+        if not path.startswith(root) or any(hidden(part) for part in name.split("/")):
+            continue
+        known = newest.get(name)
+        if known is None or known.modified_ms < modified:
+            newest[name] = Found(name.rpartition("/")[2], size, modified)
+    for name, found in newest.items():
+        groups.setdefault(name.rpartition("/")[0], []).append(found)
+    for name, files in groups.items():
+        yield Directory(name, files)
+
+
+# --- what it tells ------------------------------------------------------------------------------------------------
+
+
+def _start(window: _Window, found: Removable) -> Operation:
+    parameters: dict[str, object] = {
+        "retentionCheckEnabled": window.checked,
+        "defaultRetentionMillis": window.default_ms,
+    }
+    if window.asked_ms is not None:
+        parameters["specifiedRetentionMillis"] = window.asked_ms
+    metrics = {"numFilesToDelete": len(found), "sizeOfDataToDelete": found.size_in_bytes}
+    return Operation("VACUUM START", parameters, metrics)
+
+
+def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
+    """Commit nothing but the operation; what others commit meanwhile is no reason to give up."""
+    for attempt in range(1, _ATTEMPTS_TO_TELL + 1):
+        try:
+            log.transaction().commit([], operation, user_metadata=options.user_metadata)
+            return
+        except DeltaConcurrentModificationException:
+            if attempt == _ATTEMPTS_TO_TELL:
+                raise
+
+
+def _tells(spark: SparkSession, log: DeltaLog) -> bool:
+    """Unless the session says, as Delta: but not where several writers would endanger the log."""
+    told = settings.flag(spark, _LOGGED)
+    if told is not None:
+        return told
+    return scheme_of(log.table) in _LOGGED_SCHEMES or log.store.exclusion == "global"
+
+
+def _threads(spark: SparkSession) -> int | None:
+    if not settings.flag(spark, _PARALLEL):
+        return None
+    wanted = settings.number(spark, _PARALLELISM, int(spark.conf.get("spark.sql.shuffle.partitions") or 8))
+    return min(max(wanted, 1), _MOST_THREADS)

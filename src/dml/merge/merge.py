@@ -1,0 +1,107 @@
+"""MERGE: rows of a source update, delete and join those of a table, in one commit.
+
+Two passes over the table at most. The first one (`merge_find`) joins the source with the files that may hold matching
+rows, and tells which rows change; the second one (`merge_write`) writes the files that take their place. What the
+first one can bring to the driver, the second one doesn't compute again.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.txn.operation import Operation
+from ...engine.sql.violations import translated
+from ..command import deletion_vectors as vectors
+from ..command.command import PLAIN, CommitOptions, Work, jobs
+from . import clauses as merge_clauses
+from . import find as merge_find
+from . import source as merge_source
+from .clauses import Clause
+from .resolve import Resolved, resolve
+from .write import Outcome, write
+
+logger = logging.getLogger(__name__)
+
+AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many rows of the table a MERGE changed."""
+
+    updated: int
+    deleted: int
+    inserted: int
+
+    @property
+    def affected(self) -> int:
+        return self.updated + self.deleted + self.inserted
+
+
+def merge(
+    spark: SparkSession,
+    log: DeltaLog,
+    source: DataFrame,
+    condition: str | Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: str | None = None,
+    evolve: bool = False,
+    options: CommitOptions = PLAIN,
+) -> Counts | None:
+    """Merge `source` into the table and commit; nothing is committed where nothing changes. None: applied already.
+
+    `alias` is the table's name within the expressions. `evolve` adds columns to the table that clauses set and only
+    the source has; so does the session's `spark.databricks.delta.schema.autoMerge.enabled`. Raises Spark's
+    AnalysisException for an expression that doesn't resolve, InvalidArgumentError for clauses against the rules and for
+    a row of the table that several source rows match, SchemaMismatchError, ConstraintViolationError,
+    AppendOnlyTableError, the conflicts and CommitStateUnknownError.
+    """
+    merge_clauses.check(clauses)
+    with jobs(spark, "MERGE", log.table):
+        began = time.monotonic()
+        work = Work.on(spark, log, options)
+        if work.applied_already:
+            return None
+        evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
+        resolved = resolve(work, source, condition, clauses, alias=alias, evolve=evolve)
+        with work.discarded_on_failure(), merge_source.prepared(work, source, resolved) as ready:
+            prepared_ms = _ms(began)
+            scanned = time.monotonic()
+            found = merge_find.find(work, resolved, ready, places=_places(work, resolved))
+            scan_ms = _ms(scanned)
+            written = time.monotonic()
+            try:
+                with translated(log.table, resolved.columns):
+                    outcome = write(work, resolved, ready, found)
+            finally:
+                found.release()
+            times = {
+                "executionTimeMs": _ms(began),
+                "materializeSourceTimeMs": prepared_ms,
+                "scanTimeMs": scan_ms,
+                "rewriteTimeMs": _ms(written),
+            }
+            metrics = {"numSourceRows": ready.rows, **outcome.metrics(), **times}
+            _commit(work, outcome, Operation("MERGE", resolved.parameters, metrics))
+        return Counts(outcome.updated, outcome.deleted, outcome.inserted)
+
+
+def _places(work: Work, resolved: Resolved) -> bool:
+    return bool(resolved.changing) and vectors.enabled(work, "merge")
+
+
+def _commit(work: Work, outcome: Outcome, operation: Operation) -> None:
+    actions = outcome.actions(work.log.clock.now_ms())
+    if not actions and work.txn.metadata == work.snapshot.metadata:
+        logger.info("%s: MERGE changes no row, nothing committed", work.log.table)
+        return
+    work.commit(actions, operation)
+
+
+def _ms(since: float) -> int:
+    return round((time.monotonic() - since) * 1000)

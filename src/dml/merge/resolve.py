@@ -1,0 +1,292 @@
+"""What a MERGE's clauses mean: their conditions and values, resolved by Spark, and the schema that comes of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ...core.protocol import schema
+from ...core.protocol.schema import StructField, StructType, dotted
+from ...engine.jvm import settings
+from ...engine.jvm.types import frame_schema, table_schema
+from ...engine.read import scan
+from ...engine.sql.assigned_values import name_parts
+from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
+from ...errors import SchemaMismatchError
+from ..command import metadata as decide
+from ..command import rows
+from ..command.assignments import Path, check_distinct, field_of, path_of, whole
+from ..command.command import Work
+from . import clauses as merge_clauses
+from .clauses import Clause
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A clause, resolved. `values` are those of the columns that it sets, by the table's names, in its types."""
+
+    clause: Clause
+    condition: Expression | None
+    values: dict[str, Column] = field(default_factory=dict)
+
+    @property
+    def test(self) -> Column:
+        """The condition, TRUE where there is none."""
+        return F.lit(True) if self.condition is None else self.condition.column
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A MERGE, resolved. `columns` are the table's after the commit, `kept` the values of a row that stays in them.
+
+    `needed` are the places of the source's columns that anything refers to, `compared` those of the table's that the
+    conditions do.
+    """
+
+    scope: Scope
+    condition: Expression
+    matched: list[Taken]
+    inserts: list[Taken]
+    by_source: list[Taken]
+    columns: StructType
+    kept: dict[str, Column]
+    needed: list[int]
+    compared: list[int]
+    parameters: dict[str, object]
+
+    @property
+    def changing(self) -> list[Taken]:
+        """The clauses that take rows of the table: their places here are their numbers."""
+        return [*self.matched, *self.by_source]
+
+    @property
+    def updates(self) -> list[int]:
+        """The numbers of those that update."""
+        return [i for i, one in enumerate(self.changing) if one.clause.action == "update"]
+
+    @property
+    def inserts_only(self) -> bool:
+        return not self.changing
+
+
+def resolve(
+    work: Work,
+    source: DataFrame,
+    condition: str | Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: str | None,
+    evolve: bool,
+) -> Resolved:
+    """Resolve all of it; with `evolve` the columns that it adds to the table are staged in the transaction.
+
+    Raises Spark's AnalysisException for what doesn't resolve, SchemaMismatchError, InvalidArgumentError and
+    UnsupportedFeatureError.
+    """
+    work.name_beside(source.columns)
+    frame = scan.for_conditions(work.spark, work.snapshot)
+    scope = Scope(frame.alias(alias) if alias else frame, source)
+    names = _Names(work, scope, alias)
+    if evolve:
+        _evolve(work, names, clauses)
+    columns = frame_schema(schema.parse_schema(work.txn.metadata.schema_string))
+    resolver = _Clauses(work, scope, names, columns, evolve)
+    search = scope.condition(condition, scope.both, "the search condition of MERGE")
+    taken = [resolver.take(clause) for clause in clauses]
+    return _frozen(work, scope, search, taken, columns, resolver.kept)
+
+
+class _Names:
+    """Finds the columns that the user names."""
+
+    def __init__(self, work: Work, scope: Scope, alias: str | None) -> None:
+        self._scope = scope
+        self._alias = alias
+        self.case_sensitive = settings.case_sensitive(work.spark)
+        self.source = table_schema(scope.source.schema)
+
+    def parts(self, name: str) -> Path:
+        """The name without the table's alias."""
+        parts = name_parts(self._scope.target, name)
+        if self._alias is not None and len(parts) > 1 and parts[0].lower() == self._alias.lower():
+            return parts[1:]
+        return parts
+
+    def path(self, name: str, columns: StructType, clause: Clause, table: str) -> Path:
+        """The column of the table; SchemaMismatchError where there is none."""
+        parts = name_parts(self._scope.target, name)
+        try:
+            return path_of(name, parts, columns, self._alias, case_sensitive=self.case_sensitive, command=clause.text)
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(
+                f"{table}: {error}. To add columns of the source to the table, merge withSchemaEvolution()",
+                condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                parameters={"sqlExpr": name, "clause": clause.text, "cols": ", ".join(columns.names)},
+            ) from None
+
+    def place(self, name: str) -> int | None:
+        """Where the source has a column of the name; SchemaMismatchError where it has several."""
+        same = [
+            i
+            for i, f in enumerate(self.source)
+            if f.name == name or (not self.case_sensitive and f.name.lower() == name.lower())
+        ]
+        if len(same) > 1:
+            raise SchemaMismatchError(f"the source of MERGE has {len(same)} columns with the name {name}")
+        return same[0] if same else None
+
+
+def _evolve(work: Work, names: _Names, clauses: Sequence[Clause]) -> None:
+    """Stage what the clauses bring to the table's schema (`mergeSchema`, for what they assign)."""
+    from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
+    paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
+    star = any(clause.is_star for clause in from_source)
+    brought = merge_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
+    current = work.txn.metadata
+    changed = decide.evolved(work, brought)
+    if changed != current:
+        work.txn.set_metadata(changed)
+
+
+class _Clauses:
+    def __init__(self, work: Work, scope: Scope, names: _Names, columns: StructType, evolve: bool) -> None:
+        self._work = work
+        self._scope = scope
+        self._names = names
+        self._columns = columns
+        self._evolve = evolve
+        self.kept = self._kept(table_schema(scope.target.schema))
+
+    def _kept(self, before: StructType) -> dict[str, Column]:
+        """The table's columns in the types that they will have; a new one is null."""
+        kept: dict[str, Column] = {}
+        changed: list[tuple[StructField, Column]] = []
+        old = {f.name: (f.data_type, column) for f, column in zip(before, self._scope.target_columns, strict=True)}
+        for f in self._columns:
+            if f.name not in old:
+                kept[f.name] = literal_null(f)
+                continue
+            data_type, kept[f.name] = old[f.name]
+            if data_type != f.data_type:
+                changed.append((f, reshaped(kept[f.name], data_type, f.data_type)))
+        stored = self._scope.stored(changed, self._work.log.table)
+        return kept | {f.name: value for (f, _), value in zip(changed, stored, strict=True)}
+
+    def take(self, clause: Clause) -> Taken:
+        over = {
+            "matched": self._scope.both,
+            "not matched": self._scope.source,
+            "not matched by source": self._scope.target,
+        }[clause.kind]
+        condition = None
+        if clause.condition is not None:
+            condition = self._scope.condition(clause.condition, over, f"the condition of {clause.text}")
+        if clause.action == "delete":
+            return Taken(clause, condition)
+        assigned = self._star(clause) if clause.is_star else self._named(clause, over)
+        check_distinct([path for path, _ in assigned], command=clause.text)
+        tops = list(dict.fromkeys(path[0] for path, _ in assigned))
+        if clause.action == "update":
+            rows.check_updated(self._work, tops)
+        else:
+            rows.check_inserted(self._work, tops)
+        return Taken(clause, condition, self._values(clause, assigned))
+
+    def _named(self, clause: Clause, over: DataFrame) -> list[tuple[Path, Column]]:
+        assert clause.values is not None
+        paths = [self._names.path(name, self._columns, clause, self._work.log.table) for name in clause.values]
+        for path in paths:
+            if clause.action == "insert" and len(path) > 1:
+                raise SchemaMismatchError(
+                    f"{self._work.log.table}: {clause.text} sets the field {dotted(path)}; an insert gives whole "
+                    "columns: use named_struct"
+                )
+        values = self._scope.values(list(clause.values.values()), over, f"the values of {clause.text}")
+        return list(zip(paths, values, strict=True))
+
+    def _star(self, clause: Clause) -> list[tuple[Path, Column]]:
+        if self._evolve:
+            known = [self._columns.get(f.name, case_sensitive=self._names.case_sensitive) for f in self._names.source]
+            return [((f.name,), self._scope.source_columns[i]) for i, f in enumerate(known) if f is not None]
+        found: list[tuple[Path, Column]] = []
+        for f in self._columns:
+            place = self._names.place(f.name)
+            if place is None:
+                listed = ", ".join(dotted((one.name,)) for one in self._names.source)
+                raise SchemaMismatchError(
+                    f"{self._work.log.table}: {clause.text} of all columns needs a column {f.name} in the source, "
+                    f"which has: {listed}. Name the columns that it sets, or merge withSchemaEvolution()",
+                    condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                    parameters={"sqlExpr": f.name, "clause": clause.text, "cols": listed},
+                )
+            found.append(((f.name,), self._scope.source_columns[place]))
+        return found
+
+    def _values(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[str, Column]:
+        """The new value of each column that is set, whole."""
+        fields = [field_of(path, self._columns) for path, _ in assigned]
+        values = [value for _, value in assigned]
+        if self._evolve:  # structs of the source may lack fields of the table's
+            keeps = clause.is_star and clause.action == "update"
+            values = [
+                reshaped(value, given, f.data_type, self.kept[path[0]] if keeps else None)
+                for (path, value), given, f in zip(assigned, self._scope.types(values), fields, strict=True)
+            ]
+        stored = self._scope.stored(list(zip(fields, values, strict=True)), self._work.log.table)
+        by_path = dict(zip((path for path, _ in assigned), stored, strict=True))
+        values_of = {}
+        for path in by_path:
+            if path[0] not in values_of:
+                top = self._columns.get(path[0], case_sensitive=True)
+                assert top is not None
+                values_of[path[0]] = whole((path[0],), top, self.kept[path[0]], by_path)
+        return values_of
+
+
+def _frozen(
+    work: Work,
+    scope: Scope,
+    search: Expression,
+    taken: Sequence[Taken],
+    columns: StructType,
+    kept: dict[str, Column],
+) -> Resolved:
+    """All of it, with one instant for the whole MERGE, and what it refers to."""
+    values = {(i, name): column for i, one in enumerate(taken) for name, column in one.values.items()}
+    conditions = {i: one.condition for i, one in enumerate(taken) if one.condition is not None}
+    (search, *tests), columns_of_values, needed = scope.together([search, *conditions.values()], list(values.values()))
+    of_values = dict(zip(values, columns_of_values, strict=True))
+    by_clause = dict(zip(conditions, tests, strict=True))
+    done = [
+        replace(one, condition=by_clause.get(i), values={name: of_values[i, name] for name in one.values})
+        for i, one in enumerate(taken)
+    ]
+    tested = [search, *by_clause.values()]
+    width = int(str(work.spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
+
+    def told(kind: str) -> list[dict[str, str]]:
+        found = []
+        for one in done:
+            if one.clause.kind == kind:
+                said = {} if one.condition is None else {"predicate": printed(one.condition, width)}
+                found.append({**said, "actionType": one.clause.action})
+        return found
+
+    return Resolved(
+        scope=scope,
+        condition=search,
+        matched=[one for one in done if one.clause.kind == "matched"],
+        inserts=[one for one in done if one.clause.kind == "not matched"],
+        by_source=[one for one in done if one.clause.kind == "not matched by source"],
+        columns=columns,
+        kept=kept,
+        needed=needed,
+        compared=sorted({place for one in tested for place in one.of_target}),
+        parameters={
+            "predicate": [printed(search, width)],
+            "matchedPredicates": told("matched"),
+            "notMatchedPredicates": told("not matched"),
+            "notMatchedBySourcePredicates": told("not matched by source"),
+        },
+    )

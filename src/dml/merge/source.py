@@ -1,0 +1,215 @@
+"""The source of a MERGE, read once: put away, and what its keys say of the files that it can match."""
+
+import datetime
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ...core.protocol import schema
+from ...core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField
+from ...core.table import predicates
+from ...core.table.predicates import Predicate
+from ...engine.jvm import plans
+from ...engine.jvm.types import frame_schema, has_collation, table_schema
+from ...engine.read import pinning
+from ...engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
+from ..command.command import Work
+from .resolve import Resolved
+
+logger = logging.getLogger(__name__)
+
+_MOST_VALUES = 1_000
+_BROADCAST = 64 << 20
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
+
+
+@dataclass
+class Source:
+    """The rows of the source that a MERGE goes by, with a number for each in the last column (`Work.names`).
+
+    `joining` is the same to join with the table, `rows` how many there are. `unique`: no row of the table can match two
+    of them. `predicate` says of the table's rows what those that match surely fulfil. `held` are the rows where they
+    are few, on the driver, and `numbers` theirs.
+    """
+
+    frame: DataFrame
+    joining: DataFrame
+    rows: int
+    unique: bool
+    predicate: Predicate
+    held: Local | None = None
+    numbers: list[int] = field(default_factory=list)
+
+
+@contextmanager
+def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Source]:
+    """Read the source once, into the driver's memory where it surely is small, else onto the executors.
+
+    Where it reads the table itself, it reads the version that the MERGE does.
+    """
+    pinned, reads_itself = pinning.pinned(source, work.log, work.snapshot)
+    if reads_itself:
+        work.txn.read_whole_table()
+    frame = picked(pinned, resolved.needed).withColumn(work.names.source_row, F.monotonically_increasing_id())
+    equalities = [resolved.scope.equality(part) for part in resolved.scope.conjuncts(resolved.condition)]
+    keys = [one for one in equalities if one is not None]
+    bounded = plans.bounded(frame)
+    held = None if bounded is None else local(bounded, plans.MAX_ROWS)
+    if held is not None:
+        yield _of_local(work, held, resolved, keys)
+        return
+    put_away = PutAway(frame)
+    try:
+        yield _of_executors(work, put_away, resolved, keys)
+    finally:
+        try:
+            put_away.release()
+        except Exception as error:  # the MERGE may be committed, and what is put away is Spark's to drop
+            logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", work.log.table, error)
+
+
+def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> Source:
+    frame = held.frame()
+    types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
+    asked = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
+    named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
+    # No job: they are on the driver.
+    values = frame.select(*named, column_of(work.names.source_row)).collect()
+    rows = [tuple(map(_hashable, row)) for row in values]
+    parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
+    for i, (one, given) in enumerate(zip(keys, types, strict=True)):
+        f = _comparable(work, one, given)
+        if f is not None:
+            distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
+            parts.append(predicates.In((f.name,), tuple(_as_arrow_has_it(distinct, f))))
+    plain = bool(keys) and all(map(_is_plain, types))
+    unique = len(rows) < 2 or (plain and _unique(rows, [one.null_safe for one in keys]))
+    return Source(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
+
+
+def _as_python_has_it(value: Column, f: StructField) -> Column:
+    """A key in a type of which Python has every value: no year but 1 to 9999 has a date, no bytes but UTF-8 a text.
+
+    Python's timestamps would be of the driver's time zone, too.
+    """
+    if f.data_type == schema.DATE:
+        return F.unix_date(value)
+    if f.data_type == schema.TIMESTAMP:
+        return F.unix_micros(value)
+    if f.data_type == schema.TIMESTAMP_NTZ:
+        return value - F.expr("timestamp_ntz'1970-01-01'")
+    return value.cast("binary") if f.data_type == schema.STRING else value
+
+
+def _hashable(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _as_arrow_has_it(values: Iterable[Any], f: StructField) -> pa.Array:
+    """Values that `_as_python_has_it` gave, in the type of the column."""
+    kind = schema.arrow_type(f.data_type)
+    if f.data_type == schema.STRING:
+        return pa.array(values, pa.binary()).view(kind)
+    if f.data_type == schema.DATE:
+        return pa.array(values, pa.int32()).cast(kind)
+    if f.data_type == schema.TIMESTAMP:
+        return pa.array(values, pa.int64()).cast(kind)
+    if f.data_type == schema.TIMESTAMP_NTZ:
+        return pa.array([value // _MICROSECOND for value in values], pa.int64()).cast(kind)
+    return pa.array(values, kind)
+
+
+def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:
+    """Whether no two rows have the same keys, their first values."""
+    seen = set()
+    for row in rows:
+        key = row[: len(null_safe)]
+        if any(value is None and not safe for value, safe in zip(key, null_safe, strict=True)):
+            continue  # matches nothing
+        if key in seen:
+            return False
+        seen.add(key)
+    return True
+
+
+def _is_plain(f: StructField) -> bool:
+    """Whether values of the type are equal in Python and Arrow exactly where they are in Spark."""
+    kind = f.data_type
+    if not isinstance(kind, PrimitiveType) or has_collation(f):
+        return False
+    return kind.is_integral or kind.decimal is not None or kind.name in _PLAIN
+
+
+def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Sequence[Equality]) -> Source:
+    """One job over the keys tells how many rows there are, whether keys come twice, and between what they lie."""
+    frame = put_away.frame
+    named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
+    types = table_schema(frame.select(*named).schema).fields
+    fields = [_comparable(work, one, f) for one, f in zip(keys, types, strict=True)]
+    matchable = F.lit(True)
+    for i, one in enumerate(keys):
+        if not one.null_safe:
+            matchable = matchable & F.col(f"k{i}").isNotNull()
+    groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
+    rows = frame.select(*named) if named else frame.select(column_of(work.names.source_row))
+    grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
+    asked = [F.count("*") if grouped is None else F.sum("n")]
+    asked.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
+    bounds = [i for i, f in enumerate(fields) if f is not None]
+    for i in bounds:
+        asked += [F.min(f"k{i}"), F.max(f"k{i}")]
+    found = (rows if grouped is None else grouped).agg(*(one.alias(f"a{i}") for i, one in enumerate(asked)))
+    told = pa.Table.from_batches(plans.collected(found))
+    count, most = told.column(0)[0].as_py() or 0, told.column(1)[0].as_py() or 0
+    parts: list[Predicate] = [] if count else [predicates.Constant(False)]
+    for at, i in enumerate(bounds):
+        f = fields[i]
+        assert f is not None
+        low, high = (
+            told.column(2 + 2 * at + side).combine_chunks().cast(schema.arrow_type(f.data_type))[0] for side in (0, 1)
+        )
+        if not low.is_valid:
+            parts.append(predicates.Constant(False))
+        elif f.name in work.snapshot.partition_columns:
+            parts.append(_in_partitions(rows.select(f"k{i}"), f, low, high))
+        else:
+            parts.append(_between(f, low, high))
+    size = put_away.bytes
+    threshold = str(work.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
+    if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # which forbids it
+        return Source(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
+    return Source(frame, frame, count, most <= 1, predicates.all_of(parts))
+
+
+def _is_map(data_type: schema.DataType) -> bool:
+    return isinstance(data_type, schema.MapType)
+
+
+def _between(f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
+    name = (f.name,)
+    return predicates.And((predicates.Compare(">=", name, low), predicates.Compare("<=", name, high)))
+
+
+def _in_partitions(keys: DataFrame, f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
+    """Few values of a partition column are told one by one: by them commits to other partitions are no conflict."""
+    batches = plans.collected(keys.distinct().limit(_MOST_VALUES + 1))
+    values = pa.Table.from_batches(batches).column(0)
+    if len(values) > _MOST_VALUES:
+        return _between(f, low, high)
+    return predicates.In((f.name,), tuple(values.combine_chunks().drop_null().cast(schema.arrow_type(f.data_type))))
+
+
+def _comparable(work: Work, one: Equality, given: StructField) -> StructField | None:
+    """The table's column that a key is compared with, where the log can be asked about it."""
+    if one.place is None or one.null_safe:
+        return None
+    f = frame_schema(work.snapshot.schema).fields[one.place]
+    same = f.data_type == given.data_type and CHAR_VARCHAR_KEY not in f.metadata
+    return f if same and _is_plain(f) else None

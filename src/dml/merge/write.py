@@ -1,0 +1,382 @@
+"""The second pass of a MERGE: the files that take the place of those in which rows change, and the new rows."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from ...core.protocol.actions import Action, AddCDCFile, AddFile
+from ...engine.jvm import plans
+from ...engine.sql.fill import Turn
+from ...engine.sql.resolution import PutAway, aligned, column_of, local
+from ..command import change_data as changes
+from ..command import deletion_vectors as vectors
+from ..command import rows
+from ..command.change_data import CHANGE_TYPE
+from ..command.command import Work
+from ..command.removal import Removal, num_records
+from .find import Found, joined
+from .resolve import Resolved
+from .source import Source
+
+REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
+_FEW_ROWS = 1_000
+_SMALL_FILES = 16 << 20
+
+
+@dataclass
+class Outcome:
+    """What a MERGE leaves: its actions, and the counts of rows by what became of them."""
+
+    removal: Removal = field(default_factory=Removal)
+    added: list[AddFile] = field(default_factory=list)
+    changes: list[AddCDCFile] = field(default_factory=list)
+    matched_updated: int = 0
+    by_source_updated: int = 0
+    matched_deleted: int = 0
+    by_source_deleted: int = 0
+    inserted: int = 0
+    copied: int = 0
+
+    @property
+    def updated(self) -> int:
+        return self.matched_updated + self.by_source_updated
+
+    @property
+    def deleted(self) -> int:
+        return self.matched_deleted + self.by_source_deleted
+
+    def actions(self, now: int) -> list[Action]:
+        """All that is to be committed; `now` is in milliseconds."""
+        return [*self.removal.actions(now), *self.added, *self.changes]
+
+    def metrics(self) -> dict[str, int | str]:
+        """By Delta's names (its DeltaOperationMetrics)."""
+        vectors = self.removal.vector_metrics()
+        gone = self.removal.gone
+        return {
+            "numTargetRowsInserted": self.inserted,
+            "numTargetRowsUpdated": self.updated,
+            "numTargetRowsMatchedUpdated": self.matched_updated,
+            "numTargetRowsNotMatchedBySourceUpdated": self.by_source_updated,
+            "numTargetRowsDeleted": self.deleted,
+            "numTargetRowsMatchedDeleted": self.matched_deleted,
+            "numTargetRowsNotMatchedBySourceDeleted": self.by_source_deleted,
+            "numTargetRowsCopied": self.copied,
+            "numOutputRows": self.inserted + self.updated + self.copied,
+            "numTargetFilesAdded": len(self.added),
+            "numTargetFilesRemoved": len(gone),
+            "numTargetBytesAdded": sum(add.size for add in self.added),
+            "numTargetBytesRemoved": sum(add.size for add in gone),
+            "numTargetChangeFilesAdded": len(self.changes),
+            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
+            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
+            "numTargetDeletionVectorsUpdated": vectors["numDeletionVectorsUpdated"],
+        }
+
+
+def write(work: Work, resolved: Resolved, source: Source, found: Found) -> Outcome:
+    """Write all that changes. AppendOnlyTableError where rows of the table would have to go."""
+    outcome = Outcome()
+    if found.touched:
+        work.check_removable()
+    _count(outcome, resolved, found)
+    writer = _Writer(work, resolved, found, outcome, _new_rows(work, resolved, source, found))
+    by_vectors, recorded = vectors.enabled(work, "merge"), changes.wanted(work)
+    if not found.touched:
+        writer.insert()
+    elif by_vectors or recorded:
+        writer.apart(source, by_vectors=by_vectors, recorded=recorded)
+    else:
+        writer.together(source)
+    return outcome
+
+
+def _count(outcome: Outcome, resolved: Resolved, found: Found) -> None:
+    def of(clauses: range, action: str) -> int:
+        return found.rows([i for i in clauses if resolved.changing[i].clause.action == action])
+
+    first = len(resolved.matched)
+    matched, by_source = range(first), range(first, len(resolved.changing))
+    outcome.matched_updated, outcome.matched_deleted = of(matched, "update"), of(matched, "delete")
+    outcome.by_source_updated, outcome.by_source_deleted = of(by_source, "update"), of(by_source, "delete")
+
+
+# --- new rows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Piece:
+    """Rows of the table as it will be. `count` is None where nobody knows it yet, `held`: they are on the driver."""
+
+    frame: DataFrame
+    held: bool = False
+    count: int | None = None
+
+
+def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _Piece | None:
+    """The rows that the clauses insert; None: there are none."""
+    if not resolved.inserts or not source.rows:
+        return None
+    names = work.names
+    on_driver = source.held is not None and (found.held is not None or found.pairs is None)
+    if source.held is not None and on_driver:
+        left = [i for i, number in enumerate(source.numbers) if number not in found.matched]
+        rest = source.held.frame(pa.array(left, pa.int32()))
+    elif found.pairs is None:
+        rest = source.frame
+    else:
+        matched = found.pairs.where(F.col(names.source_row).isNotNull()).select(
+            F.col(names.source_row).alias(names.matched)
+        )
+        rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
+    pieces = []
+    for i, one in enumerate(resolved.inserts):
+        mine = rest.where(one.test)
+        for earlier in resolved.inserts[:i]:
+            mine = mine.where(~earlier.test.eqNullSafe(F.lit(True)))
+        values = [value.alias(name) for name, value in one.values.items()]
+        nulls = [F.lit(None).cast("bigint").alias(name) for name in work.carried]
+        pieces.append(rows.fitted(work, mine.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
+    frame = _union(pieces)
+    if not on_driver:
+        return _Piece(frame)
+    held = local(frame, source.rows)
+    assert held is not None
+    return _Piece(held.frame(), held=True, count=held.count) if held.count else None
+
+
+# --- changed rows -----------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    def __init__(self, work: Work, resolved: Resolved, found: Found, outcome: Outcome, new: _Piece | None) -> None:
+        self._work = work
+        self._names = work.names
+        self._clause = F.col(work.names.clause)
+        self._resolved = resolved
+        self._found = found
+        self._outcome = outcome
+        self._new = new
+        self._removed = work.snapshot.add_files(found.touched)
+
+    def insert(self) -> None:
+        """Write the new rows alone."""
+        self.write(self._inserted)
+
+    def together(self, source: Source) -> None:
+        """Write the touched files anew, rows that change in the place of those that were, where the rules allow it."""
+        self._outcome.removal = Removal(removed=self._removed)
+        if self._few:
+            pieces = [self._kept_of_few(), *self._updated(source)]
+        elif rows.generated(self._work):
+            pieces = [self._kept(source), *self._updated(source)]
+        else:
+            pieces = [self._after(source)]
+        self.write([*pieces, *self._inserted])
+
+    def apart(self, source: Source, *, by_vectors: bool, recorded: bool) -> None:
+        """Write what changes apart from what stays: that isn't written anew (`by_vectors`), or it is no change."""
+        kept: list[_Piece] = []
+        if by_vectors:
+            assert self._found.pairs is not None
+            places = self._found.pairs.where(self._clause.isNotNull()).select(
+                self._names.file_number, self._names.row_index
+            )
+            self._outcome.removal = vectors.marked(self._work, places, numbers=self._found.candidates)
+        else:
+            kept = [self._kept_of_few() if self._few else self._kept(source)]
+            self._outcome.removal = Removal(removed=self._removed)
+        changed = self._updated(source)
+        if not recorded:
+            self.write([*kept, *changed, *self._inserted])
+            return
+        told = [one.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for one in changed]
+        told += [one.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for one in self._inserted]
+        with _once(told, all(one.held for one in (*changed, *self._inserted))) as both:
+            self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
+            pieces = [*(one.frame for one in both), *self._before(source)]
+            alike = [changes.shaped(self._work, one) for one in pieces]
+            self._outcome.changes = changes.write(self._work, _union(alike))
+
+    def write(self, pieces: Sequence[_Piece]) -> None:
+        """Write rows of the table, the new ones among them."""
+        if pieces:
+            frame = _union([one.frame for one in pieces])
+            names = self._work.txn.metadata.partition_columns
+            if not all(one.held for one in pieces):
+                if self._found.touched and self._few and not self._work.numbered:
+                    frame = frame.coalesce(1)
+                elif names and self._work.log.conf.get(REPARTITION, "true").lower() != "false":
+                    frame = frame.repartition(*(column_of(name) for name in names))
+            written = rows.write_new(self._work, frame)
+            self._outcome.added = written.adds
+            self._tell_apart(written.rows)
+
+    def _tell_apart(self, written: int) -> None:
+        """Which of the written rows stayed as they are, and which are new."""
+        new = self._new
+        rest = written - self._outcome.updated
+        staying = 0 if self._outcome.removal.by_vectors else self._staying()
+        if new is None:
+            inserted = 0
+        elif new.count is not None:
+            inserted = new.count
+        else:
+            inserted = new.frame.count() if staying is None else rest - staying
+        self._outcome.inserted = inserted
+        self._outcome.copied = rest - self._outcome.inserted
+
+    def _staying(self) -> int | None:
+        """How many rows of the touched files no clause takes, by the log; None: it doesn't say."""
+        counts = [num_records(add) for add in self._removed]
+        known = [count for count in counts if count is not None]
+        taken = self._found.rows(list(range(len(self._resolved.changing))))
+        return sum(known) - taken if len(known) == len(counts) else None
+
+    @property
+    def _inserted(self) -> list[_Piece]:
+        new = self._new
+        if new is None:
+            return []
+        if new.held or self._work.txn.metadata.partition_columns:
+            return [new]
+        return [_Piece(new.frame.hint("rebalance"))]  # each of the source's tasks may have few of them
+
+    @property
+    def _few(self) -> bool:
+        """Whether the changed rows are on the driver and the touched files so small that one task writes them."""
+        held = self._found.held
+        small = sum(add.size for add in self._removed) <= _SMALL_FILES
+        return held is not None and self._found.whole and held.count <= _FEW_ROWS and small
+
+    # --- frames -------------------------------------------------------------------------------------------------------
+
+    def _joined(self, source: Source, *, unmatched: bool, places: bool = False) -> DataFrame:
+        numbers = pa.array(self._found.touched, pa.int64())
+        return joined(self._work, self._resolved, source, numbers, unmatched=unmatched, places=places)
+
+    def _every_row(self, source: Source) -> DataFrame:
+        """All rows of the touched files, each once, with the number of the clause that takes it."""
+        several = self._found.several
+        frame = self._joined(source, unmatched=True, places=several)
+        if not several:
+            return frame
+        # A clause may take a row with one of the source's rows that it matches and not with another.
+        place = [self._names.file_number, self._names.row_index]
+        taken = F.max(self._clause).over(Window.partitionBy(*place))
+        return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
+
+    def _changing(self, source: Source) -> _Piece:
+        """The rows that change, as they are, beside their rows of the source."""
+        if self._found.held is not None and self._found.whole:
+            return _Piece(self._found.held.frame().where(self._clause.isNotNull()), held=True)
+        frame = self._joined(source, unmatched=bool(self._resolved.by_source), places=self._found.several)
+        return _Piece(frame.where(self._clause.isNotNull()))
+
+    def _as_kept(self, frame: DataFrame) -> DataFrame:
+        """Rows of the table in the shape that it will have."""
+        columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
+        return rows.without_void(self._work, frame.select(*columns, *map(column_of, self._work.carried)))
+
+    def _kept(self, source: Source) -> _Piece:
+        """The rows that stay in the touched files."""
+        return _Piece(self._as_kept(self._every_row(source).where(self._clause.isNull())))
+
+    def _kept_of_few(self) -> _Piece:
+        """The rows that stay, told by the places of those that change, with no join."""
+        found = self._found
+        assert found.pairs is not None
+        numbers = found.candidates.to_pylist()
+        at = {number: place for place, number in enumerate(found.touched)}
+        places: dict[int, set[int]] = {}
+        for file, row in (
+            found.pairs.where(self._clause.isNotNull()).select(self._names.file_number, self._names.row_index).collect()
+        ):
+            places.setdefault(at[numbers[file]], set()).add(row)
+        in_file, at_row = self._names.file_number, self._names.row_index
+        tests = [
+            f"({in_file} = {file} AND {at_row} IN ({', '.join(map(str, sorted(of_file)))}))"
+            for file, of_file in sorted(places.items())
+        ]
+        touched = pa.array(found.touched, pa.int64())
+        frame = aligned(
+            self._work.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
+            self._resolved.scope.target,
+        )
+        return _Piece(self._as_kept(frame.where(f"NOT ({' OR '.join(tests)})")))
+
+    def _after(self, source: Source) -> _Piece:
+        """All rows of the touched files as they will be."""
+        numbers = self._resolved.updates
+        frame = self._every_row(source)
+        frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
+        columns = [self._value(f.name, numbers) for f in self._resolved.columns]
+        passed_on = self._work.passed_on(frame, self._clause.isNotNull())
+        return _Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)))
+
+    def _updated(self, source: Source) -> list[_Piece]:
+        """The updated rows as they will be: a frame for each choice of generated columns that clauses set."""
+        resolved = self._resolved
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for number in resolved.updates:
+            if self._found.rows([number]):
+                lacking = rows.generated(self._work, resolved.changing[number].values)
+                groups.setdefault(tuple(lacking), []).append(number)
+        if not groups:
+            return []
+        changing = self._changing(source)
+        pieces = []
+        for left_out, numbers in groups.items():
+            frame = changing.frame.where(self._clause.isin(numbers))
+            columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in left_out]
+            passed_on = self._work.passed_on(frame, F.lit(True))
+            pieces.append(_Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)), changing.held))
+        return pieces
+
+    def _value(self, name: str, numbers: Sequence[int]) -> Column:
+        """A column's value in a row that stays, or that one of these clauses takes."""
+        value = self._resolved.kept[name]
+        for number in numbers:
+            values = self._resolved.changing[number].values
+            if name in values:
+                value = F.when(self._clause == number, values[name]).otherwise(value)
+        return value.alias(name)
+
+    def _before(self, source: Source) -> list[DataFrame]:
+        """The rows that change as they were, as the change feed tells them."""
+        frame = self._changing(source).frame
+        if self._found.several:
+            frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
+        kind = F.when(self._clause.isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
+        columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
+        return [frame.select(*columns, kind.alias(CHANGE_TYPE))]
+
+
+@contextmanager
+def _once(frames: Sequence[DataFrame], held: bool) -> Iterator[list[_Piece]]:
+    """The rows of the frames, which are computed once however often they are read."""
+    if not frames:
+        yield []
+        return
+    frame = _union(frames)
+    if held:
+        rows_held = local(frame, 2 * plans.MAX_ROWS)
+        assert rows_held is not None
+        yield [_Piece(rows_held.frame(), held=True)]
+        return
+    put_away = PutAway(frame)
+    try:
+        yield [_Piece(put_away.frame)]
+    finally:
+        put_away.release()
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    found = frames[0]
+    for one in frames[1:]:
+        found = found.union(one)
+    return found
