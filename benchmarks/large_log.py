@@ -127,7 +127,7 @@ def _peak() -> float:
 def driver(table: str) -> dict[str, Any]:
     """Without Spark: opening, the columns of all files, a first plan and a second one."""
     from tablelog.core import DeltaLog
-    from tablelog.core.table.predicates import And, Compare
+    from tablelog.core.skipping.predicates import And, Compare
 
     log = DeltaLog.for_path(table)
     opened = _measured(log.snapshot)

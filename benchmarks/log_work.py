@@ -173,7 +173,7 @@ def checkpoint_pyarrow(table: str) -> dict[str, float]:
 def planning_tablelog(table: str, tries: int) -> dict[str, float]:
     """Opening a table with its files, and then, with statistics at hand, the median of some selective plans."""
     from tablelog.core import DeltaLog
-    from tablelog.core.table.predicates import And, Compare
+    from tablelog.core.skipping.predicates import And, Compare
 
     log = DeltaLog.for_path(table)
     opened = _timed_once(lambda: log.snapshot().files)

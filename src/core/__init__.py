@@ -1,7 +1,6 @@
 """The protocol: actions, snapshot and commit, on any store, with no Spark."""
 
 from .deltalog import DeltaLog
-from .log.health import LogHealth
 from .protocol.actions import (
     Action,
     AddCDCFile,
@@ -16,6 +15,7 @@ from .protocol.actions import (
 from .table.snapshot import Snapshot
 from .txn.operation import Operation
 from .txn.transaction import Committed, Transaction
+from .upkeep.health import LogHealth
 
 __all__ = [
     "Action",

@@ -11,13 +11,10 @@ from ..clock import Clock, SystemClock
 from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
-from .log import compaction
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
-from .log.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .log.reader import LogReader
 from .log.replay import Header, Tail, in_commit_timestamp
-from .log.second_reading import doubt
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message, ranges_text, readable
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
@@ -25,12 +22,15 @@ from .protocol.paths import LOG_DIRECTORY
 from .table import history
 from .table.history import HistoryEntry
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
+from .upkeep import compaction
+from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
+from .upkeep.second_reading import doubt
 
 if TYPE_CHECKING:
-    from .log.checkpoint_writer import SidecarWriter
-    from .log.health import LogHealth
     from .log.last_checkpoint import LastCheckpoint
     from .txn.transaction import Transaction
+    from .upkeep.checkpoint_writer import SidecarWriter
+    from .upkeep.health import LogHealth
 
 _log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class DeltaLog:
     def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
         """`checkpoint` of a version that is known to be one that can be written."""
         # Parquet and all of Arrow: only where a checkpoint is due.
-        from .log.checkpoint_writer import point_at, write
+        from .upkeep.checkpoint_writer import point_at, write
 
         hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
         known = self.reader.last_checkpoint()
@@ -256,7 +256,7 @@ class DeltaLog:
 
     def health(self) -> "LogHealth":
         """What is wrong with the log: each of its files is read, nothing is changed. A diagnosis, not for each day."""
-        from .log.health import examine
+        from .upkeep.health import examine
 
         return examine(self.store, self.log_path, self.table, self.reader, self.clock.now_ms())
 

@@ -7,7 +7,7 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.protocol.schema import StructField as TableField
-from ..core.protocol.schema_evolution import ColumnChange, NewColumn, Position, column_of
+from ..core.schema_evolution.changes import ColumnChange, NewColumn, Position, column_of
 from ..engine.jvm.types import declared
 from ..errors import InvalidArgumentError
 

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol.schema_evolution import column_of
+from ..core.schema_evolution.changes import column_of
 from ..core.table.snapshot import Snapshot
 from ..dml.alter.constraints import add_constraint, drop_constraint
 from ..dml.alter.create import Mode as Creation

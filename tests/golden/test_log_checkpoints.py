@@ -13,10 +13,10 @@ from conftest import Corpus
 from interop.engines import by_duckdb
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import last_checkpoint
-from tablelog.core.log.checkpoint_writer import point_at, write
 from tablelog.core.log.segment import parse_listing
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.paths import LAST_CHECKPOINT
+from tablelog.core.upkeep.checkpoint_writer import point_at, write
 from tablelog.logstore import LocalLogStore
 
 

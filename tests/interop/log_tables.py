@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablelog.core import DeltaLog, Metadata, Operation
-from tablelog.core.log.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT
-from tablelog.core.log.compaction import FOR_WRITES
 from tablelog.core.protocol.actions import AddFile
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT
+from tablelog.core.upkeep.compaction import FOR_WRITES
 
 SCHEMA = json.dumps(
     {

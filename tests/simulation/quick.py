@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
 
-from tablelog.core.log import checkpoint, cleanup, reader, segment
+from tablelog.core.log import checkpoint, reader, segment
 from tablelog.core.protocol import codec, features, paths
 from tablelog.core.protocol.actions import Action
+from tablelog.core.upkeep import cleanup
 
 
 class Names:

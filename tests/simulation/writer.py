@@ -16,7 +16,7 @@ from tablelog.core.protocol.actions import (
     Metadata,
     SetTransaction,
 )
-from tablelog.core.table.predicates import Compare
+from tablelog.core.skipping.predicates import Compare
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn.commit import Patience
 from tablelog.core.txn.conflict import IsolationLevel

@@ -281,7 +281,7 @@ class CheckpointState:
 
     def _streamed(self, with_stats: bool) -> "Iterator[pa.Table]":
         """`pieces` with no column in memory. Of damage the next call knows, and takes the files from elsewhere."""
-        from .parts import pieces
+        from .checkpoint_shares import pieces
 
         files = self._each()
         while True:
@@ -313,8 +313,8 @@ class CheckpointState:
         """
         import pyarrow as pa
 
-        from ..protocol import stats
         from ..protocol.schema import type_text
+        from ..skipping import stats
         from .columns import column_of
 
         described = tuple(f"{'.'.join(column)}: {type_text(data_type)}" for column, data_type in leaves)

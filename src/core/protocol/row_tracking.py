@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from ...errors import CorruptLogError, InvalidArgumentError
+from ..skipping.stats import num_records
 from . import features, properties
 from .actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from .column_mapping import physical_name
 from .schema import parse_schema
-from .stats import num_records
 
 FEATURE: Final = "rowTracking"
 DOMAIN: Final = "delta.rowTracking"

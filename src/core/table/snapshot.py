@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..log.checkpoint import CheckpointState
     from ..log.checksum import VersionChecksum
-    from .predicates import Column, Predicate
+    from ..skipping.predicates import Column, Predicate
 
 _log = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ class Snapshot:
         if rows is not None:
             table = table.take(rows)
         if self._base is not None and table.column("stats").null_count and self._base.has_stats_parsed():
-            from ..log.stats_text import stats_texts
+            from ..skipping.stats_text import stats_texts
 
             parsed = self.files_with("stats_parsed").column("stats_parsed")
             texts = stats_texts(table.column("stats"), parsed if rows is None else parsed.take(rows))
@@ -243,7 +243,7 @@ class Snapshot:
         With the statistics there are "stats" and, of files that a checkpoint has them of, "stats_parsed"; either may
         be null where the other is not.
         """
-        from ..log.parts import left
+        from ..log.checkpoint_shares import left
 
         if self._base is not None:
             merged = self._tail.merged()
@@ -384,8 +384,8 @@ class Snapshot:
         import pyarrow.compute as pc
 
         from ..log.columns import mask_of
-        from .predicates import columns, split, with_columns
-        from .pruning import may_match
+        from ..skipping.predicates import columns, split, with_columns
+        from ..skipping.pruning import may_match
 
         mapping = self.mapping
         files, schema, partition_columns = self.files, mapping.physical, mapping.physical_partition_columns
@@ -407,7 +407,7 @@ class Snapshot:
 
     def num_records(self) -> "pa.Array":
         """How many rows lie in the file of each row of `files`, deleted ones included, by its stats; null: unknown."""
-        from ..protocol import stats
+        from ..skipping import stats
 
         return stats.read(self._with_stats_of(()), (), self.mapping.physical).num_records
 
@@ -422,11 +422,11 @@ class Snapshot:
         with self._lock:
             self._load()
             if self._base.has_stats_parsed():
-                from ..log.parts import parsed_leaves
+                from ..log.checkpoint_shares import parsed_leaves
 
                 parsed = self._base.stats_parsed(parsed_leaves(columns))
             else:
-                from ..protocol.stats import leaf_types
+                from ..skipping.stats import leaf_types
 
                 parsed = self._base.stats_from_text(leaf_types(self.mapping.physical, sorted(columns)))
             # The texts of the base say nothing more, and are long.

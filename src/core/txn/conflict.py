@@ -55,8 +55,8 @@ from ..protocol.features import BINDS_FILES, supported
 from ..protocol.paths import canonical, canonical_column
 from ..protocol.row_tracking import BACKFILL
 from ..protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
-from ..table import predicates
-from ..table.predicates import Predicate
+from ..skipping import predicates
+from ..skipping.predicates import Predicate
 from . import metadata_changes
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ def _first_match(adds: Sequence[AddFile], by: tuple[ReadPredicate, ...], staged:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from ..table.pruning import may_match
+    from ..skipping.pruning import may_match
 
     files = pa.table(
         {

@@ -21,21 +21,21 @@ from ..protocol import codec, column_mapping, features, paths, properties, row_t
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
 from . import conflict, metadata_changes
-from .after import after_commit
 from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
 from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, Winner
 from .operation import Operation
+from .post_commit import after_commit
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
-from .stamp import Ground, stamped
+from .versioned_fields import Ground, stamped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..deltalog import DeltaLog
-    from ..log.checkpoint_writer import SidecarWriter
-    from ..table.predicates import Predicate
+    from ..skipping.predicates import Predicate
     from ..table.snapshot import Snapshot
+    from ..upkeep.checkpoint_writer import SidecarWriter
 
 logger = logging.getLogger(__name__)
 

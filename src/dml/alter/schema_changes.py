@@ -8,12 +8,12 @@ from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import schema as schemas
-from ...core.protocol import schema_evolution as evolution
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
-from ...core.protocol.schema_edit import resolved, type_at
-from ...core.protocol.schema_evolution import ColumnChange, NewColumn
+from ...core.schema_evolution import changes as evolution
+from ...core.schema_evolution.changes import ColumnChange, NewColumn
+from ...core.schema_evolution.columns import resolved, type_at
 from ...core.table import clustering
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed

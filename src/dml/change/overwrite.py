@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, functions
 from ...core.deltalog import DeltaLog
 from ...core.protocol import partition_values, schema
 from ...core.protocol.actions import AddFile
-from ...core.table import predicates
-from ...core.table.predicates import Predicate
+from ...core.skipping import predicates
+from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
 from ...engine.jvm import settings
 from ...engine.read import scan

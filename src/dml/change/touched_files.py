@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
 from ...core.protocol.actions import AddFile
-from ...core.table import predicates
+from ...core.skipping import predicates
 from ...core.txn.transaction import Transaction
 from ...engine.jvm import settings
 from ...engine.read import scan

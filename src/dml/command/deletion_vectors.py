@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from ...core.protocol import features, wide_bounds
+from ...core.protocol import features
 from ...core.protocol.actions import AddFile
 from ...core.protocol.deletion_vectors import DeletedRows
 from ...core.protocol.properties import TableProperties
+from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
 from ...engine.write import deletion_vectors as vector_writer
 from ...errors import CorruptLogError

@@ -4,10 +4,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...core.protocol import schema, schema_merging
+from ...core.protocol import schema
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import StructType
+from ...core.schema_evolution import merging as schema_merging
 from ...engine.sql.column_references import check_unused
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from .command import Work

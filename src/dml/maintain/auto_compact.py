@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import properties
 from ...core.protocol.actions import AddFile
-from ...core.table import bins
+from ...core.table import bin_packing as bins
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 

@@ -12,10 +12,10 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import column_mapping, partition_values, paths, properties, schema
 from ...core.protocol.actions import AddFile
 from ...core.protocol.schema import BYTE, INTEGER, SHORT, DataType, PrimitiveType, StructType
-from ...core.protocol.schema_merging import merged_schema
-from ...core.table.vacuum import Found
+from ...core.schema_evolution.merging import merged_schema
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
+from ...core.upkeep.vacuum import Found
 from ...engine.jvm import settings
 from ...engine.storage import foreign_parquet as foreign_files
 from ...engine.storage import table_files

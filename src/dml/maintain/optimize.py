@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import properties, schema, stats
+from ...core.protocol import properties, schema
 from ...core.protocol.actions import Action, AddFile
-from ...core.table import bins, clustering
-from ...core.table.bins import Bin, Partition
+from ...core.skipping import stats
+from ...core.table import bin_packing as bins
+from ...core.table import clustering
+from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Transaction

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from ...core.deltalog import DeltaLog
 from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol.actions import RemoveFile
-from ...core.table import vacuum as decide
 from ...core.table.snapshot import Snapshot
-from ...core.table.vacuum import Directory, Found, Needed, Removable
 from ...core.txn.operation import Operation
+from ...core.upkeep import vacuum as decide
+from ...core.upkeep.vacuum import Directory, Found, Needed, Removable
 from ...engine.jvm import settings
 from ...engine.storage import table_files
 from ...engine.storage.table_files import TableFiles

@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...core.table import predicates
+from ...core.skipping import predicates
 from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from ...core.protocol import schema
 from ...core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField
-from ...core.table import predicates
-from ...core.table.predicates import Predicate
+from ...core.skipping import predicates
+from ...core.skipping.predicates import Predicate
 from ...engine.jvm import plans
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning

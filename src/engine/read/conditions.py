@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...core.protocol.column_mapping import ColumnMapping
-from ...core.table import predicates as core
+from ...core.skipping import predicates as core
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of

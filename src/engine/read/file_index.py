@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
-from ...core.table import predicates, pruning
-from ...core.table.generation import derived
+from ...core.skipping import predicates, pruning
+from ...core.skipping.generation import derived
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
 from ..jvm.gateway import Gateway, JavaObject

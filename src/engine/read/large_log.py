@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from pyspark.errors import PythonException
 
 from ...core.log.checkpoint_file import ParquetFile
+from ...core.log.checkpoint_shares import Part, left, parted, pieces_to_prune
 from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
-from ...core.log.parts import Part, left, parted, pieces_to_prune
 from ...core.log.replay import Totals
 from ...core.protocol import schema as schemas
-from ...core.protocol import stats
 from ...core.protocol.actions import AddFile, FileKey
 from ...core.protocol.partition_values import column_of
-from ...core.table import predicates, pruning
+from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ..jvm import settings

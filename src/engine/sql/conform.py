@@ -30,7 +30,7 @@ from ...core.protocol.schema import (
     to_json,
     type_text,
 )
-from ...core.protocol.schema_merging import as_nullable
+from ...core.schema_evolution.merging import as_nullable
 from ...errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
 from ..jvm import plans, settings
 from ..jvm.types import spark_type, table_schema

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import features
 from ...core.protocol import schema as schemas
-from ...core.table.generation import FORMATS, Generated, Part
+from ...core.skipping.generation import FORMATS, Generated, Part
 from ...errors import SchemaMismatchError, UntrustedTableError
 from . import expressions
 from .predicates import Node, tree

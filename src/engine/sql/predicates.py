@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...core.protocol import schema as schemas
-from ...core.table import predicates as core
+from ...core.skipping import predicates as core
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import has_collation
 

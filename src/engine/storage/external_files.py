@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...core.protocol import external
+from ...core.protocol import external_paths as external
 from ...errors import InvalidArgumentError, UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
 from ..jvm import settings

@@ -24,8 +24,8 @@ from ...core.protocol.schema import (
     contains,
     parse_schema,
 )
-from ...core.protocol.schema_merging import as_nullable
-from ...core.protocol.stats_writer import ColumnStats, stats_json
+from ...core.schema_evolution.merging import as_nullable
+from ...core.skipping.stats_writer import ColumnStats, stats_json
 from ..jvm.gateway import Gateway
 from . import parquet_footers as footers
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...core.table.vacuum import Found
+from ...core.upkeep.vacuum import Found
 from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
 from ..jvm.gateway import Gateway, JavaObject

@@ -24,7 +24,7 @@ from ...core.protocol.schema import (
     UserDefinedType,
     has_min_max,
 )
-from ...core.protocol.stats_writer import ColumnStats
+from ...core.skipping.stats_writer import ColumnStats
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 from ...core.protocol import paths
-from ...core.table.vacuum import Directory, Found
+from ...core.upkeep.vacuum import Directory, Found
 from ...errors import StorageAccessError
 from ...logstore.common.uri import scheme_of
 from ..jvm import settings as settings_of

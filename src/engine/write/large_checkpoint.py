@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...core.log.parts import Part, left, pieces
+from ...core.log.checkpoint_shares import Part, left, pieces
 from ...core.protocol import paths
 from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ...core.deltalog import DeltaLog
-    from ...core.log.checkpoint_rows import Layout
-    from ...core.log.checkpoint_writer import Sidecars
     from ...core.table.snapshot import Snapshot
+    from ...core.upkeep.checkpoint_rows import Layout
+    from ...core.upkeep.checkpoint_writer import Sidecars
 
 
 def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "Layout") -> "Sidecars | None":
@@ -38,7 +38,7 @@ def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layou
     if reading is None:
         return None
     # Parquet: only where a checkpoint is due.
-    from ...core.log.checkpoint_writer import NO_BOUND, PART_SIZE
+    from ...core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE
 
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
     most = int(log.conf.get(PART_SIZE, NO_BOUND))
@@ -48,7 +48,7 @@ def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layou
 
 def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
     """What the tasks wrote, on disk where the log is."""
-    from ...core.log.checkpoint_writer import Sidecars
+    from ...core.upkeep.checkpoint_writer import Sidecars
 
     now = log.clock.now_ms()
     written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
@@ -70,7 +70,7 @@ class Writing:
     most: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from ...core.log.checkpoint_writer import filled
+        from ...core.upkeep.checkpoint_writer import filled
 
         done: list[tuple[str | None, int, int, str | None]] = []
         try:

@@ -25,7 +25,7 @@ from ...core.protocol.schema import (
     contains,
     to_json,
 )
-from ...core.protocol.stats_writer import collect
+from ...core.skipping.stats_writer import collect
 from ..storage.parallel import in_parallel
 from .routes.job import DataFile
 

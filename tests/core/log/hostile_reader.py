@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablelog.core import DeltaLog, Operation
-from tablelog.core.table.predicates import Compare
+from tablelog.core.skipping.predicates import Compare
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.errors import TablelogError
 

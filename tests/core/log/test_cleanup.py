@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, SetClock, add, metadata, remove
 from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
 from tablelog.core.log import checksum
-from tablelog.core.log.checkpoint_writer import PART_SIZE
-from tablelog.core.log.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.core.log.segment import parse_listing
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, parse_log_name
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
+from tablelog.core.upkeep.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.errors import VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.logstore.base import FileStatus

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import AddCDCFile, CommitInfo, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
-from tablelog.core.log.compaction import FOR_READS, FOR_WRITES, reconciled, window
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import commit_name, compacted_name
+from tablelog.core.upkeep.compaction import FOR_READS, FOR_WRITES, reconciled, window
 from tablelog.errors import InvalidArgumentError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 

@@ -7,10 +7,10 @@ import pytest
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import Operation, Protocol
 from tablelog.core.log import checkpoint as checkpoints
-from tablelog.core.log import checkpoint_rows
-from tablelog.core.log.checkpoint_writer import PART_SIZE
-from tablelog.core.log.parts import Part, parted
+from tablelog.core.log.checkpoint_shares import Part, parted
 from tablelog.core.protocol.paths import part_name
+from tablelog.core.upkeep import checkpoint_rows
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import DomainMetadata, Protocol, SetTransaction, Snapshot
 from tablelog.core.log import checksum
-from tablelog.core.log.checkpoint_writer import PART_SIZE
-from tablelog.core.log.health import LogHealth
 from tablelog.core.log.segment import parse_listing, ranges_text, readable
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, part_name
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
+from tablelog.core.upkeep.health import LogHealth
 from tablelog.errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from tablelog.logstore.base import FileStatus
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from tablelog.core.log.stats_text import stats_text, stats_texts
+from tablelog.core.skipping.stats_text import stats_text, stats_texts
 
 
 def test_every_type_as_delta_writes_it() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
-from tablelog.core.protocol import schema_evolution as evolution
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.column_mapping import ColumnMapping
 from tablelog.core.protocol.schema import ArrayType, MapType, StructField, StructType
+from tablelog.core.schema_evolution import changes as evolution
 from tablelog.errors import CorruptLogError, InvalidArgumentError, SchemaMismatchError
 
 LONG, STRING = schemas.LONG, schemas.STRING

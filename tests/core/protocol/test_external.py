@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablelog.core.protocol.external import odd, one_of_each_store, refused
+from tablelog.core.protocol.external_paths import odd, one_of_each_store, refused
 
 CASES = [
     # (table, path in the log, read under sameStore, read under refuse)

@@ -11,7 +11,7 @@ from tablelog.core.protocol import column_mapping, features
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
-from tablelog.core.protocol.schema_evolution import (
+from tablelog.core.schema_evolution.changes import (
     ColumnChange,
     NewColumn,
     Position,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tablelog.core.protocol import schema_merging as merging
 from tablelog.core.protocol.schema import StructType, parse_schema
+from tablelog.core.schema_evolution import merging
 
 
 def schema(*fields: tuple[Any, ...]) -> StructType:

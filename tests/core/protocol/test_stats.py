@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablelog.core.protocol import stats
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.protocol.codec import parse_commit
 from tablelog.core.protocol.schema import (
@@ -35,8 +34,9 @@ from tablelog.core.protocol.schema import (
     indexed_leaves,
     parse_schema,
 )
-from tablelog.core.protocol.stats import ColumnStats, collect, stats_json
-from tablelog.core.protocol.stats_writer import truncate_max, truncate_min
+from tablelog.core.skipping import stats
+from tablelog.core.skipping.stats import ColumnStats, collect, stats_json
+from tablelog.core.skipping.stats_writer import truncate_max, truncate_min
 
 UTC = datetime.UTC
 TOP = "\U0010ffff"

@@ -6,8 +6,8 @@ from tablelog.core.protocol import features
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
-from tablelog.core.protocol.schema_merging import AUTOMATIC_KEY, merged, merged_schema, retyped
 from tablelog.core.protocol.type_widening import can_widen, changes_of, check, was_float, widens_by_itself
+from tablelog.core.schema_evolution.merging import AUTOMATIC_KEY, merged, merged_schema, retyped
 from tablelog.errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
 
 WIDER = {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tablelog.core.protocol.wide_bounds import bare, widened
+from tablelog.core.skipping.wide_bounds import bare, widened
 
 STATS = (
     '{"numRecords":10,"minValues":{"x":0.10000000000000000000000000001,"ü":"a"},"maxValues":{"x":1E5,"s":{"y":3}},'

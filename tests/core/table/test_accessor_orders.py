@@ -14,7 +14,7 @@ from conftest import Corpus
 from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import DeltaLog
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, Protocol
-from tablelog.core.table.predicates import Compare
+from tablelog.core.skipping.predicates import Compare
 from tablelog.core.table.snapshot import Snapshot
 
 KINDS = ("classic", "parts", "v2")

@@ -9,9 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablelog.core.protocol.schema import DATE, INTEGER, STRING, TIMESTAMP, StructField, StructType
-from tablelog.core.table.generation import Generated, derived
-from tablelog.core.table.predicates import And, Compare, In, IsNotNull, IsNull, Not, Opaque, Or, Predicate, StartsWith
-from tablelog.core.table.pruning import may_match
+from tablelog.core.skipping.generation import Generated, derived
+from tablelog.core.skipping.predicates import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from tablelog.core.skipping.pruning import may_match
 
 TS, DAY, TEXT = ("ts",), ("d",), ("s",)
 INT, DATE32, UTF8 = pa.int32(), pa.date32(), pa.string()

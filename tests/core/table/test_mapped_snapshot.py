@@ -10,9 +10,9 @@ import pytest
 from support.memory_table import NO_CRC, SCHEMA, WRITE, lines, new_log
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import column_mapping as mapping
-from tablelog.core.protocol import schema_evolution as evolution
 from tablelog.core.protocol.actions import AddFile, Metadata
-from tablelog.core.table.predicates import Compare, IsNull, Opaque, Predicate, all_of
+from tablelog.core.schema_evolution import changes as evolution
+from tablelog.core.skipping.predicates import Compare, IsNull, Opaque, Predicate, all_of
 from tablelog.core.txn.operation import Operation
 from tablelog.errors import ConcurrentAppendException, InvalidArgumentError
 

@@ -5,7 +5,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from tablelog.core.table.predicates import (
+from tablelog.core.skipping.predicates import (
     TRUE,
     And,
     Compare,

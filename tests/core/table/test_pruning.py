@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablelog.core.protocol import partition_values, stats
+from tablelog.core.protocol import partition_values
 from tablelog.core.protocol.schema import (
     BOOLEAN,
     DATE,
@@ -32,7 +32,8 @@ from tablelog.core.protocol.schema import (
     find,
     indexed_leaves,
 )
-from tablelog.core.table.predicates import (
+from tablelog.core.skipping import stats
+from tablelog.core.skipping.predicates import (
     And,
     Compare,
     Constant,
@@ -45,7 +46,7 @@ from tablelog.core.table.predicates import (
     Predicate,
     StartsWith,
 )
-from tablelog.core.table.pruning import exact_partition_match, may_match, may_match_values
+from tablelog.core.skipping.pruning import exact_partition_match, may_match, may_match_values
 from tablelog.errors import InvalidArgumentError
 
 SCHEMA = StructType(

@@ -9,7 +9,7 @@ from support.log_builder import PARTITIONED, SCHEMA, LogBuilder, add, metadata, 
 from tablelog.core import Snapshot
 from tablelog.core.log.columns import FILE_SCHEMA, without
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, SetTransaction
-from tablelog.core.table.predicates import And, Compare, Constant, IsNull
+from tablelog.core.skipping.predicates import And, Compare, Constant, IsNull
 from tablelog.logstore import CountingLogStore
 
 DAYS = ["2024-01-01", "2024-01-02", None]

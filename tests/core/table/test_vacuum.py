@@ -13,8 +13,8 @@ from support.log_builder import LogBuilder, add, remove
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import deletion_vectors, paths
 from tablelog.core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
-from tablelog.core.table import vacuum
-from tablelog.core.table.vacuum import Needed, is_hidden, names_of
+from tablelog.core.upkeep import vacuum
+from tablelog.core.upkeep.vacuum import Needed, is_hidden, names_of
 from tablelog.dml.maintain.vacuum import removable
 from tablelog.engine.storage.table_files import LocalFiles
 from tablelog.errors import InvalidArgumentError

@@ -11,8 +11,8 @@ from tablelog.core import DeltaLog
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.protocol.schema import PrimitiveType, StructField, StructType
-from tablelog.core.protocol.schema_evolution import ColumnChange, altered
-from tablelog.core.table.predicates import Compare
+from tablelog.core.schema_evolution.changes import ColumnChange, altered
+from tablelog.core.skipping.predicates import Compare
 from tablelog.core.txn.operation import Operation
 
 OLD = {"i": "integer", "d": "date", "c": "decimal(10,2)", "l": "long", "p": "date"}

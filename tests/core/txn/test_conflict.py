@@ -22,7 +22,7 @@ from tablelog.core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from tablelog.core.table.predicates import Compare, Opaque, Or, Predicate
+from tablelog.core.skipping.predicates import Compare, Opaque, Or, Predicate
 from tablelog.core.txn.conflict import (
     IsolationLevel,
     ReadPredicate,

@@ -23,7 +23,7 @@ from tablelog.core.protocol.actions import (
     Sidecar,
 )
 from tablelog.core.protocol.codec import parse_commit, serialise
-from tablelog.core.table.predicates import Compare
+from tablelog.core.skipping.predicates import Compare
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import (

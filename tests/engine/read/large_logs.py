@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, metadata, remove
 from support.log_builder import add as add_file
 from tablelog.core import Protocol
-from tablelog.core.log import checkpoint_rows
-from tablelog.core.log.checkpoint_writer import PART_SIZE
 from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
+from tablelog.core.upkeep import checkpoint_rows
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 from tablelog.logstore import LocalLogStore
 
 SCHEMA = (

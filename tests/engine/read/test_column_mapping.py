@@ -9,9 +9,9 @@ from pyspark.sql import Row, SparkSession
 
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
-from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata, Protocol
 from tablelog.core.protocol.schema import ArrayType, MapType, StructField, StructType
+from tablelog.core.schema_evolution import changes as schema_evolution
 from tablelog.engine.read import scan
 from tablelog.engine.read.explain import describe
 from tablelog.errors import CorruptLogError, SchemaChangedError

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.core.table import predicates as core
+from tablelog.core.skipping import predicates as core
 from tablelog.engine.read import scan
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 

@@ -7,7 +7,7 @@ import pytest
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
-from tablelog.core.table.generation import Generated
+from tablelog.core.skipping.generation import Generated
 from tablelog.engine.sql import generation
 from tablelog.spark import DeltaTable
 

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
-from tablelog.core.log.checkpoint_rows import Layout, layout
-from tablelog.core.log.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
 from tablelog.core.protocol.actions import Action
+from tablelog.core.upkeep.checkpoint_rows import Layout, layout
+from tablelog.core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
 from tablelog.engine.read import large_log
 from tablelog.engine.write import large_checkpoint
 from tablelog.logstore.data_files import DataFiles

@@ -19,7 +19,7 @@ from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import checksum
 from tablelog.core.protocol.actions import Action
 from tablelog.core.protocol.schema import LONG, TIMESTAMP, StructField, StructType
-from tablelog.core.table import predicates as core
+from tablelog.core.skipping import predicates as core
 from tablelog.engine.read import explain, large_log, scan
 from tablelog.errors import ChecksumMismatchError
 from tablelog.spark import DeltaTable, conf

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.partition_values import days_of
-from tablelog.core.table import predicates as core
+from tablelog.core.skipping import predicates as core
 from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.read import explain, scan
 from tablelog.engine.read.file_index import SKIPPING_KEY

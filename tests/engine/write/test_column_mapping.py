@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import column_mapping as mapping
 from tablelog.core.protocol import schema as schemas
-from tablelog.core.protocol import schema_evolution
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.paths import absolute
+from tablelog.core.schema_evolution import changes as schema_evolution
 from tablelog.core.txn.operation import Operation
 from tablelog.engine.write.routes import ROUTE_KEY
 from tablelog.errors import ConstraintViolationError, InvalidArgumentError

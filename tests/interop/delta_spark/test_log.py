@@ -10,7 +10,7 @@ from benchmarks.worker import Worker
 
 from interop.log_tables import EXPECTED, KINDS, table, without_commits
 from tablelog.core import DeltaLog
-from tablelog.core.log.checkpoint_writer import PART_SIZE
+from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 
 SHOW = """
 from pyspark.sql.functions import count, sum

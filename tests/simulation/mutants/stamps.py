@@ -6,9 +6,10 @@ from unittest import mock
 
 from tablelog.core.protocol import in_commit_timestamps, row_tracking
 from tablelog.core.protocol.actions import Action, CommitInfo, DomainMetadata
-from tablelog.core.txn import stamp, transaction
+from tablelog.core.txn import transaction
+from tablelog.core.txn import versioned_fields as stamp
 from tablelog.core.txn.conflict import Staged, Winner
-from tablelog.core.txn.stamp import Ground
+from tablelog.core.txn.versioned_fields import Ground
 
 from . import Mutant
 

@@ -21,7 +21,7 @@ from ....core.protocol import schema as schemas
 from ....core.protocol.column_mapping import ColumnMapping
 from ....core.protocol.partition_values import typed_columns
 from ....core.protocol.paths import absolute, absolute_uri
-from ....core.table import predicates, pruning
+from ....core.skipping import predicates, pruning
 from ....logstore.data_files import file_system, path_in
 from ...jvm import settings
 from ...jvm.types import has_collation, spark_type
@@ -316,7 +316,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             self._predicate: Any = None
 
         def partitions(self) -> list[Any]:
-            from ....core.table.predicates import TRUE
+            from ....core.skipping.predicates import TRUE
             from .arrow import plan
 
             files = plan(

@@ -19,7 +19,7 @@ from ....core.protocol.schema import (
     check_partition_columns,
     indexed_leaves,
 )
-from ....core.protocol.stats_writer import stats_json
+from ....core.skipping.stats_writer import stats_json
 from ....errors import InvalidArgumentError, SchemaMismatchError
 from ...sql import conform
 from ...sql.column_names import columns_written

@@ -16,9 +16,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import InvalidArgumentError
-from ..protocol import partition_values, stats
+from ..protocol import partition_values
 from ..protocol.schema import Column, DataType, PrimitiveType, StructType, find, has_min_max
 from ..protocol.type_widening import was_float
+from . import stats
 from .bounds import NEGATED, Bounds, Mask, bounds_of, compare, is_nan, literal_of, may_be_one_of, may_hold, unless
 from .predicates import (
     And,

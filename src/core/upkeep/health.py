@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Literal
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
+from ..log import checksum
+from ..log.checkpoint_file import ReplacedError
+from ..log.reader import LogReader
+from ..log.replay import Header, Tail
+from ..log.segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
 from ..table.snapshot import Snapshot
-from . import checksum, compaction
-from .checkpoint_file import ReplacedError
+from . import compaction
 from .cleanup import opened, unreferenced
-from .reader import LogReader
-from .replay import Header, Tail
 from .second_reading import differences, doubt
-from .segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 
 if TYPE_CHECKING:
-    from .checkpoint import CheckpointState
+    from ..log.checkpoint import CheckpointState
 
 _AT_ONCE = 64
 

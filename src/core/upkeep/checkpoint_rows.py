@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..protocol import partition_values, schema, stats
+from ..log.columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
+from ..protocol import partition_values, schema
 from ..protocol.actions import Action, CheckpointMetadata, DomainMetadata, Metadata, SetTransaction, Sidecar
 from ..protocol.actions import Protocol as ProtocolAction
 from ..protocol.codec import to_json
 from ..protocol.features import supported
+from ..skipping import stats
 from ..table.snapshot import Snapshot
-from .columns import FILE_SCHEMA, REMOVE_SCHEMA, STRING_MAP
 
 PIECE_ROWS = 1 << 16
 """So many rows of files are laid out at a time."""
@@ -266,7 +267,7 @@ def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
     texts = batch.column("stats")
     if not texts.null_count or batch.schema.get_field_index("stats_parsed") < 0:
         return texts
-    from .stats_text import stats_texts
+    from ..skipping.stats_text import stats_texts
 
     return stats_texts(pa.chunked_array([texts]), pa.chunked_array([batch.column("stats_parsed")])).chunk(0)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import cast
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from . import type_widening
-from .actions import Metadata, Protocol
-from .features import supported
-from .schema import (
+from ..protocol import type_widening
+from ..protocol.actions import Metadata, Protocol
+from ..protocol.features import supported
+from ..protocol.schema import (
     BYTE,
     DEFAULT_KEY,
     GENERATION_KEY,
@@ -27,8 +27,8 @@ from .schema import (
     parse_schema,
     to_json,
 )
-from .schema_evolution import bound_by_iceberg, recorded, widening
-from .type_widening import Automatic
+from ..protocol.type_widening import Automatic
+from .changes import bound_by_iceberg, recorded, widening
 
 AUTOMATIC_KEY = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
 _ONE_PHYSICAL_TYPE = (BYTE, SHORT, INTEGER)

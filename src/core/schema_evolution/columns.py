@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import cast
 
 from ...errors import InvalidArgumentError
-from .column_mapping import transformed
-from .schema import CHAR_VARCHAR_KEY, ArrayType, Column, DataType, MapType, StructField, StructType, dotted
+from ..protocol.column_mapping import transformed
+from ..protocol.schema import CHAR_VARCHAR_KEY, ArrayType, Column, DataType, MapType, StructField, StructType, dotted
 
 
 def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | None]:

@@ -6,11 +6,11 @@ from typing import Any
 
 from ...errors import InvalidArgumentError
 from ...logstore.base import LogStore
+from ..log.reader import LogReader
+from ..log.replay import Header, Tail
 from ..protocol.actions import Action, DomainMetadata
 from ..protocol.codec import serialise
 from ..protocol.paths import compacted_name
-from .reader import LogReader
-from .replay import Header, Tail
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..protocol import stats
 from ..protocol.schema import DataType, PrimitiveType, arrow_type
+from . import stats
 from .predicates import Operator
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ...errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
-from . import properties, type_widening
-from .actions import Metadata, Protocol
-from .column_mapping import MODE, mode_of, transformed
-from .features import supported
-from .schema import (
+from ..protocol import properties, type_widening
+from ..protocol.actions import Metadata, Protocol
+from ..protocol.column_mapping import MODE, mode_of, transformed
+from ..protocol.features import supported
+from ..protocol.schema import (
     CHAR_VARCHAR_KEY,
     DEFAULT_KEY,
     GENERATION_KEY,
@@ -34,7 +34,7 @@ from .schema import (
     to_json,
     type_text,
 )
-from .schema_edit import resolved, type_at, with_struct, with_type
+from .columns import resolved, type_at, with_struct, with_type
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 COMMENT = "comment"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..deltalog import DeltaLog
-    from .snapshot import Snapshot
+    from ..table.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import LogStore
+from ..log.checkpoint_file import ReplacedError
+from ..log.replay import Header, Tail
+from ..log.segment import Listing, Segment, choose
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import commit_name
-from .checkpoint_file import ReplacedError
-from .replay import Header, Tail
-from .segment import Listing, Segment, choose
 
 if TYPE_CHECKING:
+    from ..log.checksum import VersionChecksum
+    from ..log.reader import LogReader
     from ..table.snapshot import Snapshot
-    from .checksum import VersionChecksum
-    from .reader import LogReader
 
 
 def differences(held: "Snapshot", replayed: "Snapshot") -> Iterator[str]:

@@ -22,16 +22,17 @@ import pyarrow.parquet as pq
 
 from ...errors import InvalidArgumentError
 from ...logstore.base import LogStore
+from ..log import last_checkpoint
+from ..log.checkpoint_file import DamagedCheckpointError
+from ..log.last_checkpoint import LastCheckpoint
+from ..log.parquet_footer import sealed
 from ..protocol.actions import Action, CheckpointMetadata, Sidecar
 from ..protocol.codec import serialise
 from ..protocol.features import supported
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, checkpoint_name, part_name, uuid_checkpoint_name
 from ..table.snapshot import Snapshot
 from . import checkpoint_rows as rows
-from . import last_checkpoint, spark_hash
-from .checkpoint_file import DamagedCheckpointError
-from .last_checkpoint import LastCheckpoint
-from .parquet_footer import sealed
+from . import spark_hash
 
 _Piece = TypeVar("_Piece")
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..protocol.partition_values import date_text
-from ..protocol.stats_writer import timestamp_bound
+from .stats_writer import timestamp_bound
 
 
 def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedArray:

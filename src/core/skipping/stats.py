@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .partition_values import parse_date, parse_timestamp
-from .schema import Column, DataType, PrimitiveType, StructType, arrow_type, find, has_min_max
+from ..protocol.partition_values import parse_date, parse_timestamp
+from ..protocol.schema import Column, DataType, PrimitiveType, StructType, arrow_type, find, has_min_max
 from .stats_writer import ColumnStats, collect, stats_json
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 from ...errors import CorruptLogError, MissingCommitError
 from ...logstore.base import FileStatus, LogStore
+from ..log.checkpoint import CheckpointState
+from ..log.checkpoint_file import ReplacedError
+from ..log.reader import LogReader
+from ..log.replay import Tail
+from ..log.segment import Checkpoint, Listing, name_of, parse_listing
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
 from ..protocol.paths import SIDECAR_DIRECTORY, checkpoint_name, decode, listing_name, parse_log_name
 from ..table.history import file_times, monotonic
 from ..table.snapshot import Snapshot
-from .checkpoint import CheckpointState
-from .checkpoint_file import ReplacedError
-from .reader import LogReader
-from .replay import Tail
-from .segment import Checkpoint, Listing, name_of, parse_listing
 
 _log = logging.getLogger(__name__)
 

@@ -4,16 +4,17 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..log import checksum, compaction
+from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
 from ..table import manifest
+from ..upkeep import compaction
 from .conflict import Winner
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
-    from ..log.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
+    from ..upkeep.checkpoint_writer import SidecarWriter
 
 logger = logging.getLogger(__name__)
 

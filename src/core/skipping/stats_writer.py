@@ -11,8 +11,8 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
-from .partition_values import date_text, float_text, timestamp_text
-from .schema import Column, DataType, PrimitiveType, StructField, arrow_type, has_min_max
+from ..protocol.partition_values import date_text, float_text, timestamp_text
+from ..protocol.schema import Column, DataType, PrimitiveType, StructField, arrow_type, has_min_max
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,1 @@
+"""Upkeep of the log: checkpoints and compactions written, expired files removed, damage found, VACUUM decided."""
