@@ -20,7 +20,7 @@ from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
 from .table import history
-from .table.history import HistoryEntry
+from .table.history import HistoryEntry, in_commit_from
 from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
 from .upkeep import compaction
 from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
@@ -506,14 +506,6 @@ class DeltaLog:
 
     def _flag(self, key: str) -> bool:
         return self.conf.get(key, "true").strip().lower() != "false"
-
-
-def in_commit_from(snapshot: Snapshot) -> int | None:
-    """The version from which on commits bear in-commit timestamps; `None` where the table doesn't have them."""
-    properties = snapshot.properties
-    if not properties.enable_in_commit_timestamps:
-        return None
-    return properties.in_commit_timestamp_enablement_version or 0
 
 
 def earliest(listing: Listing, table: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Self, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
@@ -18,8 +18,7 @@ from .boundary import with_pyspark_errors
 from .conf import delta_log, session_conf
 from .writer import commit_of
 
-if TYPE_CHECKING:
-    from .table import DeltaTable
+TableT = TypeVar("TableT")
 
 
 @checked
@@ -33,10 +32,10 @@ class IdentityGenerator:
 
 @with_pyspark_errors
 @checked
-class DeltaTableBuilder:
+class DeltaTableBuilder(Generic[TableT]):
     """Says what a table is to be, and makes it: see `DeltaTable.create` and its like."""
 
-    def __init__(self, spark: SparkSession, mode: Mode, made: "Callable[[DeltaLog], DeltaTable]") -> None:
+    def __init__(self, spark: SparkSession, mode: Mode, made: Callable[[DeltaLog], TableT]) -> None:
         self._spark = spark
         self._mode = mode
         self._made = made
@@ -45,17 +44,17 @@ class DeltaTableBuilder:
         self._columns: list[schema.StructField] = []
         self._definition = Definition()
 
-    def tableName(self, identifier: str) -> "DeltaTableBuilder":
+    def tableName(self, identifier: str) -> Self:
         """The table's name: in Spark's catalog, or a path, as ``delta.`/path```."""
         self._named = identifier
         return self
 
-    def location(self, location: str) -> "DeltaTableBuilder":
+    def location(self, location: str) -> Self:
         """Where the table lies."""
         self._path = location
         return self
 
-    def comment(self, comment: str) -> "DeltaTableBuilder":
+    def comment(self, comment: str) -> Self:
         """The table's description."""
         self._definition = replace(self._definition, comment=comment)
         return self
@@ -68,7 +67,7 @@ class DeltaTableBuilder:
         generatedAlwaysAs: str | IdentityGenerator | None = None,
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
-    ) -> "DeltaTableBuilder":
+    ) -> Self:
         """One column. `dataType` is a type or its DDL.
 
         `generatedAlwaysAs` is SQL over other columns, or how the column is numbered; with `generatedByDefaultAs` it is
@@ -89,27 +88,27 @@ class DeltaTableBuilder:
         self._columns += declared(StructType([StructField(colName, parsed, nullable, metadata)]))
         return self
 
-    def addColumns(self, cols: StructType | list[StructField]) -> "DeltaTableBuilder":
+    def addColumns(self, cols: StructType | list[StructField]) -> Self:
         """The columns of a schema, with their metadata: comments, generation expressions, defaults."""
         self._columns += declared(StructType(list(cols)))
         return self
 
-    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> "DeltaTableBuilder":
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:
         """The columns that the table is partitioned by."""
         self._definition = replace(self._definition, partition_by=names_of(cols))
         return self._checked()
 
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> "DeltaTableBuilder":
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:
         """The columns that OPTIMIZE clusters the table by."""
         self._definition = replace(self._definition, cluster_by=names_of(cols))
         return self._checked()
 
-    def property(self, key: str, value: str) -> "DeltaTableBuilder":
+    def property(self, key: str, value: str) -> Self:
         """A table property."""
         self._definition = replace(self._definition, properties={**self._definition.properties, key: value})
         return self
 
-    def execute(self) -> "DeltaTable":
+    def execute(self) -> TableT:
         """Make the table; TableAlreadyExistsError or TableNotFoundError as the kind of the builder asks.
 
         A Delta table that lies where one with a name of the catalog is to be made gets that name.
@@ -133,7 +132,7 @@ class DeltaTableBuilder:
         place.enter(spark)
         return self._made(log)
 
-    def _checked(self) -> "DeltaTableBuilder":
+    def _checked(self) -> Self:
         if self._definition.partition_by and self._definition.cluster_by:
             raise InvalidArgumentError(
                 "A table can't be both partitioned (partitionedBy) and clustered (clusterBy).",

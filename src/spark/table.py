@@ -107,27 +107,27 @@ class DeltaTable:
         return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
 
     @classmethod
-    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def create(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
         """A builder that creates a table where there is none: TableAlreadyExistsError."""
         return cls._builder(sparkSession, "create")
 
     @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
         """A builder that creates a table, or leaves the one that is there as it is."""
         return cls._builder(sparkSession, "createIfNotExists")
 
     @classmethod
-    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def replace(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
         """A builder that replaces a table and all its rows by an empty one: TableNotFoundError."""
         return cls._builder(sparkSession, "replace")
 
     @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
         """A builder that creates a table, or replaces the one that is there by an empty one."""
         return cls._builder(sparkSession, "createOrReplace")
 
     @classmethod
-    def _builder(cls, spark: SparkSession | None, mode: Creation) -> DeltaTableBuilder:
+    def _builder(cls, spark: SparkSession | None, mode: Creation) -> "DeltaTableBuilder[DeltaTable]":
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise UnsupportedEnvironmentError("There is no active Spark session: make one, or pass one.")

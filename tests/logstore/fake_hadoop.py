@@ -12,7 +12,8 @@ from tablelog.errors import StorageUnavailableError
 from tablelog.logstore.common import posix
 from tablelog.logstore.common.listing import without_false_gaps
 from tablelog.logstore.hdfs import store as hdfs
-from tablelog.logstore.hdfs.store import Entry, HDFSLogStore
+from tablelog.logstore.hdfs.client import Entry
+from tablelog.logstore.hdfs.store import HDFSLogStore
 
 Result = TypeVar("Result")
 

@@ -29,12 +29,12 @@ from .checkpoint_file import (
 )
 from .replay import Header
 from .segment import Checkpoint, name_of
+from .version_state import LiveFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..protocol.schema import Column, DataType
-    from ..table.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class CheckpointState:
         log_path: str,
         table: str,
         checkpoint: Checkpoint,
-        recover: "Callable[[tuple[str, ...]], Snapshot]",
+        recover: Callable[[tuple[str, ...]], LiveFiles],
     ) -> None:
         """`recover` puts the same version together without the files that it is given, for damage found late."""
         self.version = checkpoint.version
@@ -89,7 +89,7 @@ class CheckpointState:
         self._log_path = log_path
         self._table = table
         self._recover = recover
-        self._recovered: Snapshot | None = None
+        self._recovered: LiveFiles | None = None
         self._lock = threading.RLock()
         self._columns: dict[str, pa.ChunkedArray] = {}
         self._extra: dict[_Extra, pa.ChunkedArray] = {}
@@ -213,7 +213,7 @@ class CheckpointState:
                 return [table.column(name) for name in names]
             return [self._columns[name] if name in self._columns else self._whole(name) for name in names]
 
-    def _recovery(self, error: DamagedCheckpointError) -> "Snapshot":
+    def _recovery(self, error: DamagedCheckpointError) -> LiveFiles:
         try:
             return self._recover(error.names)
         except (MissingCommitError, VersionNotFoundError, TableNotFoundError):

@@ -7,7 +7,7 @@ the replayed state when that is at hand anyway.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import CorruptLogError, InvalidArgumentError
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
@@ -15,9 +15,7 @@ from ..protocol.codec import parse_line, to_json
 from ..protocol.features import supported
 from ..protocol.paths import canonical
 from .replay import DELETED_BINS, SIZE_BINS, Totals
-
-if TYPE_CHECKING:
-    from ..table.snapshot import Snapshot
+from .version_state import VersionState
 
 _MOST_LISTED = 100
 """More transactions or domains than this aren't repeated in each checksum (Delta's own bound)."""
@@ -53,7 +51,7 @@ class VersionChecksum:
 
 
 def of(
-    snapshot: "Snapshot",
+    snapshot: VersionState,
     totals: Totals,
     *,
     txn_id: str | None = None,
@@ -188,7 +186,7 @@ def _deleted(obj: Mapping[str, Any]) -> tuple[int, ...]:
     return counts if len(counts) == len(DELETED_BINS) else ()
 
 
-def differences(told: VersionChecksum, snapshot: "Snapshot", totals: Totals) -> list[str]:
+def differences(told: VersionChecksum, snapshot: VersionState, totals: Totals) -> list[str]:
     """What the checksum says otherwise than the replayed state, a sentence each; empty when they agree."""
     found: list[str] = []
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..skipping.stats import num_records
 from . import column_mapping, features, properties, type_widening
 from .actions import Action, AddFile, Metadata, Protocol
+from .record_count import num_records
 from .schema import ArrayType, Column, DataType, MapType, PrimitiveType, StructType, all_fields, dotted, parse_schema
 
 _VERSIONS: Final = (1, 2, 3)

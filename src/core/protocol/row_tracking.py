@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Final
 
 from ...errors import CorruptLogError, InvalidArgumentError
-from ..skipping.stats import num_records
 from . import features, properties
 from .actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from .column_mapping import physical_name
+from .record_count import num_records
 from .schema import parse_schema
 
 FEATURE: Final = "rowTracking"

@@ -431,19 +431,3 @@ def leaf_types(schema: StructType, columns: Sequence[Column]) -> list[tuple[Colu
     """The columns with their types, those not in the schema left out."""
     found = ((column, find(schema, column, case_sensitive=True)) for column in columns)
     return [(column, item[1].data_type) for column, item in found if item is not None]
-
-
-_COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
-
-
-def num_records(text: str | None) -> int | None:
-    """How many rows lie in a file, by its `add.stats`, those included that its deletion vector takes; None: unknown."""
-    if text is None:
-        return None
-    if (match := _COUNT_FIRST.match(text)) is not None:
-        return int(match[1])
-    try:
-        count = json.loads(text).get("numRecords")
-    except (ValueError, AttributeError):
-        return None
-    return count if type(count) is int else None

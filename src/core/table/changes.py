@@ -16,7 +16,6 @@ from ...errors import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from ..deltalog import in_commit_from
 from ..log.replay import in_commit_timestamp
 from ..protocol import column_mapping, paths
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, RemoveFile
@@ -35,9 +34,10 @@ from ..protocol.schema import (
     type_text,
 )
 from . import history
+from .history import in_commit_from
 
 if TYPE_CHECKING:
-    from ..deltalog import DeltaLog
+    from .readable_log import ReadableLog
 
 _NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _MAY_GO_BACK = 100
@@ -101,7 +101,7 @@ def _changes_nothing(actions: Iterable[Action]) -> bool:
     return all(str(info.operation_metrics.get(name)) == "0" for name in _NO_ROWS)
 
 
-def read_commits(log: "DeltaLog", first: int, last: int) -> list[Commit]:
+def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
     """The versions `first` to `last`, with their times as `history` has them. VersionNotFoundError names a gap.
 
     One list, and a read for each version.
@@ -145,7 +145,7 @@ class Bound:
 
 
 def version_range(
-    log: "DeltaLog", newest: int, start: Bound, end: Bound | None, *, lenient: bool = False
+    log: "ReadableLog", newest: int, start: Bound, end: Bound | None, *, lenient: bool = False
 ) -> tuple[int, int] | None:
     """The versions from `start` to `end`, both included; `None`: no version lies between.
 
@@ -183,7 +183,7 @@ def version_range(
     return first, min(last, newest)
 
 
-def _first(log: "DeltaLog", start: Bound) -> int:
+def _first(log: "ReadableLog", start: Bound) -> int:
     if start.timestamp_ms is None:
         assert start.version is not None
         return start.version
@@ -193,7 +193,7 @@ def _first(log: "DeltaLog", start: Bound) -> int:
         return log.version_at(start.timestamp_ms, can_return_first=True, can_return_last=True)
 
 
-def _last(log: "DeltaLog", end: Bound, lenient: bool) -> int:
+def _last(log: "ReadableLog", end: Bound, lenient: bool) -> int:
     if end.timestamp_ms is None:
         assert end.version is not None
         return end.version

@@ -8,10 +8,14 @@ Delta, so that each timestamp means one version.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ...errors import TimestampOutOfRangeError
 from ..log.segment import Listing
 from ..protocol.actions import CommitInfo
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +141,11 @@ def with_in_commit_timestamps(
         if version >= enabled_from:
             result[version] = read(version)
     return result
+
+
+def in_commit_from(snapshot: "Snapshot") -> int | None:
+    """The version from which on commits bear in-commit timestamps; `None` where the table doesn't have them."""
+    properties = snapshot.properties
+    if not properties.enable_in_commit_timestamps:
+        return None
+    return properties.in_commit_timestamp_enablement_version or 0

@@ -8,13 +8,13 @@ from ..protocol.actions import Action
 from ..table import manifest
 
 if TYPE_CHECKING:
-    from ..deltalog import DeltaLog
     from ..table.snapshot import Snapshot
+    from .writable_log import WritableLog
 
 _THREADS = 8
 
 
-def after(log: "DeltaLog", read: "Snapshot | None", snapshot: "Snapshot", actions: Sequence[Action]) -> None:
+def after(log: "WritableLog", read: "Snapshot | None", snapshot: "Snapshot", actions: Sequence[Action]) -> None:
     """Bring the manifests to the version just committed: those of the partitions that it changed.
 
     All of them, where the commit is the one that asks for manifests. `read` is what the transaction saw.
@@ -32,7 +32,7 @@ def after(log: "DeltaLog", read: "Snapshot | None", snapshot: "Snapshot", action
         _each(lambda directory: log.store.delete(manifest.uri(log.table, directory)), changed - written)
 
 
-def write(log: "DeltaLog", snapshot: "Snapshot", only: "set[str] | None" = None) -> set[str]:
+def write(log: "WritableLog", snapshot: "Snapshot", only: "set[str] | None" = None) -> set[str]:
     """Write the manifests of a version, or of `only` some partitions; the directories of those written."""
     texts = manifest.contents(snapshot, only)
 

@@ -1,20 +1,20 @@
 """What follows a commit and can't undo it: the handle's newer snapshot, the checksum, the checkpoint, the cleanup."""
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
-from ..table import manifest
 from ..upkeep import compaction
+from . import manifests
 from .conflict import Winner
 
 if TYPE_CHECKING:
-    from ..deltalog import DeltaLog
     from ..table.snapshot import Snapshot
     from ..upkeep.checkpoint_writer import SidecarWriter
+    from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 
 def after_commit(
-    log: "DeltaLog",
+    log: "WritableLog",
     read: "Snapshot | None",
     *,
     winners: Sequence[Winner],
@@ -42,43 +42,64 @@ def after_commit(
     except Exception:
         _warn(log, version, "this handle couldn't take note of it, and will read it again")
         return
-    if log.conf.get(_WRITE_CHECKSUM, "true").strip().lower() != "false":
-        try:
-            _write_checksum(log, snapshot, info)
-        except Exception:
-            _warn(log, version, "its checksum wasn't written")
-    try:
-        if manifest.enabled(snapshot.metadata):
-            from .manifests import after
-
-            after(log, read, snapshot, actions)
-    except Exception:
-        _warn(log, version, "its symlink manifests weren't written: GENERATE symlink_format_manifest writes them anew")
-    try:
-        due = version > 0 and version % snapshot.properties.checkpoint_interval == 0
-        if due:
-            log.write_checkpoint(snapshot, sidecar_writer)
-    except Exception:
-        _warn(
-            log,
-            version,
+    for step in (
+        _Step("its checksum wasn't written", lambda: _write_checksum(log, snapshot, info)),
+        _Step(
+            "its symlink manifests weren't written: GENERATE symlink_format_manifest writes them anew",
+            lambda: manifests.after(log, read, snapshot, actions),
+        ),
+        _Step(
             "its checkpoint wasn't written, or isn't pointed at: reading the table takes longer until the next one is",
-        )
+            lambda: _write_checkpoint(log, snapshot, sidecar_writer),
+        ),
+        _Step(
+            "the expired part of its log wasn't removed: the next checkpoint will try again",
+            lambda: _clean_up(log, snapshot),
+        ),
+        _Step(
+            "its log wasn't compacted: reading the table takes longer until the next checkpoint",
+            lambda: _compact(log, snapshot),
+        ),
+    ):
+        try:
+            step.run()
+        except Exception:
+            _warn(log, version, step.failure)
+
+
+class _Step(NamedTuple):
+    """One thing that a commit may be followed by: what to say where it fails, and what decides and does it."""
+
+    failure: str
+    run: Callable[[], object]
+
+
+def _checkpoint_is_due(snapshot: "Snapshot") -> bool:
+    return snapshot.version > 0 and snapshot.version % snapshot.properties.checkpoint_interval == 0
+
+
+def _write_checkpoint(log: "WritableLog", snapshot: "Snapshot", sidecar_writer: "SidecarWriter | None") -> None:
+    if _checkpoint_is_due(snapshot):
+        log.write_checkpoint(snapshot, sidecar_writer)
+
+
+def _clean_up(log: "WritableLog", snapshot: "Snapshot") -> None:
+    if _checkpoint_is_due(snapshot) and snapshot.properties.enable_expired_log_cleanup:
+        log.clean_up_after(snapshot)
+
+
+def _compact(log: "WritableLog", snapshot: "Snapshot") -> None:
+    if not _checkpoint_is_due(snapshot) and log.conf.get(compaction.FOR_WRITES, "false").strip().lower() == "true":
+        log.compact_after(snapshot)
+
+
+def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) -> None:
+    """Write `<version>.crc` where the totals are known at no cost (PROTOCOL.md, "Version Checksum File").
+
+    Unless the session forbids it.
+    """
+    if log.conf.get(_WRITE_CHECKSUM, "true").strip().lower() == "false":
         return
-    try:
-        if due and snapshot.properties.enable_expired_log_cleanup:
-            log.clean_up_after(snapshot)
-    except Exception:
-        _warn(log, version, "the expired part of its log wasn't removed: the next checkpoint will try again")
-    try:
-        if not due and log.conf.get(compaction.FOR_WRITES, "false").strip().lower() == "true":
-            log.compact_after(snapshot)
-    except Exception:
-        _warn(log, version, "its log wasn't compacted: reading the table takes longer until the next checkpoint")
-
-
-def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> None:
-    """Write `<version>.crc`, where the totals are known at no cost (PROTOCOL.md, "Version Checksum File")."""
     totals = snapshot.totals()
     if totals is None:
         return
@@ -97,5 +118,5 @@ def _write_checksum(log: "DeltaLog", snapshot: "Snapshot", info: CommitInfo) -> 
         logger.info("%s: version %d has a checksum already", log.table, snapshot.version)
 
 
-def _warn(log: "DeltaLog", version: int, what: str) -> None:
+def _warn(log: "WritableLog", version: int, what: str) -> None:
     logger.warning("%s: version %d was committed, but %s", log.table, version, what, exc_info=True)

@@ -32,10 +32,10 @@ from .versioned_fields import Ground, stamped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..deltalog import DeltaLog
     from ..skipping.predicates import Predicate
     from ..table.snapshot import Snapshot
     from ..upkeep.checkpoint_writer import SidecarWriter
+    from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Transaction:
 
     def __init__(
         self,
-        log: "DeltaLog",
+        log: "WritableLog",
         snapshot: "Snapshot | None",
         *,
         dice: Callable[[], float] = random.random,

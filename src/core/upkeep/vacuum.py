@@ -18,7 +18,7 @@ from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..deltalog import DeltaLog
+    from ..table.readable_log import ReadableLog
     from ..table.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def names_of(table: str, path: str, same_place: Callable[[str], str | None] = la
 
 
 def needed_by(
-    log: "DeltaLog", snapshot: "Snapshot", before_ms: int, same_place: Callable[[str], str | None]
+    log: "ReadableLog", snapshot: "Snapshot", before_ms: int, same_place: Callable[[str], str | None]
 ) -> tuple[Needed, int | None]:
     """The files that the versions current at `before_ms` or later need, and the version that was current then.
 
@@ -189,7 +189,7 @@ def needed_by(
     return needed, version
 
 
-def gone_since(log: "DeltaLog", first: int, last: int) -> Iterator[RemoveFile | AddCDCFile]:
+def gone_since(log: "ReadableLog", first: int, last: int) -> Iterator[RemoveFile | AddCDCFile]:
     """What the commits `first` to `last`, as far as they are still there, removed, and their change files."""
     if first > last:
         return

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -22,7 +22,6 @@ from ...engine.read import row_ids, scan
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import Placement
 from ...errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
-from ..maintain import auto_compact as after_commit
 from .hidden_names import HiddenNames
 
 logger = logging.getLogger(__name__)
@@ -207,7 +206,13 @@ class Work:
                 "%s: version %d is committed, but Spark's cached frames of the table could not be refreshed: %s",
                 self.log.table, committed.version, error,
             )  # fmt: skip
-        after_commit.run(self, committed)
+        for failure, step in _post_commit_steps.items():
+            try:
+                step(self, committed)
+            except Exception:  # the commit stands, and the next step runs
+                logger.warning(
+                    "%s: version %d is committed, but %s", self.log.table, committed.version, failure, exc_info=True
+                )
         return committed
 
     def _move_marks(self, actions: Sequence[Action], operation: Operation) -> None:
@@ -244,3 +249,16 @@ class Work:
         for placement, names in self._written:
             placement.remove(names)
         self._written.clear()
+
+
+PostCommitStep = Callable[[Work, Committed], None]
+
+_post_commit_steps: dict[str, PostCommitStep] = {}
+
+
+def register_post_commit_step(failure: str, step: PostCommitStep) -> None:
+    """Have `step` run after each commit of a command; `failure` is what is logged where it fails.
+
+    The package `tablelog.dml` registers its steps when it is imported: they are commands themselves, above this module.
+    """
+    _post_commit_steps[failure] = step

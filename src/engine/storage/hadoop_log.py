@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
 from ...logstore.hdfs import store as hdfs
-from ...logstore.hdfs.store import Entry
+from ...logstore.hdfs.client import Entry
 from ..jvm.gateway import Gateway, JavaObject, is_classic
 from .hadoop_jvm import Statuses, translated
 

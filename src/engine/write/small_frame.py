@@ -32,7 +32,7 @@ from .routes.job import DataFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .routes import Placement
+    from .routes.placement import Placement
 
 CODECS: Mapping[str, str] = {
     "none": "none",

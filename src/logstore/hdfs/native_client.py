@@ -26,8 +26,8 @@ from ...errors import (
     UnsupportedEnvironmentError,
 )
 from ..common.uri import scheme_of, shown
+from .client import Entry
 from .errors import error_for
-from .store import Entry
 
 TIMEOUT_SECONDS = 60.0
 """How long one call may take: a request to the NameNode, or the reading or writing of one file."""

@@ -21,7 +21,7 @@ import posixpath
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from ...errors import (
@@ -34,6 +34,7 @@ from ...errors import (
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import posix
 from ..common.uri import escaped, shown, without_user
+from .client import HdfsClient
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
 """A temporary file older than this was left by a writer that died."""
@@ -50,44 +51,7 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://([^/]*))?(/.*|)", re.DOTALL)
 logger = logging.getLogger(__name__)
 
 
-class Entry(NamedTuple):
-    """A file in a directory: `name` with nothing escaped, `size` in bytes, by the NameNode's clock `modified_ms`."""
-
-    name: str
-    size: int
-    modified_ms: int
-
-
-class HadoopFiles(Protocol):
-    """What the store asks of a client. Paths are canonical URIs.
-
-    Every call ends within a bounded time, and fails with FileNotFoundError, FileExistsError or a `TablelogError` that
-    says what the service said. What a client repeats by itself is up to it.
-    """
-
-    def default_file_system(self) -> str:
-        """`fs.defaultFS` as the client has it; empty where it is not set."""
-
-    def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
-
-    def read(self, path: str) -> bytes:
-        """All of a file, as of now."""
-
-    def entries(self, directory: str) -> list[Entry]:
-        """The files in a directory as of now, hidden ones too, without those in directories below."""
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write the whole file `path`, which nobody else writes, with its parents; closed and synced on return."""
-
-    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
-        """Rename a file, in one step; FileExistsError where `target` is there and mustn't be replaced."""
-
-    def delete(self, path: str) -> bool:
-        """Remove a file; whether it was there."""
-
-
-Clients: TypeAlias = Callable[[Mapping[str, str]], HadoopFiles]
+Clients: TypeAlias = Callable[[Mapping[str, str]], HdfsClient]
 """Makes a client from Hadoop's keys; it goes over those that the client finds by itself."""
 
 _in_use: tuple[int, Clients] | None = None
@@ -125,7 +89,7 @@ class HDFSLogStore(LogStore):
 
     def __init__(self, conf: Mapping[str, str] | None = None) -> None:
         self._conf = dict(conf or {})
-        self._made: dict[tuple[int, Clients], HadoopFiles] = {}
+        self._made: dict[tuple[int, Clients], HdfsClient] = {}
         self._swept: dict[str, float] = {}
 
     @classmethod
@@ -212,7 +176,7 @@ class HDFSLogStore(LogStore):
             )
         return without_user(default[2])
 
-    def _files(self) -> HadoopFiles:
+    def _files(self) -> HdfsClient:
         key = os.getpid(), _clients()
         files = self._made.get(key)
         if files is None:
@@ -220,7 +184,7 @@ class HDFSLogStore(LogStore):
             self._made = {key: files}  # a client of the parent's, or of a session that ended, is of no more use
         return files
 
-    def _sweep(self, files: HadoopFiles, directory: str) -> None:
+    def _sweep(self, files: HdfsClient, directory: str) -> None:
         """Remove stale temporary files, now and then: no part of the write, so a failure only warns."""
         now = time.monotonic()
         if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
@@ -240,7 +204,7 @@ class HDFSLogStore(LogStore):
             logger.warning("couldn't remove stale temporary files in %s: %s", shown(directory), error)
 
 
-def _settle(files: HadoopFiles, temporary: str, final: str, overwrite: bool, error: Exception) -> None:
+def _settle(files: HdfsClient, temporary: str, final: str, overwrite: bool, error: Exception) -> None:
     """Raise what a rename that ended with `error` came to, by whether its source is still there."""
     try:
         never_applied = files.delete(temporary)
@@ -263,7 +227,7 @@ def _plain(conf: Mapping[str, Any]) -> dict[str, str]:
     return {**prefixed, **{key: str(value) for key, value in conf.items() if not key.startswith(_HADOOP)}}
 
 
-def _remove_quietly(files: HadoopFiles, path: str) -> None:
+def _remove_quietly(files: HdfsClient, path: str) -> None:
     try:
         files.delete(path)
     except (OSError, TablelogError) as error:  # it is hidden, and swept away in a day

@@ -1,0 +1,46 @@
+"""The handle on a table's log, as far as a commit and the work after it ask for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...clock import Clock
+from ...logstore.base import LogStore
+from ..protocol.actions import Action
+from ..table.readable_log import ReadableLog
+
+if TYPE_CHECKING:
+    from ..log.last_checkpoint import LastCheckpoint
+    from ..table.snapshot import Snapshot
+    from ..upkeep.checkpoint_writer import SidecarWriter
+
+
+class WritableLog(ReadableLog, Protocol):
+    """What `DeltaLog` gives to a transaction."""
+
+    @property
+    def log_path(self) -> str:
+        """The URI of `_delta_log`."""
+
+    @property
+    def store(self) -> LogStore:
+        """The store that the log is on."""
+
+    @property
+    def clock(self) -> Clock:
+        """Time, as the handle takes it."""
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """The configuration that the handle was made with."""
+
+    def committed(self, read: "Snapshot | None", commits: Iterable[tuple[int, Sequence[Action]]]) -> "Snapshot":
+        """Take note, with no request, of commits that followed `read`; the snapshot of the last one."""
+
+    def write_checkpoint(self, snapshot: "Snapshot", sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
+        """Write the checkpoint of a version, and have `_last_checkpoint` name it."""
+
+    def clean_up_after(self, newest: "Snapshot") -> None:
+        """Remove expired files of the log, once a day."""
+
+    def compact_after(self, newest: "Snapshot") -> None:
+        """Compact the commits up to the newest version where it is time."""
