@@ -26,8 +26,8 @@ from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
 from . import routes as placement
-from . import small_frame
 from .routes import Placement
+from .routes import driver as small_frame
 from .routes.job import DataFile, Job, WriteOptions
 from .routes.spark_writer import needs_hex_names
 

@@ -19,7 +19,7 @@ from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
 from ...jvm import plans
 from ...sql.conform import without_empty
-from .. import small_frame
+from . import driver as small_frame
 from .job import DataFile, Job
 
 if TYPE_CHECKING:

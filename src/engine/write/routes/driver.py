@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.protocol import partition_values, paths
-from ...core.protocol.column_mapping import FIELD_ID
-from ...core.protocol.schema import (
+from ....core.protocol import partition_values, paths
+from ....core.protocol.column_mapping import FIELD_ID
+from ....core.protocol.schema import (
     VARIANT,
     VOID,
     ArrayType,
@@ -25,14 +25,14 @@ from ...core.protocol.schema import (
     contains,
     to_json,
 )
-from ...core.skipping.stats_writer import collect
-from ..storage.parallel import in_parallel
-from .routes.job import DataFile
+from ....core.skipping.stats_writer import collect
+from ...storage.parallel import in_parallel
+from .job import DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .routes.placement import Placement
+    from .placement import Placement
 
 CODECS: Mapping[str, str] = {
     "none": "none",
