@@ -249,7 +249,7 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
 
 
 def _file_options(options: Options) -> dict[str, str]:
-    """What says how data files are made; checked by `engine.writer`."""
+    """What says how data files are made; checked by `engine.write.writer`."""
     for key in options.starting_with("parquet.", "spark.sql.parquet."):
         if key.lower() not in ("parquet.writer.version", "spark.sql.parquet.outputtimestamptype"):
             log_once(f"option {key.lower()}", "The option %r has no effect on a Delta table.", key)

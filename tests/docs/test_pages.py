@@ -40,6 +40,17 @@ def test_a_page_points_to_what_is_there(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+NAMED_FILE = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)[`:]")
+
+
+def test_the_files_that_the_docs_name_exist() -> None:
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    named = {(file, name) for file in texts for name in NAMED_FILE.findall(file.read_text(encoding="utf-8"))}
+    assert len(named) > 100
+    missing = [f"{file}: {name}" for file, name in named if not any((ROOT / at / name).exists() for at in ("src", "."))]
+    assert not missing
+
+
 def test_the_guide_lists_each_of_its_pages() -> None:
     text = GUIDE.read_text(encoding="utf-8")
     listed = {page.name for page in GUIDE.parent.glob("guide/*.md") if f"(guide/{page.name})" in text}

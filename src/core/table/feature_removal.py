@@ -1,7 +1,7 @@
 """Which features can be taken from a table, and whether anything of the table still needs them.
 
 Taking one away has two parts: its traces go out of the newest version, which is a command's work, and then it goes out
-of the protocol. What readers need too lives on in the versions before: see `dml.drop_feature`.
+of the protocol. What readers need too lives on in the versions before: see `dml.alter.drop_feature`.
 """
 
 from collections.abc import Callable, Mapping

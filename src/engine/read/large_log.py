@@ -1,8 +1,8 @@
 """Planning over a large log: Spark's executors read its checkpoint, and the driver gets the files that a scan needs.
 
 Up to `DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is the faster way to plan.
-Beyond it each task reads a share of the row groups (`core.log.parts`), takes out what later commits supersede and
-judges what is left as the driver would, by `core.table.pruning`: there is one replay and one pruning, run elsewhere.
+Beyond it each task reads a share of the row groups (`core.log.checkpoint_shares`), takes out what later commits supersede and
+judges what is left as the driver would, by `core.skipping.pruning`: there is one replay and one pruning, run elsewhere.
 The executors need tablelog, and for object stores the package of fsspec's implementation. What goes wrong there is the
 driver's to judge: it then reads the log by itself, for it knows how to recover a version or what to say of it.
 """

@@ -1,4 +1,4 @@
-"""What Spark makes of the generation expressions of partition columns, as far as `core.table.generation` knows it."""
+"""What Spark makes of the generation expressions of partition columns, as far as `core.skipping.generation` knows it."""
 
 import json
 import logging
