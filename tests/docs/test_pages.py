@@ -44,7 +44,7 @@ NAMED_FILE = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)[`:]")
 
 
 def test_the_files_that_the_docs_name_exist() -> None:
-    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
     named = {(file, name) for file in texts for name in NAMED_FILE.findall(file.read_text(encoding="utf-8"))}
     assert len(named) > 100
     missing = [f"{file}: {name}" for file, name in named if not any((ROOT / at / name).exists() for at in ("src", "."))]
