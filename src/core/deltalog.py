@@ -14,7 +14,7 @@ from ..logstore.registry import store_for
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.reader import LogReader
-from .log.replay import Header, Tail, in_commit_timestamp
+from .log.replay import CommitOverlay, Header, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, hole_message, ranges_text, readable
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
@@ -156,7 +156,7 @@ class DeltaLog:
         for version, actions in commits:
             make_timestamp = self.reader.timestamp_of(version, None, in_commit_timestamp(actions))
             if snapshot is None:
-                header, tail = Header().after(actions), Tail(self.table).extend(actions)
+                header, tail = Header().after(actions), CommitOverlay(self.table).extend(actions)
                 if version != 0:
                     raise InvalidArgumentError(f"version {version} can't be the first of {self.table}")
                 snapshot = Snapshot(self.table, 0, header, tail, None, timestamp=make_timestamp, fatal=self._fatal)
@@ -414,7 +414,7 @@ class DeltaLog:
             )
         commits = self.reader.entries(segment.entries)
         header = base.header if base else Header()
-        tail = Tail(self.table)
+        tail = CommitOverlay(self.table)
         for actions in commits:
             header, tail = header.after(actions), tail.extend(actions)
         last = segment.entries[-1] if segment.entries else None

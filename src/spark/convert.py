@@ -6,9 +6,9 @@ from pyspark.sql.types import DataType, StructType
 from ..core.deltalog import DeltaLog
 from ..core.protocol import paths, schema
 from ..core.table.snapshot import Snapshot
-from ..dml.maintain.clone import Source
+from ..dml.maintain.clone import CloneSource
 from ..dml.maintain.convert import convert
-from ..engine.jvm.catalog import Entry, SessionCatalog
+from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ..engine.jvm.types import table_schema
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from . import names
@@ -78,7 +78,7 @@ def _of_catalog(
     return log
 
 
-def _below(entry: Entry, locations: list[str] | None) -> frozenset[str] | None:
+def _below(entry: CatalogEntry, locations: list[str] | None) -> frozenset[str] | None:
     """The partitions that the catalog knows, by the names of their directories in the table's."""
     if locations is None:
         return None
@@ -105,9 +105,9 @@ def _columns(given: str | StructType | None) -> schema.StructType:
     return table_schema(given)
 
 
-def named(snapshot: Snapshot) -> Source:
+def named(snapshot: Snapshot) -> CloneSource:
     """A version of a table by the name that Delta gives one that is no catalog's."""
-    return Source(snapshot, f"delta.`{_hadoop(snapshot.table)}`")
+    return CloneSource(snapshot, f"delta.`{_hadoop(snapshot.table)}`")
 
 
 def _hadoop(table: str) -> str:

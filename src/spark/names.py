@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from ..engine.jvm.catalog import Entry, SessionCatalog
+from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ..errors import InvalidArgumentError, TableNotFoundError
 from .conf import delta_log, session_conf
 
@@ -23,18 +23,18 @@ def by_path(identifier: str) -> tuple[str, str] | None:
     return match[1].lower(), match[2].replace("``", "`")
 
 
-def what_is(entry: Entry) -> str:
+def what_is(entry: CatalogEntry) -> str:
     """What an entry is that isn't Delta's, for a message."""
     return f"its provider is {entry.provider}" if entry.location else "it is a view"
 
 
 @dataclass(frozen=True)
-class Place:
+class TableLocation:
     """Where a table is, or is to be made. `name`: as the catalog has it, or is to have it; None: by its path alone."""
 
     path: str
     name: str | None = None
-    entry: Entry | None = None
+    entry: CatalogEntry | None = None
     managed: bool = False
 
     def enter(self, spark: SparkSession) -> None:
@@ -52,7 +52,7 @@ class Place:
                 raise
 
 
-def found(spark: SparkSession, name: str) -> Entry:
+def found(spark: SparkSession, name: str) -> CatalogEntry:
     """The catalog's entry of a Delta table: TableNotFoundError where there is none, or another's."""
     entry = SessionCatalog(spark).find(name)
     if entry is None:
@@ -70,7 +70,7 @@ def found(spark: SparkSession, name: str) -> Entry:
     return entry
 
 
-def place(spark: SparkSession, identifier: str | None, location: str | None) -> Place:
+def place(spark: SparkSession, identifier: str | None, location: str | None) -> TableLocation:
     """The place of a table to be made, by its name, its location or both, which must not contradict each other."""
     if identifier is None:
         if not location:
@@ -78,7 +78,7 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
                 "Say where the table is to lie: location(path), or tableName(name).",
                 condition="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
-        return Place(location)
+        return TableLocation(location)
     named = by_path(identifier)
     if named is not None:
         provider, path = named
@@ -90,12 +90,12 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
                 condition="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
                 parameters={"identifier": path, "location": location},
             )
-        return Place(path)
+        return TableLocation(path)
     catalog = SessionCatalog(spark)
     entry = catalog.find(identifier)
     if entry is None:
         default = catalog.location_of_new(identifier)
-        return Place(location or default, identifier, managed=location is None)
+        return TableLocation(location or default, identifier, managed=location is None)
     if not entry.is_delta:
         raise InvalidArgumentError(
             f"{entry.name} can't become a Delta table: {what_is(entry)}. Drop it first.",
@@ -108,12 +108,12 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
             condition="DELTA_TABLE_LOCATION_MISMATCH",
             parameters={"tableName": entry.name, "existingTableLocation": entry.location, "tableLocation": location},
         )
-    return Place(entry.location, entry.name, entry, managed=entry.is_managed)
+    return TableLocation(entry.location, entry.name, entry, managed=entry.is_managed)
 
 
-def target(spark: SparkSession, identifier: str) -> Place:
+def target(spark: SparkSession, identifier: str) -> TableLocation:
     """The place of the target of a clone: an absolute path is taken too."""
-    return Place(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
+    return TableLocation(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
 def _same(spark: SparkSession, one: str, other: str) -> bool:

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol.actions import AddFile
-from ..dml.maintain.optimize import Layout, Outcome, optimize
+from ..dml.maintain.optimize import OptimizeLayout, OptimizeResult, optimize
 from ..errors import InvalidArgumentError
 from .arguments import checked, names_of
 from .boundary import with_pyspark_errors
@@ -86,7 +86,7 @@ class DeltaOptimizeBuilder:
 
     def executeCompaction(self) -> DataFrame:
         """Small files into larger ones; of a clustered table, cluster what isn't yet. A row of metrics."""
-        return self._run(Layout.of(self._spark))
+        return self._run(OptimizeLayout.of(self._spark))
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Lay the rows of each partition out by several columns (names, or one list of them). A row of metrics.
@@ -97,23 +97,23 @@ class DeltaOptimizeBuilder:
         names = names_of(cols)
         if not names:
             raise InvalidArgumentError("executeZOrderBy takes the names of one column or more.")
-        return self._run(Layout.of(self._spark, by=names))
+        return self._run(OptimizeLayout.of(self._spark, by=names))
 
     def executeFull(self) -> DataFrame:
         """Of a clustered table, cluster also what was clustered by other columns (OPTIMIZE ... FULL in SQL)."""
-        return self._run(Layout.of(self._spark, full=True))
+        return self._run(OptimizeLayout.of(self._spark, full=True))
 
-    def _run(self, layout: Layout) -> DataFrame:
+    def _run(self, layout: OptimizeLayout) -> DataFrame:
         return run(self._spark, self._log, layout, self._where)
 
 
-def run(spark: SparkSession, log: DeltaLog, layout: Layout, where: str | None) -> DataFrame:
+def run(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | None) -> DataFrame:
     """Optimize, and tell what was done as OPTIMIZE and REORG do."""
     outcome = optimize(spark, log, layout, where, options=commit_of(spark))
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)
 
 
-def _metrics(outcome: Outcome) -> dict[str, Any]:
+def _metrics(outcome: OptimizeResult) -> dict[str, Any]:
     vectors = [add.deletion_vector for add in outcome.removed if add.deletion_vector is not None]
     partitions = len({one.partition for one in outcome.bins})
     merged = {"num": len(outcome.removed), "size": sum(add.size for add in outcome.removed)}

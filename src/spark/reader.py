@@ -74,7 +74,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
     wanted = read_options(options)
     conf = session_conf(spark, path)
 
-    def opened(path: str, version: int | None, timestamp: str | None) -> Found[DataFrame] | None:
+    def opened(path: str, version: int | None, timestamp: str | None) -> OpenedTable[DataFrame] | None:
         def of(log: DeltaLog) -> DataFrame:
             if wanted.changes is not None:
                 return change_feed.frame(spark, log, wanted.changes)
@@ -117,7 +117,7 @@ def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None)
 
 
 @dataclass(frozen=True)
-class Found(Generic[T]):
+class OpenedTable(Generic[T]):
     """A table, what was made of it, and the partition that the path names: (column, value) as the path spells them."""
 
     log: DeltaLog
@@ -127,13 +127,13 @@ class Found(Generic[T]):
 
 def find(
     path: str, conf: Mapping[str, str], file_system: Mapping[str, str], use: Callable[[DeltaLog], T]
-) -> Found[T] | None:
+) -> OpenedTable[T] | None:
     """`use` of the table at `path`, or of that of which `path` names a partition directory; None: of neither."""
     partition: tuple[tuple[str, str], ...] = ()
     while True:
         log = delta_log(path, conf, file_system)
         try:
-            return Found(log, use(log), partition)
+            return OpenedTable(log, use(log), partition)
         except TableNotFoundError:
             parent, _, name = path.rstrip("/").rpartition("/")
             column, equals, value = name.partition("=")
@@ -164,7 +164,7 @@ def not_a_table(
     )
 
 
-def _of_partition(found: Found[DataFrame], path: str) -> DataFrame:
+def _of_partition(found: OpenedTable[DataFrame], path: str) -> DataFrame:
     """Delta reads a path that ends in partition directories as a filter, and advises against it."""
     logger.warning('%s names a partition: write load("%s").where(...) instead', path, found.log.table)
     partition_columns = found.log.snapshot().partition_columns

@@ -19,7 +19,7 @@ from ..dml.change.update import update
 from ..dml.maintain.clone import clone
 from ..dml.maintain.cluster_by import cluster_by
 from ..dml.maintain.manifest import generate
-from ..dml.maintain.optimize import Layout
+from ..dml.maintain.optimize import OptimizeLayout
 from ..dml.maintain.restore import restore
 from ..dml.maintain.vacuum import Mode, vacuum
 from ..engine.jvm.gateway import is_classic
@@ -303,7 +303,7 @@ class DeltaTable:
 
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
-        return optimized(self._spark, self._log, Layout.of(self._spark, purge=True), where)
+        return optimized(self._spark, self._log, OptimizeLayout.of(self._spark, purge=True), where)
 
     def addColumns(self, columns: str | StructType | Iterable[StructField], position: str | None = None) -> None:
         """Add nullable columns, given in DDL or as fields; `a.b` is a field of the struct a. One commit, no data read.

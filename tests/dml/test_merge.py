@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
-from tablelog.dml.command.command import Work
+from tablelog.dml.command.command import Command
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -238,7 +238,7 @@ def test_a_commit_to_another_partition_is_no_conflict(spark, tmp_path, monkeypat
     table = Table(spark, tmp_path / "table")
     table.write(spark.range(6).select("id", (F.col("id") % 2).alias("p")).coalesce(1), by=("p",))
     frame = spark.createDataFrame([(4, 0)], "id bigint, p bigint").alias("s")
-    commit = Work.commit
+    commit = Command.commit
 
     def after(partition):
         def late(work, *args):
@@ -246,7 +246,7 @@ def test_a_commit_to_another_partition_is_no_conflict(spark, tmp_path, monkeypat
             table.write(spark.sql(f"select 100L id, {partition}L p"), by=("p",))
             return commit(work, *args)
 
-        monkeypatch.setattr(Work, "commit", late)
+        monkeypatch.setattr(Command, "commit", late)
 
     after(1)
     merged(table, frame, "t.p = s.p and t.id = s.id").whenMatchedDelete().execute()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablelog.core import DeltaLog
-from tablelog.core.upkeep.vacuum import Found
+from tablelog.core.upkeep.vacuum import ListedFile
 from tablelog.engine.storage.table_files import FsspecFiles, LocalFiles
 from tablelog.logstore.data_files import DataFiles, FileSystem
 
@@ -61,7 +61,7 @@ def test_deleting_and_looking(root: Path, by_fsspec: FsspecFiles) -> None:
     pq.write_table(pa.table({f"column {i}": [i] for i in range(2000)}), root / "wide.parquet")
     size = (root / "wide.parquet").stat().st_size
     for files in (by_fsspec, LocalFiles(str(root))):
-        assert files.footer(Found("wide.parquet", size, 0)).num_columns == 2000
+        assert files.footer(ListedFile("wide.parquet", size, 0)).num_columns == 2000
 
 
 class Bucket:

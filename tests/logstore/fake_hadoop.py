@@ -12,7 +12,7 @@ from tablelog.errors import StorageUnavailableError
 from tablelog.logstore.common import posix
 from tablelog.logstore.common.listing import without_false_gaps
 from tablelog.logstore.hdfs import store as hdfs
-from tablelog.logstore.hdfs.client import Entry
+from tablelog.logstore.hdfs.client import HdfsEntry
 from tablelog.logstore.hdfs.store import HDFSLogStore
 
 Result = TypeVar("Result")
@@ -33,7 +33,7 @@ class DirectoryFiles:
     def read(self, path: str) -> bytes:
         return Path(local(path)).read_bytes()
 
-    def entries(self, directory: str) -> list[Entry]:
+    def entries(self, directory: str) -> list[HdfsEntry]:
         def scan() -> list[bytes]:
             return os.listdir(os.fsencode(local(directory)))
 
@@ -45,7 +45,7 @@ class DirectoryFiles:
             except FileNotFoundError:
                 continue
             if not stat.S_ISDIR(status.st_mode):
-                found.append(Entry(os.fsdecode(name), status.st_size, status.st_mtime_ns // 1_000_000))
+                found.append(HdfsEntry(os.fsdecode(name), status.st_size, status.st_mtime_ns // 1_000_000))
         return found
 
     def write(self, path: str, data: bytes) -> None:

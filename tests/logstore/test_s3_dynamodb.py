@@ -12,7 +12,7 @@ from tablelog.errors import StorageError, StorageUnavailableError, WriteOutcomeU
 from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Answer, Verdict
 from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3.dynamodb_entries import Entries, Entry, EntrySettings, verdict_of
+from tablelog.logstore.s3.dynamodb_entries import DynamoDBEntry, Entries, EntrySettings, verdict_of
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"
@@ -24,21 +24,21 @@ class FakeEntries(Entries):
 
     def __init__(self) -> None:
         super().__init__(EntrySettings())
-        self.items: dict[tuple[str, str], Entry] = {}
+        self.items: dict[tuple[str, str], DynamoDBEntry] = {}
         self.before: Callable[[str], None] = lambda _what: None
         self.answer: Answer | None = None
         self.guard = threading.Lock()
 
-    def get(self, table_path: str, file_name: str) -> Entry | None:
+    def get(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         self.before("get")
         return self.items.get((table_path, file_name))
 
-    def newest(self, table_path: str) -> Entry | None:
+    def newest(self, table_path: str) -> DynamoDBEntry | None:
         self.before("newest")
         names = [name for table, name in self.items if table == table_path and name < ":"]
         return self.items[table_path, max(names)] if names else None
 
-    def put_new(self, entry: Entry, path: str) -> Answer:
+    def put_new(self, entry: DynamoDBEntry, path: str) -> Answer:
         self.before("put_new")
         answer, self.answer = self.answer, None
         if answer is not None and answer.reason != "applied":
@@ -49,13 +49,13 @@ class FakeEntries(Entries):
             self.items[entry[:2]] = entry
         return answer or Answer(Verdict.APPLIED)
 
-    def complete(self, entry: Entry) -> None:
+    def complete(self, entry: DynamoDBEntry) -> None:
         self.before("complete")
         found = self.items.get(entry[:2])
         if found is not None and found.temp_path == entry.temp_path:
             self.items[entry[:2]] = found._replace(complete=True)
 
-    def remove(self, table_path: str, file_name: str) -> Entry | None:
+    def remove(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         self.before("remove")
         return self.items.pop((table_path, file_name), None)
 
@@ -272,6 +272,6 @@ def test_a_file_removed_by_the_store_is_won_anew(entries: FakeEntries, make: Mak
 
 
 def test_a_temporary_file_that_is_gone_is_named(fake: FakeS3, entries: FakeEntries, make: Make) -> None:
-    entries.items["s3a://bucket/t", NAME] = Entry("s3a://bucket/t", NAME, ".tmp/gone")
+    entries.items["s3a://bucket/t", NAME] = DynamoDBEntry("s3a://bucket/t", NAME, ".tmp/gone")
     with pytest.raises(StorageError, match=r"\.tmp/gone"):
         make().list_from(commit(0))

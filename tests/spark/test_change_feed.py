@@ -12,7 +12,7 @@ from support.spark_tables import Table
 from tablelog.core import DeltaLog
 from tablelog.core.txn.operation import Operation
 from tablelog.dml.command import change_data as changes
-from tablelog.dml.command.command import Work
+from tablelog.dml.command.command import Command
 from tablelog.errors import (
     ChangeDataMissingError,
     ChangeFeedSchemaError,
@@ -105,7 +105,7 @@ def test_rearranged_rows_are_no_change(table: Table) -> None:
 
 def test_change_files_lie_beside_the_table(table: Table) -> None:
     table.write(rows(table.spark, 0, 4), by=("p",), **ON)
-    work = Work.on(table.spark, DeltaLog.for_path(table.path))
+    work = Command.on(table.spark, DeltaLog.for_path(table.path))
     assert changes.wanted(work)
     frame = table.read().where("id < 3").withColumn("_change_type", F.lit("delete")).withColumn("more", F.lit(1))
     with work.discarded_on_failure():
@@ -124,7 +124,7 @@ def test_change_files_lie_beside_the_table(table: Table) -> None:
 
 
 def fail_after_writing(table: Table, frame: DataFrame) -> None:
-    work, before = Work.on(table.spark, DeltaLog.for_path(table.path)), table.data_files()
+    work, before = Command.on(table.spark, DeltaLog.for_path(table.path)), table.data_files()
     with work.discarded_on_failure():
         changes.write(work, frame.repartition(2))
         assert table.data_files() > before

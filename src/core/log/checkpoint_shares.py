@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowGroupSplit:
     """Row groups of the Parquet file at `path`: those whose number leaves `share` when it is divided by `of`."""
 
     path: str
@@ -29,11 +29,11 @@ class Part:
     of: int = 1
 
 
-def parted(files: Sequence[tuple[str, int]], count: int) -> list[Part]:
+def parted(files: Sequence[tuple[str, int]], count: int) -> list[RowGroupSplit]:
     """About `count` parts of much the same size, of files told by (path, bytes); at least one for each file."""
     total = max(sum(size for _, size in files), 1)
     shares = [(path, max(1, round(size * count / total))) for path, size in files]
-    return [Part(path, share, of) for path, of in shares for share in range(of)]
+    return [RowGroupSplit(path, share, of) for path, of in shares for share in range(of)]
 
 
 def parsed_leaves(columns: "Collection[Column]") -> list[str]:

@@ -143,7 +143,7 @@ _LONGEST_CHAIN = 64
 """How many commits a lookup in an overlay may walk through before they are merged."""
 
 
-class Tail:
+class CommitOverlay:
     """The file actions of the commits after the base: an immutable overlay that a later version extends.
 
     Extending costs as much as the commit is long; the merged view is made when files are asked for, once. Shared
@@ -152,7 +152,7 @@ class Tail:
 
     __slots__ = ("_depth", "_lock", "_merged", "_own", "_parent", "_root", "num_actions")
 
-    def __init__(self, root: str, parent: "Tail | None" = None, actions: Sequence[LogicalFile] = ()) -> None:
+    def __init__(self, root: str, parent: "CommitOverlay | None" = None, actions: Sequence[LogicalFile] = ()) -> None:
         self._root = root
         self._parent = parent
         self._own: dict[FileKey, LogicalFile] = {}
@@ -167,14 +167,14 @@ class Tail:
         self._depth: int = parent._depth + 1 if parent else 0
         self.num_actions: int = (parent.num_actions if parent else 0) + len(self._own)
 
-    def extend(self, actions: Iterable[Action]) -> "Tail":
+    def extend(self, actions: Iterable[Action]) -> "CommitOverlay":
         """The overlay once one more commit has been applied."""
         files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
         if not files:
             return self
         if self._depth >= _LONGEST_CHAIN:
             self.merged()
-        return Tail(self._root, self, files)
+        return CommitOverlay(self._root, self, files)
 
     def key(self, file: LogicalFile) -> FileKey:
         """The key of a logical file in this table."""
@@ -184,7 +184,7 @@ class Tail:
     def get(self, key: FileKey) -> LogicalFile | None:
         """The newest action of a logical file; `None` where only the base can know it."""
         with self._lock:
-            at: Tail | None = self
+            at: CommitOverlay | None = self
             while at is not None:
                 if at._merged is not None:
                     return at._merged.get(key)
@@ -219,7 +219,7 @@ class Tail:
         a file that isn't here is taken for new when it is added with new data, and for live when it is removed.
         """
         changed: list[tuple[int, int, DeletionVectorDescriptor | None]] = []
-        for key, file in Tail(
+        for key, file in CommitOverlay(
             self._root, None, [f for f in actions if isinstance(f, AddFile | RemoveFile)]
         )._own.items():
             before = self.get(key)

@@ -58,7 +58,7 @@ def check(snapshot: "Snapshot") -> None:
         )
 
 
-class Layout:
+class ManifestLayout:
     """Where the manifest of a file of one version of a table lies, as the directory's name below `DIRECTORY`."""
 
     def __init__(self, snapshot: "Snapshot") -> None:
@@ -94,7 +94,7 @@ def contents(snapshot: "Snapshot", only: Collection[str] | None = None) -> dict[
 
     The one of a table with no partition columns is there even if it is empty.
     """
-    layout = Layout(snapshot)
+    layout = ManifestLayout(snapshot)
     files = snapshot.files
     lines: dict[str, list[str]] = {} if snapshot.partition_columns else {"": []}
     for path, values in zip(files.column("path").to_pylist(), files.column("partitionValues").to_pylist(), strict=True):
@@ -112,7 +112,7 @@ def _place(table: str, path: str) -> str:
 
 def touched(snapshot: "Snapshot", actions: Iterable[object]) -> set[str] | None:
     """The directories of manifests that a commit changes; `None`: it doesn't tell, so it may be all."""
-    layout = Layout(snapshot)
+    layout = ManifestLayout(snapshot)
     found: set[str] = set()
     for action in actions:
         if isinstance(action, AddFile | RemoveFile):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
-from ..log.replay import NO_FILES, Header, LogicalFile, Tail, Totals, covered, vector_id
+from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
@@ -40,7 +40,7 @@ class Snapshot:
         table: str,
         version: int,
         header: Header,
-        tail: Tail,
+        tail: CommitOverlay,
         base: "CheckpointState | None",
         *,
         timestamp: Callable[[bool], int],

@@ -27,7 +27,7 @@ from .operation import Operation
 from .post_commit import after_commit
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
-from .versioned_fields import Ground, stamped
+from .versioned_fields import ParentVersion, stamped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -368,11 +368,11 @@ class Transaction:
         assert self._record is not None
         return self._record
 
-    def _ground(self) -> Ground:
+    def _ground(self) -> ParentVersion:
         seen = self.snapshot
         if seen is None:
-            return Ground()
-        return Ground(
+            return ParentVersion()
+        return ParentVersion(
             seen.version,
             seen.metadata,
             seen.protocol,

@@ -13,7 +13,7 @@ from .conflict import Staged, Winner
 
 
 @dataclass(frozen=True)
-class Ground:
+class ParentVersion:
     """The version below a commit, as far as the commit depends on it; version -1 where there is no table yet.
 
     `timestamp` gives the time of the version in milliseconds and may cost a request.
@@ -25,13 +25,13 @@ class Ground:
     timestamp: Callable[[], int] | None = None
     row_ids: int = -1
 
-    def after(self, winner: Winner) -> "Ground":
+    def after(self, winner: Winner) -> "ParentVersion":
         """The ground once another commit stands on it."""
         row_ids = self.row_ids
         for action in winner.actions:
             if isinstance(action, DomainMetadata) and action.domain == row_tracking.DOMAIN:
                 row_ids = row_tracking.mark_of(action)
-        return Ground(
+        return ParentVersion(
             winner.version, winner.metadata or self.metadata, winner.protocol or self.protocol, winner.time, row_ids
         )
 
@@ -45,7 +45,9 @@ class Ground:
         )
 
 
-def stamped(staged: Staged, info: CommitInfo, ground: Ground, now_ms: int) -> tuple[CommitInfo, tuple[Action, ...]]:
+def stamped(
+    staged: Staged, info: CommitInfo, ground: ParentVersion, now_ms: int
+) -> tuple[CommitInfo, tuple[Action, ...]]:
     """The commitInfo and the actions of an attempt at the version above `ground`. `now_ms` is when it is made."""
     version = ground.version + 1
     actions = staged.actions

@@ -135,7 +135,7 @@ def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CheckpointLayout:
     """How a table's files stand in its checkpoints: the `type` of `add`, by its schema and its properties.
 
     It can be pickled. `tree` and `partition` are the columns of `stats_parsed` and `partitionValues_parsed`.
@@ -177,7 +177,7 @@ def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
 # --- the columns that follow the table's schema -----------------------------------------------------------------------
 
 
-def layout(snapshot: Snapshot) -> Layout:
+def layout(snapshot: Snapshot) -> CheckpointLayout:
     """The layout of a version's checkpoint."""
     fields = [pa.field(f.name, f.type) for f in FILE_SCHEMA]
     properties = snapshot.properties
@@ -192,7 +192,7 @@ def layout(snapshot: Snapshot) -> Layout:
                 pa.field("partitionValues_parsed", pa.struct([(n, schema.arrow_type(t)) for n, t in partition]))
             )
         fields.append(pa.field("stats_parsed", _stats_type(snapshot, tree)))
-    return Layout(pa.struct(fields), tree, partition)
+    return CheckpointLayout(pa.struct(fields), tree, partition)
 
 
 def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:

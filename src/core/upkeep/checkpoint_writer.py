@@ -89,7 +89,7 @@ class Sidecars:
     adds: int
 
 
-SidecarWriter: TypeAlias = Callable[[Snapshot, rows.Layout], Sidecars | None]
+SidecarWriter: TypeAlias = Callable[[Snapshot, rows.CheckpointLayout], Sidecars | None]
 """Writes the sidecars of a V2 checkpoint elsewhere, where it takes the log for large; None: it doesn't, or can't."""
 
 
@@ -401,7 +401,9 @@ def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
     return made.getvalue()
 
 
-def filled(layout: rows.Layout, columns: Iterable[tuple[str, pa.Array]], most: int) -> Iterator[tuple[bytes, int]]:
+def filled(
+    layout: rows.CheckpointLayout, columns: Iterable[tuple[str, pa.Array]], most: int
+) -> Iterator[tuple[bytes, int]]:
     """Sidecars of at most so many rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
     schema = rows.sidecar_schema(layout.type)
     made, file = io.BytesIO(), None

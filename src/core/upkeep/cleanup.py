@@ -15,7 +15,7 @@ from ...logstore.base import FileStatus, LogStore
 from ..log.checkpoint import CheckpointState
 from ..log.checkpoint_file import ReplacedError
 from ..log.reader import LogReader
-from ..log.replay import Tail
+from ..log.replay import CommitOverlay
 from ..log.segment import Checkpoint, Listing, name_of, parse_listing
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
@@ -155,7 +155,14 @@ def _is_sound(
         state = opened(store, log_path, table, checkpoint)
         told = reader.checksum(listing.checksums.get(checkpoint.version))
         whole = Snapshot(
-            table, state.version, state.header, Tail(table), state, timestamp=lambda _: 0, checksum=told, fatal=True
+            table,
+            state.version,
+            state.header,
+            CommitOverlay(table),
+            state,
+            timestamp=lambda _: 0,
+            checksum=told,
+            fatal=True,
         )
         _ = whole.files, whole.tombstones
     except (CorruptLogError, ReplacedError) as error:

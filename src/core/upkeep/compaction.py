@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import InvalidArgumentError
 from ...logstore.base import LogStore
 from ..log.reader import LogReader
-from ..log.replay import Header, Tail
+from ..log.replay import CommitOverlay, Header
 from ..protocol.actions import Action, DomainMetadata
 from ..protocol.codec import serialise
 from ..protocol.paths import compacted_name
@@ -23,7 +23,7 @@ def reconciled(commits: Iterable[Sequence[Action]], table: str) -> list[Action]:
 
     Unlike in a checkpoint, a domain that was removed is told: it has to hide the one that an earlier commit set.
     """
-    header, tail = Header(), Tail(table)
+    header, tail = Header(), CommitOverlay(table)
     domains: dict[str, DomainMetadata] = {}
     for actions in commits:
         header, tail = header.after(actions), tail.extend(actions)
@@ -36,7 +36,7 @@ def effect(actions: Sequence[Action], table: str) -> Any:
     """What reconciled actions do, in a form in which two that do the same are equal, whatever their order."""
     header = Header().after(actions)
     domains = {action.domain: action for action in actions if isinstance(action, DomainMetadata)}
-    return header.protocol, header.metadata, header.transactions, domains, Tail(table).extend(actions).merged()
+    return header.protocol, header.metadata, header.transactions, domains, CommitOverlay(table).extend(actions).merged()
 
 
 def window(version: int, interval: int, checkpoint: int) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from ...logstore.base import FileStatus, LogStore
 from ..log import checksum
 from ..log.checkpoint_file import ReplacedError
 from ..log.reader import LogReader
-from ..log.replay import Header, Tail
+from ..log.replay import CommitOverlay, Header
 from ..log.segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
@@ -174,7 +174,7 @@ class _Examination:
             state = opened(self._store, self._log_path, self._table, checkpoint)
             if self._sidecars is not None:
                 self._sidecars.update(decode(sidecar.path).rpartition("/")[2] for sidecar in state.sidecars)
-            held = self._snapshot(state.version, state.header, Tail(self._table), state)
+            held = self._snapshot(state.version, state.header, CommitOverlay(self._table), state)
             _ = held.files, held.tombstones
         except (CorruptLogError, ReplacedError) as error:
             self._unusable.update(checkpoint.names)
@@ -248,14 +248,14 @@ class _Examination:
         base: CheckpointState | None = None
         if segment.checkpoint is not None:
             base = opened(self._store, self._log_path, self._table, segment.checkpoint)
-        header, tail = base.header if base else Header(), Tail(self._table)
+        header, tail = base.header if base else Header(), CommitOverlay(self._table)
         first = segment.entries[0].version if segment.entries else version + 1
         for _, actions in self._commits(first, version):
             header, tail = header.after(actions), tail.extend(actions)
         replayed = self._snapshot(version, header, tail, base)
         return list(differences(held, replayed))
 
-    def _snapshot(self, version: int, header: Header, tail: Tail, base: "CheckpointState | None") -> Snapshot:
+    def _snapshot(self, version: int, header: Header, tail: CommitOverlay, base: "CheckpointState | None") -> Snapshot:
         return Snapshot(self._table, version, header, tail, base, timestamp=self._timestamp(version))
 
     def _timestamp(self, version: int) -> Callable[[bool], int]:
@@ -285,7 +285,7 @@ class _Examination:
         base = None
         if segment.checkpoint is not None:
             base = opened(self._store, self._log_path, self._table, segment.checkpoint)
-        header, tail = base.header if base else Header(), Tail(self._table)
+        header, tail = base.header if base else Header(), CommitOverlay(self._table)
         first = segment.entries[0].version if segment.entries else self._newest + 1
         for _, actions in self._commits(first, self._newest):
             header, tail = header.after(actions), tail.extend(actions)

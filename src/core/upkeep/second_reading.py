@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import LogStore
 from ..log.checkpoint_file import ReplacedError
-from ..log.replay import Header, Tail
+from ..log.replay import CommitOverlay, Header
 from ..log.segment import Listing, Segment, choose
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import commit_name
@@ -94,7 +94,7 @@ def _replayed(
     base = None
     if segment.checkpoint is not None:
         base = opened(store, log_path, snapshot.table, segment.checkpoint)
-    header, tail = base.header if base else Header(), Tail(snapshot.table)
+    header, tail = base.header if base else Header(), CommitOverlay(snapshot.table)
     for actions in commits:
         header, tail = header.after(actions), tail.extend(actions)
     return Snapshot(snapshot.table, snapshot.version, header, tail, base, timestamp=lambda _: 0)

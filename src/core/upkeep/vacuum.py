@@ -30,7 +30,7 @@ _ODD = "%|:|//|/\\.|^[/.]"
 """A path in which `paths.below` may find another name than the path itself."""
 
 
-class Found(NamedTuple):
+class ListedFile(NamedTuple):
     """A file of a listing: `name` is relative to the directory that was listed, or to the root; times in ms."""
 
     name: str
@@ -48,7 +48,7 @@ class Directory:
     """
 
     name: str
-    files: Sequence[Found]
+    files: Sequence[ListedFile]
     directories: Sequence[str] = ()
     hidden: Sequence[str] = ()
     other: int = 0

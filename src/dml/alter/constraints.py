@@ -12,7 +12,7 @@ from ...core.txn.transaction import Committed
 from ...engine.read import scan
 from ...engine.sql import expressions
 from ...errors import ConstraintViolationError, InvalidArgumentError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 ASSUME_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
@@ -32,22 +32,22 @@ def add_constraint(
             condition="DELTA_INVALID_CONSTRAINT_NAME",
             parameters={"name": name},
         )
-    with jobs(spark, "ADD CONSTRAINT", log.table):
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+    with command_scope(spark, "ADD CONSTRAINT", log.table):
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
-        taken = _find(work, name)
+        taken = _find(command, name)
         if taken is not None:
             raise InvalidArgumentError(
                 f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or choose another name",
                 condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
                 parameters={"constraintName": taken[0], "oldConstraint": taken[1]},
             )
-        expressions.check_constraint(spark, work.snapshot.schema, name, expression)
-        work.txn.read_whole_table()
-        if work.snapshot.num_files:
+        expressions.check_constraint(spark, command.snapshot.schema, name, expression)
+        command.txn.read_whole_table()
+        if command.snapshot.num_files:
             kept = functions.expr(expression).eqNullSafe(functions.lit(True))
-            wrong = scan.frame(spark, log, snapshot=work.snapshot).where(~kept).count()
+            wrong = scan.frame(spark, log, snapshot=command.snapshot).where(~kept).count()
             if wrong:
                 raise ConstraintViolationError(
                     f"{log.table}: {wrong} rows of the table break {expression}, so that it can't be the constraint "
@@ -55,9 +55,9 @@ def add_constraint(
                     condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
                     parameters={"numRows": wrong, "tableName": log.table, "checkConstraint": expression},
                 )
-        configuration = {**work.snapshot.metadata.configuration, f"{CONSTRAINT_PREFIX}{name.lower()}": expression}
-        work.txn.set_metadata(replace(work.snapshot.metadata, configuration=configuration))
-        return work.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": expression}))
+        configuration = {**command.snapshot.metadata.configuration, f"{CONSTRAINT_PREFIX}{name.lower()}": expression}
+        command.txn.set_metadata(replace(command.snapshot.metadata, configuration=configuration))
+        return command.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": expression}))
 
 
 def drop_constraint(
@@ -67,13 +67,13 @@ def drop_constraint(
 
     As in Delta, one that isn't there is a commit too, which says so. `None` where the idempotent command ran before.
     """
-    with jobs(spark, "DROP CONSTRAINT", log.table):
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+    with command_scope(spark, "DROP CONSTRAINT", log.table):
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
-        found = _find(work, name)
+        found = _find(command, name)
         if found is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
-            known = ", ".join(sorted(rules.constraints(work.snapshot.metadata))) or "none"
+            known = ", ".join(sorted(rules.constraints(command.snapshot.metadata))) or "none"
             raise InvalidArgumentError(
                 f"{log.table} has no constraint {name!r}; it has {known}",
                 condition="DELTA_CONSTRAINT_DOES_NOT_EXIST",
@@ -85,18 +85,18 @@ def drop_constraint(
                 },
             )
         parameters = {"name": name, "existed": "false"}
-        metadata = work.snapshot.metadata
+        metadata = command.snapshot.metadata
         if found is not None:
             gone = f"{CONSTRAINT_PREFIX}{found[0]}".lower()
             kept = {key: value for key, value in metadata.configuration.items() if key.lower() != gone}
             metadata = replace(metadata, configuration=kept)
             parameters = {"name": name, "expr": found[1], "existed": "true"}
-        work.txn.set_metadata(metadata)
-        return work.commit([], Operation("DROP CONSTRAINT", parameters))
+        command.txn.set_metadata(metadata)
+        return command.commit([], Operation("DROP CONSTRAINT", parameters))
 
 
-def _find(work: Work, name: str) -> tuple[str, str] | None:
-    for known, sql in rules.constraints(work.snapshot.metadata).items():
+def _find(command: Command, name: str) -> tuple[str, str] | None:
+    for known, sql in rules.constraints(command.snapshot.metadata).items():
         if known.lower() == name.lower():
             return known, sql
     return None

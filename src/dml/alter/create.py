@@ -26,7 +26,7 @@ from ...errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.metadata import partition_names
 from ..maintain import cluster_by
 
@@ -60,21 +60,21 @@ def create(
     TableNotFoundError as the mode asks, InvalidArgumentError for what no table can be, the conflicts and
     CommitStateUnknownError.
     """
-    with jobs(spark, "CREATE TABLE", log.table):
+    with command_scope(spark, "CREATE TABLE", log.table):
         _check(spark, definition, log)
         for attempt in range(1, _ATTEMPTS + 1):
-            work = Work(spark, log, log.transaction(), options)
+            command = Command(spark, log, log.transaction(), options)
             try:
-                return _create(work, definition, mode)
+                return _create(command, definition, mode)
             except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
-                if work.txn.read_version >= 0 or attempt == _ATTEMPTS:
+                if command.txn.read_version >= 0 or attempt == _ATTEMPTS:
                     raise
                 logger.info("%s was created by another writer meanwhile: starting again", log.table)
     raise AssertionError("unreachable")
 
 
-def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
-    log, txn, old = work.log, work.txn, work.txn.snapshot
+def _create(command: Command, definition: Definition, mode: Mode) -> Committed | None:
+    log, txn, old = command.log, command.txn, command.txn.snapshot
     if old is not None and mode in ("create", "createIfNotExists"):
         if mode == "createIfNotExists":
             logger.info("%s is there already: nothing is created", log.table)
@@ -90,12 +90,12 @@ def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
             condition="TABLE_OR_VIEW_NOT_FOUND",
             parameters={"relationName": log.table},
         )
-    if work.applied_already:
+    if command.applied_already:
         return None
     made = _metadata(definition, log)
     protocol = features.protocol_for_new_table(made, log.conf)
     if old is not None:
-        _check_replaceable(work, definition, old)
+        _check_replaceable(command, definition, old)
         supported = features.supported(old.protocol)
         more = features.supported(protocol) - supported
         protocol = features.protocol_of(supported | more) if more else old.protocol
@@ -113,7 +113,7 @@ def _create(work: Work, definition: Definition, mode: Mode) -> Committed | None:
             actions.append(replace(gone, removed=True))
         now = log.clock.now_ms()
         actions += (add.remove(now) for add in old.add_files())
-    return work.commit(actions, _operation(definition, txn.metadata, mode))
+    return command.commit(actions, _operation(definition, txn.metadata, mode))
 
 
 def check_same(definition: Definition, found: Snapshot) -> None:
@@ -137,16 +137,16 @@ def check_same(definition: Definition, found: Snapshot) -> None:
         )
 
 
-def _check_replaceable(work: Work, definition: Definition, old: Snapshot) -> None:
-    work.check_removable()
+def _check_replaceable(command: Command, definition: Definition, old: Snapshot) -> None:
+    command.check_removable()
     if not len(definition.columns):
         raise SchemaMismatchError(
-            f"To replace {work.log.table}, say what columns it has.", condition="DELTA_SCHEMA_NOT_PROVIDED"
+            f"To replace {command.log.table}, say what columns it has.", condition="DELTA_SCHEMA_NOT_PROVIDED"
         )
     if definition.partition_by and "clustering" in features.supported(old.protocol):
         raise InvalidArgumentError(
-            f"{work.log.table} is a clustered table, which can't be replaced by a partitioned one: cluster it by the "
-            "columns, or drop the feature clustering first.",
+            f"{command.log.table} is a clustered table, which can't be replaced by a partitioned one: cluster it by "
+            "the columns, or drop the feature clustering first.",
             condition="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
         )
 

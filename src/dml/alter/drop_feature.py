@@ -19,7 +19,7 @@ from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...errors import DeltaConcurrentModificationException, FeatureInHistoryError, ProtocolChangedException
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from . import feature_traces
 
 logger = logging.getLogger(__name__)
@@ -38,8 +38,8 @@ def drop_feature(
     Raises FeatureInHistoryError where the versions before have to expire first (run it again then),
     InvalidArgumentError or UnsupportedFeatureError where the feature can't go, and the conflicts.
     """
-    with jobs(spark, "DROP FEATURE", log.table):
-        found = Work.on(spark, log, options).snapshot
+    with command_scope(spark, "DROP FEATURE", log.table):
+        found = Command.on(spark, log, options).snapshot
         plan = feature_removal.plan(found, name, truncates=truncate_history)
         changed = feature_traces.remove(spark, log, plan, options)
         if plan.name == PROTECTION and changed:
@@ -69,8 +69,8 @@ def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, opt
     parameters = {"featureName": plan.name, "truncateHistory": plan.truncates}
     operation = Operation("DROP FEATURE", parameters, lowers_protocol=True)
     for attempt in range(_ATTEMPTS):
-        work = Work.on(spark, log, options)
-        snapshot, txn = work.snapshot, work.txn
+        command = Command.on(spark, log, options)
+        snapshot, txn = command.snapshot, command.txn
         if not plan.removal.clean(snapshot):
             raise ProtocolChangedException(
                 f"the feature {plan.name} of {log.table} wasn't dropped: another writer began to use it again. Run it "
@@ -85,7 +85,7 @@ def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, opt
         if plan.name == row_tracking.FEATURE and row_tracking.DOMAIN in snapshot.domain_metadata:
             actions.append(replace(snapshot.domain_metadata[row_tracking.DOMAIN], removed=True))
         try:
-            return work.commit(actions, operation)
+            return command.commit(actions, operation)
         except DeltaConcurrentModificationException:
             if attempt + 1 == _ATTEMPTS:
                 raise

@@ -19,8 +19,8 @@ from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...errors import InvalidArgumentError
 from ..command import rows
-from ..command.command import CommitOptions, Work
-from ..maintain.optimize import Layout, optimize
+from ..command.command import Command, CommitOptions
+from ..maintain.optimize import OptimizeLayout, optimize
 from .row_tracking import unbackfill
 
 
@@ -51,7 +51,7 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
             remove_mapping(spark, log, options)
         case "deletionVectors":
             change_properties(log, unset=["delta.enableDeletionVectors"])
-            optimize(spark, log, Layout(purge=True), options=options)
+            optimize(spark, log, OptimizeLayout(purge=True), options=options)
         case "domainMetadata":
             gone: list[DomainMetadata] = [replace(one, removed=True) for one in snapshot.domain_metadata.values()]
             log.transaction().commit(
@@ -62,7 +62,7 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
             change_properties(log, disabled, unset=in_commit_timestamps.PROVENANCE)
         case "rowTracking":
             change_properties(log, {row_tracking.ENABLED: "false", row_tracking.SUSPENDED: "true"})
-            unbackfill(Work.on(spark, log, options))
+            unbackfill(Command.on(spark, log, options))
         case "typeWidening" | "typeWidening-preview":
             change_properties(log, unset=["delta.enableTypeWidening"])
             if type_changed(metadata):
@@ -109,16 +109,16 @@ def _unwidened(metadata: Metadata) -> Metadata:
 
 def _rewrite(spark: SparkSession, log: DeltaLog, metadata: Metadata, name: str, options: CommitOptions) -> None:
     """Write all rows anew by other metadata, in one commit."""
-    work = Work.on(spark, log, options)
-    with work.discarded_on_failure():
-        work.txn.read_whole_table()
-        work.txn.set_metadata(metadata, replaces_table=True)
-        removed = work.snapshot.add_files()
-        frame = work.rows(pa.array(range(len(removed)), pa.int64()))
-        added = rows.write_kept(work, frame, data_change=False).adds if removed else []
+    command = Command.on(spark, log, options)
+    with command.discarded_on_failure():
+        command.txn.read_whole_table()
+        command.txn.set_metadata(metadata, replaces_table=True)
+        removed = command.snapshot.add_files()
+        frame = command.rows(pa.array(range(len(removed)), pa.int64()))
+        added = rows.write_kept(command, frame, data_change=False).adds if removed else []
         now = log.clock.now_ms()
         actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
-        work.commit(actions, Operation(name, changes_data=False, replaces_table=True))
+        command.commit(actions, Operation(name, changes_data=False, replaces_table=True))
 
 
 def _keep_vectors(log: DeltaLog) -> None:

@@ -11,7 +11,7 @@ from ...core.protocol.actions import Metadata
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...errors import InvalidArgumentError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from .feature_traces import remove_mapping
 from .row_tracking import backfill
 
@@ -41,19 +41,19 @@ def set_properties(
     CommitStateUnknownError.
     """
     name = "SET TBLPROPERTIES"
-    with jobs(spark, name, log.table):
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+    with command_scope(spark, name, log.table):
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
         arbitrary = log.conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
-        valid = checked(given, work.snapshot.metadata, allow_arbitrary=arbitrary)
-        if properties.get(valid, "enableRowTracking") and backfill(work):
-            work = Work.on(spark, log, options)
-        if column_mapping.MODE in valid and _unmaps(valid[column_mapping.MODE], work):
+        valid = checked(given, command.snapshot.metadata, allow_arbitrary=arbitrary)
+        if properties.get(valid, "enableRowTracking") and backfill(command):
+            command = Command.on(spark, log, options)
+        if column_mapping.MODE in valid and _unmaps(valid[column_mapping.MODE], command):
             remove_mapping(spark, log, options)
-            work = Work.on(spark, log, options)
-        work.txn.set_metadata(with_properties(work.snapshot.metadata, valid))
-        return work.commit([], Operation(name, {"properties": valid if told is None else told}))
+            command = Command.on(spark, log, options)
+        command.txn.set_metadata(with_properties(command.snapshot.metadata, valid))
+        return command.commit([], Operation(name, {"properties": valid if told is None else told}))
 
 
 def unset_properties(
@@ -64,21 +64,21 @@ def unset_properties(
     InvalidArgumentError for a key that isn't set, unless `if_exists`, and for one that can't be taken away.
     """
     name = "UNSET TBLPROPERTIES"
-    with jobs(spark, name, log.table):
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+    with command_scope(spark, name, log.table):
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
         proper = [properties.proper_key(key) for key in keys]
-        if column_mapping.MODE in proper and _unmaps("none", work):
+        if column_mapping.MODE in proper and _unmaps("none", command):
             remove_mapping(spark, log, options)
-            work, if_exists = Work.on(spark, log, options), True
-        work.txn.set_metadata(without_properties(work.snapshot.metadata, proper, log.table, if_exists=if_exists))
-        return work.commit([], Operation(name, {"properties": proper, "ifExists": if_exists}))
+            command, if_exists = Command.on(spark, log, options), True
+        command.txn.set_metadata(without_properties(command.snapshot.metadata, proper, log.table, if_exists=if_exists))
+        return command.commit([], Operation(name, {"properties": proper, "ifExists": if_exists}))
 
 
-def _unmaps(mode: str, work: Work) -> bool:
+def _unmaps(mode: str, command: Command) -> bool:
     """Whether the table maps its columns, and is to map them no more."""
-    return mode.lower() == "none" and work.snapshot.mapping.active
+    return mode.lower() == "none" and command.snapshot.mapping.active
 
 
 def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:

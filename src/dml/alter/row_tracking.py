@@ -10,24 +10,24 @@ from ...core.protocol import features, row_tracking
 from ...core.protocol.actions import AddFile, Protocol
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ..command.command import Work
+from ..command.command import Command
 
 _FILES_PER_COMMIT = 100_000
 """So that no commit file becomes too large to be read at once."""
 
 
-def backfill(work: Work) -> bool:
+def backfill(command: Command) -> bool:
     """Give row ids to all files that have none, in commits of their own; whether there was anything to do.
 
     The feature is added first, so that whoever writes meanwhile assigns ids too (PROTOCOL.md, "Row Tracking").
     """
-    raised = not row_tracking.supported(work.snapshot.protocol)
+    raised = not row_tracking.supported(command.snapshot.protocol)
     if raised:
-        txn = work.log.transaction()
+        txn = command.log.transaction()
         protocol = features.protocol_of(features.supported(txn.protocol) | {row_tracking.FEATURE})
         txn.set_protocol(protocol)
-        txn.commit([], _upgrade(protocol), user_metadata=work.options.user_metadata)
-    return _restated(work, row_tracking.BACKFILL, _without_ids, lambda add: add) or raised
+        txn.commit([], _upgrade(protocol), user_metadata=command.options.user_metadata)
+    return _restated(command, row_tracking.BACKFILL, _without_ids, lambda add: add) or raised
 
 
 def _upgrade(protocol: Protocol) -> Operation:
@@ -41,13 +41,13 @@ def _upgrade(protocol: Protocol) -> Operation:
     return Operation("UPGRADE PROTOCOL", {"newProtocol": told})
 
 
-def unbackfill(work: Work) -> bool:
+def unbackfill(command: Command) -> bool:
     """Take the row ids from all files, once the table has suspended them; whether there was anything to do."""
 
     def bare(add: AddFile) -> AddFile:
         return replace(add, base_row_id=None, default_row_commit_version=None)
 
-    return _restated(work, row_tracking.UNBACKFILL, with_ids, bare)
+    return _restated(command, row_tracking.UNBACKFILL, with_ids, bare)
 
 
 def with_ids(snapshot: Snapshot) -> pa.Array:
@@ -62,12 +62,12 @@ def _without_ids(snapshot: Snapshot) -> pa.Array:
 
 
 def _restated(
-    work: Work, name: str, which: Callable[[Snapshot], pa.Array], change: Callable[[AddFile], AddFile]
+    command: Command, name: str, which: Callable[[Snapshot], pa.Array], change: Callable[[AddFile], AddFile]
 ) -> bool:
     """Commit the files that `which` finds again, as `change` makes them, until a commit takes the last of them."""
     batch = 0
     while True:
-        txn = work.log.transaction()
+        txn = command.log.transaction()
         assert txn.snapshot is not None
         rows = which(txn.snapshot)
         if len(rows) == 0:
@@ -75,5 +75,5 @@ def _restated(
         files = txn.snapshot.add_files(rows[:_FILES_PER_COMMIT])
         actions = [replace(change(add), data_change=False) for add in files]
         operation = Operation(name, {"batchId": str(batch)}, changes_data=False, restates_files=True)
-        txn.commit(actions, operation, user_metadata=work.options.user_metadata)
+        txn.commit(actions, operation, user_metadata=command.options.user_metadata)
         batch += 1

@@ -19,7 +19,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...engine.sql.column_references import check_default, check_unused, concerns
 from ...errors import InvalidArgumentError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 
 def add_columns(
@@ -31,23 +31,23 @@ def add_columns(
     """
     if not columns:
         raise InvalidArgumentError(f"There is no column to add to {log.table}.")
-    work = Work.on(spark, log, options)
+    command = Command.on(spark, log, options)
     told = [
         {"column": _told(new.name, new.field)} | ({} if new.position is None else {"position": str(new.position)})
         for new in columns
     ]
-    return _commit(work, evolution.added(work.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
+    return _commit(command, evolution.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
 
 
 def rename_column(
     spark: SparkSession, log: DeltaLog, column: Column, new_name: str, *, options: CommitOptions = PLAIN
 ) -> Committed:
     """ALTER TABLE RENAME COLUMN, which takes column mapping. Raises as `add_columns` does."""
-    work = Work.on(spark, log, options)
-    changed = evolution.renamed(work.txn.metadata, column, new_name)
-    _check_unused(work, column, "renamed")
+    command = Command.on(spark, log, options)
+    changed = evolution.renamed(command.txn.metadata, column, new_name)
+    _check_unused(command, column, "renamed")
     parameters = {"oldColumnPath": _dotted(column), "newColumnPath": _dotted((*column[:-1], new_name))}
-    return _commit(work, changed, Operation("RENAME COLUMN", parameters))
+    return _commit(command, changed, Operation("RENAME COLUMN", parameters))
 
 
 def drop_columns(
@@ -59,20 +59,20 @@ def drop_columns(
     """
     if not columns:
         raise InvalidArgumentError(f"There is no column to drop from {log.table}.")
-    work = Work.on(spark, log, options)
-    changed = work.txn.metadata
-    clustered = clustering.columns_of(work.snapshot.domain_metadata) or ()
+    command = Command.on(spark, log, options)
+    changed = command.txn.metadata
+    clustered = clustering.columns_of(command.snapshot.domain_metadata) or ()
     for column in columns:
         changed = evolution.dropped(changed, column)
-        exact, _ = resolved(work.snapshot.schema, column)
-        if any(concerns(work.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
+        exact, _ = resolved(command.snapshot.schema, column)
+        if any(concerns(command.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
             raise InvalidArgumentError(
                 f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it.",
                 condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
                 parameters={"columnList": schemas.dotted(exact)},
             )
-        _check_unused(work, column, "dropped")
-    return _commit(work, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))
+        _check_unused(command, column, "dropped")
+    return _commit(command, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))
 
 
 def alter_column(
@@ -82,30 +82,30 @@ def alter_column(
 
     Raises as `add_columns` does, and UnsupportedFeatureError where the table lacks the feature that the change takes.
     """
-    work = Work.on(spark, log, options)
-    old = work.txn.metadata
-    changed = evolution.altered(old, work.txn.protocol, change)
+    command = Command.on(spark, log, options)
+    old = command.txn.metadata
+    changed = evolution.altered(old, command.txn.protocol, change)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     exact, f = resolved(after, change.column)
     if type_at(before, exact) != type_at(after, exact):
-        _check_unused(work, change.column, "given another type")
+        _check_unused(command, change.column, "given another type")
     told = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
     if change.default:
         check_default(spark, told, change.default)
     parameters: dict[str, Any] = {"column": _told(exact, told)}
     if change.position is not None:
         parameters["position"] = str(change.position)
-    return _commit(work, changed, Operation("CHANGE COLUMN", parameters))
+    return _commit(command, changed, Operation("CHANGE COLUMN", parameters))
 
 
-def _commit(work: Work, metadata: Metadata, operation: Operation) -> Committed:
-    with jobs(work.spark, operation.name, work.log.table):
-        work.txn.set_metadata(metadata)
-        return work.commit([], operation)
+def _commit(command: Command, metadata: Metadata, operation: Operation) -> Committed:
+    with command_scope(command.spark, operation.name, command.log.table):
+        command.txn.set_metadata(metadata)
+        return command.commit([], operation)
 
 
-def _check_unused(work: Work, column: Column, what: str) -> None:
-    check_unused(work.spark, Rules.of(work.txn.protocol, work.txn.metadata), column, what)
+def _check_unused(command: Command, column: Column, what: str) -> None:
+    check_unused(command.spark, Rules.of(command.txn.protocol, command.txn.metadata), column, what)
 
 
 def _inside(schema: StructType, at: Column) -> StructField:

@@ -10,7 +10,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...engine.read import scan
 from ...engine.write import writer
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal
 from .touched_files import remove_all, remove_matching
 
@@ -30,26 +30,28 @@ def delete(
     `alias` is the table's name within the condition. Raises AppendOnlyTableError, InvalidArgumentError or
     UnsupportedFeatureError for a condition that can't be evaluated twice, the conflicts and CommitStateUnknownError.
     """
-    with jobs(spark, "DELETE", log.table):
+    with command_scope(spark, "DELETE", log.table):
         began = time.monotonic()
-        work = Work.on(spark, log, options)
-        work.check_removable()
-        if work.applied_already:
+        command = Command.on(spark, log, options)
+        command.check_removable()
+        if command.applied_already:
             return None
-        with work.discarded_on_failure():
+        with command.discarded_on_failure():
             if condition is None:
-                removal, printed = remove_all(work.txn), ["true"]
+                removal, printed = remove_all(command.txn), ["true"]
             else:
-                frame = scan.for_conditions(spark, work.snapshot)
-                split = scan.split_condition(frame.alias(alias) if alias else frame, condition, work.snapshot.mapping)
-                removal = remove_matching(work, split, writer.WriteOptions())
+                frame = scan.for_conditions(spark, command.snapshot)
+                split = scan.split_condition(
+                    frame.alias(alias) if alias else frame, condition, command.snapshot.mapping
+                )
+                removal = remove_matching(command, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return None
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return work.commit(removal.actions(log.clock.now_ms()), operation)
+            return command.commit(removal.actions(log.clock.now_ms()), operation)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:

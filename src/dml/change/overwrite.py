@@ -15,32 +15,33 @@ from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.sql import checks, conform
 from ...errors import InvalidArgumentError
-from ..command.command import Work
+from ..command.command import Command
 from ..command.removal import Removal
 
 ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
 CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
-def condition(work: Work, text: str) -> scan.Condition:
+def condition(command: Command, text: str) -> scan.Condition:
     """A replaceWhere, resolved against the table as it is."""
-    frame = scan.for_conditions(work.spark, work.snapshot)
-    found = scan.split_condition(frame, text, work.snapshot.mapping)
-    if found.data is not None and not _enabled(work.log, ON_DATA):
+    frame = scan.for_conditions(command.spark, command.snapshot)
+    found = scan.split_condition(frame, text, command.snapshot.mapping)
+    if found.data is not None and not _enabled(command.log, ON_DATA):
         raise InvalidArgumentError(
-            f"replaceWhere '{text}' names columns that {work.log.table} is not partitioned by, and {ON_DATA} is false.",
+            f"replaceWhere '{text}' names columns that {command.log.table} is not partitioned by, "
+            f"and {ON_DATA} is false.",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            parameters={"columnName": text, "columnList": ", ".join(work.snapshot.partition_columns)},
+            parameters={"columnName": text, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
     return found
 
 
-def partitions(work: Work, adds: Sequence[AddFile]) -> Removal:
+def partitions(command: Command, adds: Sequence[AddFile]) -> Removal:
     """Dynamic partition overwrite: the partitions that `adds` has files in, nulls among their values included."""
-    txn, snapshot = work.txn, work.snapshot
+    txn, snapshot = command.txn, command.snapshot
     if not adds:
         return Removal()
-    zone = settings.time_zone(work.spark)
+    zone = settings.time_zone(command.spark)
     predicate = partition_predicate(snapshot, adds, zone)
     mask = snapshot.prune_mask(predicate, time_zone=zone)
     txn.read_predicate(predicate, time_zone=zone)
@@ -72,11 +73,11 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: 
     )
 
 
-def checked(work: Work, frame: DataFrame, condition: str) -> DataFrame:
+def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
     """The frame, whose job fails at a row for which the condition isn't TRUE, unless the session does without."""
-    if not _enabled(work.log, CHECK):
+    if not _enabled(command.log, CHECK):
         return frame
-    metadata = work.txn.metadata
+    metadata = command.txn.metadata
     columns = schema.parse_schema(metadata.schema_string)
     frame = conform.without_empty(frame, columns, metadata.partition_columns)
     message = (

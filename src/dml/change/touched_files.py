@@ -14,7 +14,7 @@ from ...engine.write import writer
 from ..command import change_data as changes
 from ..command import deletion_vectors as vectors
 from ..command import rows
-from ..command.command import Work
+from ..command.command import Command
 from ..command.removal import Removal, num_records
 
 
@@ -26,25 +26,25 @@ def remove_all(txn: Transaction) -> Removal:
     return _whole(txn.snapshot.add_files(), began)
 
 
-def remove_matching(work: Work, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
+def remove_matching(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
     """The rows for which the condition is TRUE go.
 
     A condition on partition columns alone takes whole files, and no data is read. Otherwise one job over the columns
     of the condition finds the rows. Where the table has deletion vectors, these tell them; else a second job rewrites
     the touched files that keep rows.
     """
-    snapshot = work.snapshot
+    snapshot = command.snapshot
     began = time.monotonic()
     if condition.data is None:
-        numbers = scan.exact_partitions(work.spark, snapshot, condition)
-        record_read(work, condition.predicate, snapshot.files.take(numbers))
+        numbers = scan.exact_partitions(command.spark, snapshot, condition)
+        record_read(command, condition.predicate, snapshot.files.take(numbers))
         return _whole(snapshot.add_files(numbers), began)
 
-    candidates = scan.candidates(work.spark, snapshot, condition)
-    record_read(work, condition.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(work, "delete"):
-        return vectors.marked(work, matching_places(work, candidates, condition), numbers=candidates)
-    touched = touched_files(work, candidates, condition)
+    candidates = scan.candidates(command.spark, snapshot, condition)
+    record_read(command, condition.predicate, snapshot.files.take(candidates))
+    if len(candidates) and vectors.enabled(command, "delete"):
+        return vectors.marked(command, matching_places(command, candidates, condition), numbers=candidates)
+    touched = touched_files(command, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
         return removal
@@ -55,40 +55,40 @@ def remove_matching(work: Work, condition: scan.Condition, options: writer.Write
     counts = [num_records(add) for add in removal.removed]
     kept = [number for number, count in zip(numbers, counts, strict=True) if count is None or touched[number] < count]
     if kept:
-        frame = work.rows(pa.array(kept, pa.int64()))
+        frame = command.rows(pa.array(kept, pa.int64()))
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
-        written = rows.write_kept(work, frame.where(stay), options)
+        written = rows.write_kept(command, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
-    if changes.wanted(work):
-        frame = work.rows(pa.array(numbers, pa.int64()))
+    if changes.wanted(command):
+        frame = command.rows(pa.array(numbers, pa.int64()))
         deleted = frame.where(condition.column(frame)).withColumn(changes.CHANGE_TYPE, functions.lit("delete"))
-        removal.changes = changes.write(work, deleted)
+        removal.changes = changes.write(command, deleted)
     removal.rewrite_ms = _ms(began)
     return removal
 
 
-def matching_places(work: Work, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
+def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
     """The file, by its place in `candidates`, and the row index of each matching row."""
-    names = work.names
-    frame = work.rows(candidates, file_number=names.file_number, row_index=names.row_index)
+    names = command.names
+    frame = command.rows(candidates, file_number=names.file_number, row_index=names.row_index)
     return frame.where(condition.column(frame)).select(names.file_number, names.row_index)
 
 
-def touched_files(work: Work, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
+def touched_files(command: Command, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
     """Those of the files that hold matching rows, each with their number; one Spark job."""
     if len(candidates) == 0:
         return {}
-    file_number = work.names.file_number
-    frame = work.rows(candidates, file_number=file_number)
+    file_number = command.names.file_number
+    frame = command.rows(candidates, file_number=file_number)
     counted = frame.where(condition.column(frame)).groupBy(file_number).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
 
 
-def record_read(work: Work, predicate: predicates.Predicate, files: pa.Table) -> None:
+def record_read(command: Command, predicate: predicates.Predicate, files: pa.Table) -> None:
     """Note that the command chose these files by the predicate."""
-    work.txn.read_predicate(predicate, time_zone=settings.time_zone(work.spark))
-    work.txn.read_table(files)
+    command.txn.read_predicate(predicate, time_zone=settings.time_zone(command.spark))
+    command.txn.read_table(files)
 
 
 def _whole(removed: list[AddFile], began: float) -> Removal:

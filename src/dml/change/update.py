@@ -24,7 +24,7 @@ from ..command import assignments, rows
 from ..command import change_data as changes
 from ..command import deletion_vectors as vectors
 from ..command.assignments import Path
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal
 from .touched_files import matching_places, record_read, touched_files
 
@@ -48,77 +48,77 @@ def update(
     UnsupportedFeatureError for a condition or a value that can't be evaluated twice, the conflicts and
     CommitStateUnknownError.
     """
-    with jobs(spark, "UPDATE", log.table):
+    with command_scope(spark, "UPDATE", log.table):
         began = time.monotonic()
-        work = Work.on(spark, log, options)
-        work.check_removable()
-        if work.applied_already:
+        command = Command.on(spark, log, options)
+        command.check_removable()
+        if command.applied_already:
             return None
-        with work.discarded_on_failure():
-            frame = scan.for_conditions(spark, work.snapshot)
+        with command.discarded_on_failure():
+            frame = scan.for_conditions(spark, command.snapshot)
             frame = frame.alias(alias) if alias else frame
             split = None
             if condition is not None:
-                split = scan.split_condition(frame, condition, work.snapshot.mapping)
-            updated = _Updated(work, split, _assignments(work, frame, values, alias))
-            removal = _removed(work, split)
+                split = scan.split_condition(frame, condition, command.snapshot.mapping)
+            updated = _Updated(command, split, _assignments(command, frame, values, alias))
+            removal = _removed(command, split)
             if not removal.removed:
                 logger.info("%s: no row matches the condition of UPDATE, nothing committed", log.table)
                 return None
-            done = _write(work, updated, removal)
+            done = _write(command, updated, removal)
             metrics = _metrics(done, round((time.monotonic() - began) * 1000))
             operation = Operation("UPDATE", {"predicate": split.sql if split else []}, metrics)
-            return work.commit(done.actions(log.clock.now_ms()), operation)
+            return command.commit(done.actions(log.clock.now_ms()), operation)
 
 
 def _assignments(
-    work: Work, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
+    command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
 ) -> dict[Path, assigned.Value]:
-    columns = work.snapshot.schema
-    case_sensitive = settings.case_sensitive(work.spark)
+    columns = command.snapshot.schema
+    case_sensitive = settings.case_sensitive(command.spark)
     paths = [
         assignments.path_of(name, assigned.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive)
         for name in values
     ]
     assignments.check_distinct(paths)
-    rows.check_updated(work, [path[0] for path in paths])
+    rows.check_updated(command, [path[0] for path in paths])
     return dict(zip(paths, assigned.resolved(frame, list(values.values())), strict=True))
 
 
-def _removed(work: Work, split: scan.Condition | None) -> Removal:
+def _removed(command: Command, split: scan.Condition | None) -> Removal:
     """The files with rows to update; where vectors mark these, with the vectors, else to be rewritten as a whole."""
-    snapshot, txn = work.snapshot, work.txn
+    snapshot, txn = command.snapshot, command.txn
     began = time.monotonic()
     if split is None:
         txn.read_whole_table()
         numbers = list(range(snapshot.files.num_rows))
-        return _all(work, numbers, began)
+        return _all(command, numbers, began)
     if split.data is None:
-        chosen = scan.exact_partitions(work.spark, snapshot, split)
-        record_read(work, split.predicate, snapshot.files.take(chosen))
-        return _all(work, chosen.to_pylist(), began)
-    candidates = scan.candidates(work.spark, snapshot, split)
-    record_read(work, split.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(work, "update"):
-        return vectors.marked(work, matching_places(work, candidates, split), numbers=candidates)
-    touched = touched_files(work, candidates, split)
-    removal = _all(work, sorted(touched), began)
+        chosen = scan.exact_partitions(command.spark, snapshot, split)
+        record_read(command, split.predicate, snapshot.files.take(chosen))
+        return _all(command, chosen.to_pylist(), began)
+    candidates = scan.candidates(command.spark, snapshot, split)
+    record_read(command, split.predicate, snapshot.files.take(candidates))
+    if len(candidates) and vectors.enabled(command, "update"):
+        return vectors.marked(command, matching_places(command, candidates, split), numbers=candidates)
+    touched = touched_files(command, candidates, split)
+    removal = _all(command, sorted(touched), began)
     removal.deleted_rows = sum(touched.values())
     return removal
 
 
-def _all(work: Work, numbers: list[int], began: float) -> Removal:
+def _all(command: Command, numbers: list[int], began: float) -> Removal:
     scan_ms = round((time.monotonic() - began) * 1000)
-    return Removal(work.snapshot.add_files(numbers), numbers=numbers, deleted_rows=None, scan_ms=scan_ms)
+    return Removal(command.snapshot.add_files(numbers), numbers=numbers, deleted_rows=None, scan_ms=scan_ms)
 
 
-def _write(work: Work, updated: "_Updated", removal: Removal) -> Removal:
+def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
     """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
     began = time.monotonic()
     frame = updated.over(removal.numbers)
-    rewritten = frame.where(frame[work.names.matches]) if removal.by_vectors else frame
-    written = rows.write_new(work, rows.fitted(work, updated.after(rewritten, rewritten[work.names.matches])))
-    removal.changes = changes.write(work, updated.changes(frame)) if changes.wanted(work) else []
+    rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
+    written = rows.write_new(command, rows.fitted(command, updated.after(rewritten, rewritten[command.names.matches])))
+    removal.changes = changes.write(command, updated.changes(frame)) if changes.wanted(command) else []
     if removal.deleted_rows is None:  # whole partitions
         removal.deleted_rows = written.rows
     removal.copied_rows = written.rows - removal.deleted_rows
@@ -131,35 +131,35 @@ def _write(work: Work, updated: "_Updated", removal: Removal) -> Removal:
 class _Updated:
     """What becomes of rows: `values` are set where `condition` is TRUE."""
 
-    work: Work
+    command: Command
     condition: scan.Condition | None
     values: Mapping[Path, assigned.Value]
 
     @cached_property
     def columns(self) -> StructType:
-        return frame_schema(self.work.snapshot.schema)
+        return frame_schema(self.command.snapshot.schema)
 
     @cached_property
     def new(self) -> dict[Path, str]:
         """The names of the columns with the new values."""
-        taken = [*self.work.column_names, *vars(self.work.names).values()]
+        taken = [*self.command.column_names, *vars(self.command.names).values()]
         return dict(zip(self.values, free_names([f"SET {dotted(path)}" for path in self.values], taken), strict=True))
 
     def over(self, numbers: Sequence[int]) -> DataFrame:
         """The rows of some files with whether they match, and with the new values, null where they don't."""
-        frame = self.work.rows(pa.array(numbers, pa.int64()))
+        frame = self.command.rows(pa.array(numbers, pa.int64()))
         # A file of a partition that was chosen matches as a whole, and so does every row where there is no condition.
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
-        frame = frame.select("*", matches.alias(self.work.names.matches))
+        frame = frame.select("*", matches.alias(self.command.names.matches))
         fields = {path: assignments.field_of(path, self.columns) for path in self.values}
-        with translated(self.work.log.table):
+        with translated(self.command.log.table):
             new = [
-                F.when(frame[self.work.names.matches], value.column(frame, fields[path])).alias(self.new[path])
+                F.when(frame[self.command.names.matches], value.column(frame, fields[path])).alias(self.new[path])
                 for path, value in self.values.items()
             ]
             types = {self.new[path]: f.data_type for path, f in fields.items()}
-            return assigned.stored(frame.select("*", *new), types, self.work.log.table)
+            return assigned.stored(frame.select("*", *new), types, self.command.log.table)
 
     def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
         """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.
@@ -167,7 +167,7 @@ class _Updated:
         The generated columns that follow from others are left out.
         """
         tops = {path[0] for path in self.values}
-        left_out = set(rows.generated(self.work, tops))
+        left_out = set(rows.generated(self.command, tops))
         new = {path: frame[_quoted(name)] for path, name in self.new.items()}
         made = []
         for f in self.columns:
@@ -177,14 +177,14 @@ class _Updated:
                 made.append(F.when(changed, value).otherwise(kept).alias(f.name))
             elif f.name not in left_out:
                 made.append(kept)
-        return frame.select(*made, *self.work.passed_on(frame, changed), *beside)
+        return frame.select(*made, *self.command.passed_on(frame, changed), *beside)
 
     def changes(self, frame: DataFrame) -> DataFrame:
         """The rows that change as they were and as they are afterwards, for the change data feed."""
         images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
-        after = self.work.names.after
-        both = frame.where(frame[self.work.names.matches]).withColumn(after, F.explode(images))
-        shaped = rows.fitted(self.work, self.after(both, both[after] == 1, [after]), beside=[after])
+        after = self.command.names.after
+        both = frame.where(frame[self.command.names.matches]).withColumn(after, F.explode(images))
+        shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), beside=[after])
         kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
         names = (f.name for f in self.columns if f.data_type != VOID)
         return shaped.select(*map(_quoted, names), kind.alias(changes.CHANGE_TYPE))

@@ -25,7 +25,7 @@ from ...errors import (
 from ..command import change_data as changes
 from ..command import metadata as decide
 from ..command import rows
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal, num_records
 from ..maintain import cluster_by
 from . import overwrite as replacing
@@ -73,7 +73,7 @@ def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRe
     Raises what the mode asks for (TableAlreadyExistsError), SchemaMismatchError, ConstraintViolationError, the
     conflicts and CommitStateUnknownError. Unless that last one is raised, no file of a failed write stays.
     """
-    with jobs(spark, "WRITE", log.table):
+    with command_scope(spark, "WRITE", log.table):
         for attempt in range(1, _ATTEMPTS_TO_CREATE + 1):
             txn = log.transaction()
             try:
@@ -88,8 +88,8 @@ def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRe
 def _write(
     spark: SparkSession, log: DeltaLog, txn: Transaction, frame: DataFrame, request: WriteRequest
 ) -> Committed | None:
-    work = Work(spark, log, txn, request.commit)
-    if work.applied_already:
+    command = Command(spark, log, txn, request.commit)
+    if command.applied_already:
         return None
     if txn.snapshot is not None:
         if request.mode == "ErrorIfExists":
@@ -101,11 +101,11 @@ def _write(
         if request.mode == "Ignore":
             return None
         if request.overwrites:
-            work.check_removable()
+            command.check_removable()
         frame, reads_itself = pinning.pinned(frame, log, txn.snapshot)
         if reads_itself:
             txn.read_whole_table()
-    _stage_metadata(work, frame, request)
+    _stage_metadata(command, frame, request)
     layout = _stage_clustering(txn, request)
     metadata = txn.metadata
     replaces = request.overwrites and txn.snapshot is not None
@@ -118,14 +118,14 @@ def _write(
     options = _write_options(request)
 
     if request.data_change:
-        rows.check_inserted(work, frame.columns)
-    with work.discarded_on_failure():
-        data = rows.fitted(work, frame)
+        rows.check_inserted(command, frame.columns)
+    with command.discarded_on_failure():
+        data = rows.fitted(command, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = replacing.checked(work, data, request.replace_where)
+            data = replacing.checked(command, data, request.replace_where)
             if replaces:
-                condition = replacing.condition(work, request.replace_where)
+                condition = replacing.condition(command, request.replace_where)
                 if not request.data_change and condition.data is not None:
                     raise InvalidArgumentError(
                         "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
@@ -133,25 +133,25 @@ def _write(
                         condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                         parameters={"dataFilters": request.replace_where},
                     )
-                removal = remove_matching(work, condition, options)
+                removal = remove_matching(command, condition, options)
         if removal.changes:
-            written, inserted = changes.write_inserted(work, data, options)
+            written, inserted = changes.write_inserted(command, data, options)
             removal.changes += inserted
         else:
-            written = rows.write_new(work, data, options, data_change=request.data_change)
+            written = rows.write_new(command, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
-            removal = replacing.partitions(work, written.adds) if dynamic else remove_all(txn)
+            removal = replacing.partitions(command, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
-        return work.commit([*layout, *actions], _operation(request, written, removal))
+        return command.commit([*layout, *actions], _operation(request, written, removal))
 
 
-def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None:
+def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -> None:
     """Stage the metadata of a new table, or what the write changes in that of an old one."""
-    txn, log = work.txn, work.log
+    txn, log = command.txn, command.log
     if txn.snapshot is None:
         if not request.data_change:
             raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
@@ -178,7 +178,7 @@ def _stage_metadata(work: Work, frame: DataFrame, request: WriteRequest) -> None
         changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
     else:
         decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
-        changed = decide.evolved(work, table_schema(frame.schema)) if request.merge_schema else current
+        changed = decide.evolved(command, table_schema(frame.schema)) if request.merge_schema else current
     if changed != current:
         if not request.data_change:
             raise InvalidArgumentError(

@@ -13,30 +13,30 @@ from ...core.protocol.properties import TableProperties
 from ...engine.jvm.types import spark_type
 from ...engine.sql.column_names import plain
 from ...engine.write import writer
-from .command import Work
+from .command import Command
 
 __all__ = ["CHANGE_TYPE", "shaped", "wanted", "write", "write_inserted"]
 
 _FIELD = schema.StructField(CHANGE_TYPE, schema.STRING)
 
 
-def wanted(work: Work) -> bool:
+def wanted(command: Command) -> bool:
     """Whether the table as it will be after the commit records its changes (`delta.enableChangeDataFeed`)."""
-    enabled = TableProperties.of(work.txn.metadata).enable_change_data_feed
-    return enabled and "changeDataFeed" in features.supported(work.txn.protocol)
+    enabled = TableProperties.of(command.txn.metadata).enable_change_data_feed
+    return enabled and "changeDataFeed" in features.supported(command.txn.protocol)
 
 
-def write(work: Work, frame: DataFrame) -> list[AddCDCFile]:
+def write(command: Command, frame: DataFrame) -> list[AddCDCFile]:
     """Write changed rows and give the actions for the commit; none for no rows.
 
     `frame` has the table's columns, found by name, and `_change_type`: insert, delete, update_preimage or
     update_postimage. A column of the table that it lacks is null, one that the table lacks isn't written.
     """
-    txn = work.txn
-    written = work.keep(
+    txn = command.txn
+    written = command.keep(
         writer.write_files(
-            shaped(work, frame),
-            work.log,
+            shaped(command, frame),
+            command.log,
             metadata=txn.metadata,
             protocol=txn.protocol,
             extra=(_FIELD,),
@@ -46,23 +46,23 @@ def write(work: Work, frame: DataFrame) -> list[AddCDCFile]:
     return [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]
 
 
-def shaped(work: Work, frame: DataFrame) -> DataFrame:
+def shaped(command: Command, frame: DataFrame) -> DataFrame:
     """Changed rows with the columns that their files have."""
-    columns = plain(schema.parse_schema(work.txn.metadata.schema_string))
+    columns = plain(schema.parse_schema(command.txn.metadata.schema_string))
     return frame.to(spark_type(schema.StructType((*columns.fields, _FIELD))))
 
 
 def write_inserted(
-    work: Work, frame: DataFrame, options: writer.WriteOptions
+    command: Command, frame: DataFrame, options: writer.WriteOptions
 ) -> tuple[writer.Written, list[AddCDCFile]]:
     """Write new rows, from a frame that `rows.fitted` made, for a version that has change files: to the table and, as
     the very same files, to its change data, which the protocol allows where a file holds no other rows.
     """
-    txn = work.txn
+    txn = command.txn
     told = frame.withColumn(CHANGE_TYPE, functions.lit(INSERT))
-    written = work.keep(
+    written = command.keep(
         writer.write_files(
-            told, work.log, metadata=txn.metadata, protocol=txn.protocol, options=options, extra=(_FIELD,)
+            told, command.log, metadata=txn.metadata, protocol=txn.protocol, options=options, extra=(_FIELD,)
         )
     )
     return written, [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]

@@ -43,7 +43,7 @@ PLAIN = CommitOptions()
 
 
 @contextmanager
-def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
+def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
     """Run a command: tag its Spark jobs and note its commits, so that whatever ends it early can say what they are.
 
     On Ctrl-C the jobs are cancelled, and CommandInterrupted says what is committed. Another error of a command that has
@@ -66,7 +66,7 @@ def jobs(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
             raise
 
 
-class Work:
+class Command:
     """One command on one table: its session, handle and transaction, and the data files that it has written."""
 
     def __init__(self, spark: SparkSession, log: DeltaLog, txn: Transaction, options: CommitOptions = PLAIN) -> None:
@@ -82,7 +82,7 @@ class Work:
         """The files whose rows were asked for last with the number of their file, its column, and the frame."""
 
     @classmethod
-    def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Work":
+    def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Command":
         """A command on a table that has to be there: TableNotFoundError."""
         txn = log.transaction()
         if txn.snapshot is None:
@@ -251,7 +251,7 @@ class Work:
         self._written.clear()
 
 
-PostCommitStep = Callable[[Work, Committed], None]
+PostCommitStep = Callable[[Command, Committed], None]
 
 _post_commit_steps: dict[str, PostCommitStep] = {}
 

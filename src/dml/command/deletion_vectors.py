@@ -19,23 +19,23 @@ from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
 from ...engine.write import deletion_vectors as vector_writer
 from ...errors import CorruptLogError
-from .command import Work
+from .command import Command
 from .removal import Removal, num_deleted, physical_records
 
 
-def enabled(work: Work, command: Literal["delete", "update", "merge"]) -> bool:
+def enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
     """Whether the command marks rows as deleted: the table may have new vectors, and the session doesn't forbid them.
 
-    `delta.enableDeletionVectors`, `spark.databricks.delta.<command>.deletionVectors.persistent`.
+    `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
     """
-    key = f"spark.databricks.delta.{command}.deletionVectors.persistent"
-    if work.log.conf.get(key, "true").strip().lower() == "false":
+    key = f"spark.databricks.delta.{operation}.deletionVectors.persistent"
+    if command.log.conf.get(key, "true").strip().lower() == "false":
         return False
-    supported = "deletionVectors" in features.supported(work.txn.protocol)
-    return supported and TableProperties.of(work.txn.metadata).enable_deletion_vectors
+    supported = "deletionVectors" in features.supported(command.txn.protocol)
+    return supported and TableProperties.of(command.txn.metadata).enable_deletion_vectors
 
 
-def marked(work: Work, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
+def marked(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
     """Delete rows of the table by deletion vectors, which are written; one Spark job.
 
     The first column of `rows` is the number of a file (where in `numbers` it stands, else in `snapshot.files`), the
@@ -43,7 +43,7 @@ def marked(work: Work, rows: DataFrame, *, numbers: pa.Array | None = None) -> R
     again with its new vector unless no row is left. CorruptLogError for a row that no file can have.
     """
     began = time.monotonic()
-    snapshot = work.snapshot
+    snapshot = command.snapshot
     records = snapshot.num_records() if numbers is None else snapshot.num_records().take(numbers)
     found = vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
     if numbers is not None:
@@ -51,7 +51,7 @@ def marked(work: Work, rows: DataFrame, *, numbers: pa.Array | None = None) -> R
         found = {places[at]: gone for at, gone in found.items()}
     chosen = sorted(found)
     adds = snapshot.add_files(chosen)
-    before = Vectors(work.spark, work.log).rows(snapshot.files.take(pa.array(chosen, pa.int64())))
+    before = Vectors(command.spark, command.log).rows(snapshot.files.take(pa.array(chosen, pa.int64())))
     after = [found[n] if known is None else known | found[n] for n, known in zip(chosen, before, strict=True)]
     touched = [one for one in zip(chosen, adds, after, strict=True) if len(one[2]) > num_deleted(one[1])]
     removal = Removal(
@@ -61,40 +61,41 @@ def marked(work: Work, rows: DataFrame, *, numbers: pa.Array | None = None) -> R
         scan_ms=round((time.monotonic() - began) * 1000),
         by_vectors=True,
     )
-    told = _told(work, removal.numbers, removal.removed)
-    removal.added = _with_vectors(work, told, [gone for _, _, gone in touched])
+    told = _told(command, removal.numbers, removal.removed)
+    removal.added = _with_vectors(command, told, [gone for _, _, gone in touched])
     return removal
 
 
-def _told(work: Work, numbers: Sequence[int], adds: list[AddFile]) -> list[AddFile]:
+def _told(command: Command, numbers: Sequence[int], adds: list[AddFile]) -> list[AddFile]:
     """The files with wide statistics; those whose statistics don't say how many rows they have are counted."""
     stats = [wide_bounds.widened(add.stats, num_deleted(add)) for add in adds]
     unknown = [i for i, text in enumerate(stats) if text is None]
     if unknown:
-        file_number = work.names.file_number
-        frame = work.rows(pa.array([numbers[i] for i in unknown], pa.int64()), file_number=file_number)
+        file_number = command.names.file_number
+        frame = command.rows(pa.array([numbers[i] for i in unknown], pa.int64()), file_number=file_number)
         for at, live in frame.groupBy(file_number).count().collect():
             add = adds[unknown[at]]
             stats[unknown[at]] = wide_bounds.bare(live + num_deleted(add))
     return [replace(add, stats=text) for add, text in zip(adds, stats, strict=True)]
 
 
-def _with_vectors(work: Work, adds: list[AddFile], gone: list[DeletedRows]) -> list[AddFile]:
+def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]) -> list[AddFile]:
     """The files with these rows gone by new vectors, without those that have no row left."""
     kept = []
     for add, rows in zip(adds, gone, strict=True):
         records = physical_records(add)
         if records is None or rows.last >= records:
             raise CorruptLogError(
-                f"{work.log.table}: the file {add.path} has a row {rows.last}, and {records} rows by its statistics: "
+                f"{command.log.table}: the file {add.path} has a row {rows.last}, "
+                f"and {records} rows by its statistics: "
                 "one of the two is damaged, or the statistics are wrong; nothing was committed"
             )
         if len(rows) < records:
             kept.append((add, rows))
     if not kept:
         return []
-    written = vector_writer.write(work.spark, work.log, [rows for _, rows in kept])
-    work.keep_files(written.placement, [written.name])
+    written = vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
+    command.keep_files(written.placement, [written.name])
     return [
         replace(add, deletion_vector=told, data_change=True)
         for (add, _), told in zip(kept, written.descriptors, strict=True)

@@ -11,7 +11,7 @@ from ...core.protocol.schema import StructType
 from ...core.schema_evolution import merging as schema_merging
 from ...engine.sql.column_references import check_unused
 from ...errors import InvalidArgumentError, SchemaMismatchError
-from .command import Work
+from .command import Command
 
 
 def partition_names(partition_by: Sequence[str], columns: StructType) -> tuple[str, ...]:
@@ -66,19 +66,19 @@ def replaced(metadata: Metadata, columns: StructType, partition_by: Sequence[str
     )
 
 
-def evolved(work: Work, data: StructType) -> Metadata:
+def evolved(command: Command, data: StructType) -> Metadata:
     """The metadata after data of this schema has come with schema evolution (mergeSchema): see `schema_merging.merged`.
 
     InvalidArgumentError where a rule of the table depends on a column that would get another type.
     """
-    txn = work.txn
-    changed = schema_merging.merged(txn.metadata, data, protocol=txn.protocol, conf=work.log.conf)
+    txn = command.txn
+    changed = schema_merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
     if changed is not txn.metadata:
         rules = Rules.of(txn.protocol, txn.metadata)
         before, after = (schema.parse_schema(one.schema_string) for one in (txn.metadata, changed))
         for column, old, new in schema_merging.retyped(before, after):
             if old != schema.VOID:
-                check_unused(work.spark, rules, column, f"made {schema.type_text(new)}")
+                check_unused(command.spark, rules, column, f"made {schema.type_text(new)}")
     return changed
 
 

@@ -7,39 +7,39 @@ from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing as bins
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
-from ..command.command import Work
-from .optimize import Layout, optimize
+from ..command.command import Command
+from .optimize import OptimizeLayout, optimize
 
 _PREFIX = "spark.databricks.delta.autoCompact."
 _MIB = 1 << 20
 
 
-def run(work: Work, committed: Committed) -> None:
+def run(command: Command, committed: Committed) -> None:
     """Compact what `committed` wrote to, where the table or the session asks for it."""
     touched = {
         bins.partition_of(a.partition_values) for a in committed.actions if isinstance(a, AddFile) and a.data_change
     }
-    if touched and _compacts(work):
-        _compact(work, touched)
+    if touched and _compacts(command):
+        _compact(command, touched)
 
 
-def _compacts(work: Work) -> bool:
+def _compacts(command: Command) -> bool:
     """The session's word goes before the table's; `delta.autoOptimize` is the older name of it."""
-    asked = settings.text(work.spark, f"{_PREFIX}enabled")
+    asked = settings.text(command.spark, f"{_PREFIX}enabled")
     if asked is None:
-        configuration = work.txn.metadata.configuration
+        configuration = command.txn.metadata.configuration
         if properties.get(configuration, "autoOptimize"):
             return True
         asked = properties.get(configuration, "autoOptimize.autoCompact") or "false"
     return bool(properties.PROPERTIES["autooptimize.autocompact"].check(asked, f"{_PREFIX}enabled") != "false")
 
 
-def _compact(work: Work, touched: set[bins.Partition]) -> None:
+def _compact(command: Command, touched: set[bins.Partition]) -> None:
     """Compact the partitions just written to that have gathered enough small files."""
-    largest = settings.byte_count(work.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
-    smallest = settings.byte_count(work.spark, f"{_PREFIX}minFileSize", largest // 2)
-    enough = settings.number(work.spark, f"{_PREFIX}minNumFiles", 50)
-    files = work.log.snapshot().files
+    largest = settings.byte_count(command.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
+    smallest = settings.byte_count(command.spark, f"{_PREFIX}minFileSize", largest // 2)
+    enough = settings.number(command.spark, f"{_PREFIX}minNumFiles", 50)
+    files = command.log.snapshot().files
     small = Counter(
         bins.partition_of(values)
         for values, size in zip(
@@ -49,5 +49,5 @@ def _compact(work: Work, touched: set[bins.Partition]) -> None:
     )
     ripe = {partition for partition in touched if small[partition] >= enough}
     if ripe:
-        layout = Layout(smallest=smallest, largest=largest, auto=True)
-        optimize(work.spark, work.log, layout, within=ripe)
+        layout = OptimizeLayout(smallest=smallest, largest=largest, auto=True)
+        optimize(command.spark, command.log, layout, within=ripe)

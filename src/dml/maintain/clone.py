@@ -23,13 +23,13 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...engine.storage import external_files
 from ...errors import InvalidArgumentError, TableAlreadyExistsError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 _MATERIALISED = "delta.rowTracking.materialized"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CloneSource:
     """What is cloned: a version of a table, and how the user names that table."""
 
     snapshot: Snapshot
@@ -38,7 +38,7 @@ class Source:
 
 def clone(
     spark: SparkSession,
-    source: Source,
+    source: CloneSource,
     target: DeltaLog,
     *,
     replaces: bool = False,
@@ -58,9 +58,9 @@ def clone(
             condition="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
             parameters={"tableName": target.table},
         )
-    with jobs(spark, "CLONE", target.table):
-        work = Work(spark, target, target.transaction(), options)
-        txn, old = work.txn, work.txn.snapshot
+    with command_scope(spark, "CLONE", target.table):
+        command = Command(spark, target, target.transaction(), options)
+        txn, old = command.txn, command.txn.snapshot
         if old is not None and not replaces:
             raise TableAlreadyExistsError(
                 f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place.",
@@ -90,7 +90,7 @@ def clone(
         added = [add for key, add in files.items() if key not in there]
         removed = [add for key, add in there.items() if key not in files]
         if removed:
-            work.check_removable()
+            command.check_removable()
         now = target.clock.now_ms()
         actions: list[Action] = [*added, *(add.remove(now) for add in removed), *_domains(then, old)]
         metrics = {
@@ -102,7 +102,7 @@ def clone(
             "copiedFilesSize": 0,
         }
         parameters = {"source": source.name, "sourceVersion": then.version}
-        return work.commit(actions, Operation("CLONE", parameters, metrics, replaces_table=True))
+        return command.commit(actions, Operation("CLONE", parameters, metrics, replaces_table=True))
 
 
 def _paths(adds: Iterable[AddFile]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
 from ...errors import InvalidArgumentError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 MOST_COLUMNS = 4
 
@@ -26,19 +26,19 @@ def cluster_by(
     None: it is so already. Raises InvalidArgumentError for a partitioned table and for columns that nothing can be
     clustered by. PROTOCOL.md, "Clustered Table".
     """
-    with jobs(spark, "CLUSTER BY", log.table):
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+    with command_scope(spark, "CLUSTER BY", log.table):
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
-        now = current(work.snapshot)
-        wanted = checked(work.snapshot.metadata, columns, log.table)
+        now = current(command.snapshot)
+        wanted = checked(command.snapshot.metadata, columns, log.table)
         if wanted == (now or []):
             return None
         parameters = {
             "oldClusteringColumns": ",".join(map(schema.dotted, now or ())),
             "newClusteringColumns": ",".join(map(schema.dotted, wanted)),
         }
-        return work.commit([staged(work.txn, columns)], Operation("CLUSTER BY", parameters))
+        return command.commit([staged(command.txn, columns)], Operation("CLUSTER BY", parameters))
 
 
 def current(snapshot: Snapshot) -> list[schema.Column] | None:

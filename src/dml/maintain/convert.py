@@ -15,7 +15,7 @@ from ...core.protocol.schema import BYTE, INTEGER, SHORT, DataType, PrimitiveTyp
 from ...core.schema_evolution.merging import merged_schema
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
-from ...core.upkeep.vacuum import Found
+from ...core.upkeep.vacuum import ListedFile
 from ...engine.jvm import settings
 from ...engine.storage import foreign_parquet as foreign_files
 from ...engine.storage import table_files
@@ -30,7 +30,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.metadata import new_table
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def convert(
     InvalidArgumentError for directories that don't fit `partition_schema` and for files that aren't Parquet,
     SchemaMismatchError for files whose schemas can't be one, UnsupportedFeatureError, the `StorageError` group.
     """
-    with jobs(spark, "CONVERT TO DELTA", log.table):
+    with command_scope(spark, "CONVERT TO DELTA", log.table):
         txn = log.transaction()
         if txn.snapshot is not None:
             logger.info("%s is a Delta table already: nothing to convert", log.table)
             return None
         txn.read_whole_table()  # no blind append: it says what the directory holds
-        work = Work(spark, log, txn, options)
+        command = Command(spark, log, txn, options)
         files = table_files.choose(spark, log)
         found = _listed(files, log.table)
         if partitions is not None:
@@ -96,7 +96,7 @@ def convert(
             "collectStats": statistics,
             "sourceFormat": "parquet",
         }
-        return work.commit(adds, Operation("CONVERT", parameters, {"numConvertedFiles": len(adds)}))
+        return command.commit(adds, Operation("CONVERT", parameters, {"numConvertedFiles": len(adds)}))
 
 
 def _hidden(name: str) -> bool:
@@ -104,8 +104,8 @@ def _hidden(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def _listed(files: TableFiles, table: str) -> list[Found]:
-    found: list[Found] = []
+def _listed(files: TableFiles, table: str) -> list[ListedFile]:
+    found: list[ListedFile] = []
     for directory in files.walk(_hidden):
         if directory.other:
             raise InvalidArgumentError(
@@ -119,7 +119,7 @@ def _listed(files: TableFiles, table: str) -> list[Found]:
                 ("_spark_metadata",),
             )
         found += [
-            Found(directory.path_of(name), size, modified)
+            ListedFile(directory.path_of(name), size, modified)
             for name, size, modified in directory.files
             if not name.startswith((".", "_"))
         ]
@@ -132,7 +132,7 @@ def _listed(files: TableFiles, table: str) -> list[Found]:
     return sorted(found)
 
 
-def _check_known(files: Sequence[Found], partitions: Collection[str], table: str) -> None:
+def _check_known(files: Sequence[ListedFile], partitions: Collection[str], table: str) -> None:
     others = sorted({_directory(file) for file in files} - set(partitions))
     if others:
         raise InvalidArgumentError(
@@ -144,12 +144,12 @@ def _check_known(files: Sequence[Found], partitions: Collection[str], table: str
 # --- partitions ---------------------------------------------------------------------------------------------------
 
 
-def _directory(file: Found) -> str:
+def _directory(file: ListedFile) -> str:
     return file.name.rpartition("/")[0]
 
 
 def _partition_values(
-    files: Sequence[Found], columns: StructType, table: str, *, checked: bool
+    files: Sequence[ListedFile], columns: StructType, table: str, *, checked: bool
 ) -> Mapping[str, Mapping[str, str | None]]:
     """The partition values that each directory with files stands for, as text."""
     found: dict[str, dict[str, str | None]] = {}
@@ -232,7 +232,7 @@ def widens(narrow: DataType, wide: DataType) -> bool:
 class _Source:
     """One file, and its statistics."""
 
-    file: Found
+    file: ListedFile
     stats: str | None
 
 
@@ -261,7 +261,7 @@ class _Sources:
         self.merged = StructType()
         self.found: list[_Source] = []
 
-    def read(self, files: Sequence[Found]) -> None:
+    def read(self, files: Sequence[ListedFile]) -> None:
         """Read the footers of more files, merge their schemas and make their statistics."""
         read = [(file, footer) for file, footer in in_parallel(self._footer, files) if footer is not None]
         keys = [foreign_files.key_of(footer) for _, footer in read]
@@ -275,7 +275,7 @@ class _Sources:
         texts = in_parallel(lambda one: self._statistics[one[1]].of(one[0][1]), list(zip(read, keys, strict=True)))
         self.found += [_Source(file, text) for (file, _), text in zip(read, texts, strict=True)]
 
-    def _footer(self, file: Found) -> "tuple[Found, pq.FileMetaData | None]":
+    def _footer(self, file: ListedFile) -> "tuple[ListedFile, pq.FileMetaData | None]":
         try:
             return file, self._files.footer(file)
         except (pa.ArrowInvalid, OSError) as error:
@@ -291,7 +291,7 @@ class _Sources:
                 parameters={"currentFile": file.name},
             ) from error
 
-    def _take(self, file: Found, footer: "pq.FileMetaData", key: str) -> None:
+    def _take(self, file: ListedFile, footer: "pq.FileMetaData", key: str) -> None:
         """Merge the schema of a file that is the first to have it."""
         own = foreign_files.schema_of(footer)
         if own is None:

@@ -27,7 +27,7 @@ from ...engine.write import writer
 from ...engine.write import zorder as curve
 from ...errors import InvalidArgumentError
 from ..command import rows
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import num_records
 from . import cluster_by
 
@@ -38,7 +38,7 @@ _AS_LAID_OUT = writer.WriteOptions(balanced=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class OptimizeLayout:
     """How OPTIMIZE is to leave the files. Sizes are in bytes.
 
     Files below `smallest`, or with more than the share `deleted_ratio` of their rows deleted, are rewritten into files
@@ -57,7 +57,9 @@ class Layout:
     batch: int | None = None
 
     @classmethod
-    def of(cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False) -> "Layout":
+    def of(
+        cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False
+    ) -> "OptimizeLayout":
         """What the session's `spark.databricks.delta.optimize.*` say."""
         return cls(
             smallest=settings.byte_count(spark, _PREFIX + "minFileSize", _GIB),
@@ -71,7 +73,7 @@ class Layout:
 
 
 @dataclass
-class Outcome:
+class OptimizeResult:
     """What OPTIMIZE did, over all its commits. Times are in milliseconds since 1970."""
 
     table: str
@@ -91,12 +93,12 @@ class Outcome:
 def optimize(
     spark: SparkSession,
     log: DeltaLog,
-    layout: Layout,
+    layout: OptimizeLayout,
     where: str | None = None,
     *,
     within: Collection[Partition] | None = None,
     options: CommitOptions = PLAIN,
-) -> Outcome:
+) -> OptimizeResult:
     """Rewrite files as `layout` says, those of the partitions for which `where` is TRUE, or of those `within`.
 
     Nothing to gain: nothing is committed. Raises InvalidArgumentError for a condition on more than partition columns
@@ -104,18 +106,18 @@ def optimize(
     another writer removed a file meanwhile.
     """
     name = "REORG" if layout.purge else "OPTIMIZE"
-    with jobs(spark, name, log.table):
-        outcome = Outcome(log.table, log.clock.now_ms())
-        work = Work.on(spark, log, options)
-        condition = None if where is None else _condition(work, layout, name, where)
-        planned = _planned(work, layout, condition, within, outcome)
+    with command_scope(spark, name, log.table):
+        outcome = OptimizeResult(log.table, log.clock.now_ms())
+        command = Command.on(spark, log, options)
+        condition = None if where is None else _condition(command, layout, name, where)
+        planned = _planned(command, layout, condition, within, outcome)
         printed = [] if where is None else scan.printed_conjuncts(spark, where)
         for number, batch in enumerate(bins.batches(planned, layout.batch)):
             if number:
                 # Each batch is a commit of its own; what it reads is the table as it was when it was planned.
-                work = Work(spark, log, Transaction(log, work.snapshot), options)
-            with work.discarded_on_failure():
-                _rewrite(work, layout, batch, printed, outcome)
+                command = Command(spark, log, Transaction(log, command.snapshot), options)
+            with command.discarded_on_failure():
+                _rewrite(command, layout, batch, printed, outcome)
         outcome.ended_ms = log.clock.now_ms()
         return outcome
 
@@ -123,31 +125,31 @@ def optimize(
 # --- what is to be rewritten --------------------------------------------------------------------------------------
 
 
-def _condition(work: Work, layout: Layout, name: str, where: str) -> scan.Condition:
-    if cluster_by.current(work.snapshot) and not layout.purge:
+def _condition(command: Command, layout: OptimizeLayout, name: str, where: str) -> scan.Condition:
+    if cluster_by.current(command.snapshot) and not layout.purge:
         raise InvalidArgumentError(
-            f"{work.log.table} is clustered: OPTIMIZE takes no condition on such a table",
+            f"{command.log.table} is clustered: OPTIMIZE takes no condition on such a table",
             condition="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
             parameters={"predicates": where},
         )
-    found = scan.split_condition(scan.for_conditions(work.spark, work.snapshot), where, work.snapshot.mapping)
+    found = scan.split_condition(scan.for_conditions(command.spark, command.snapshot), where, command.snapshot.mapping)
     if found.data is not None:
         raise InvalidArgumentError(
-            f"{name} on {work.log.table} takes a condition on partition columns only "
-            f"({', '.join(work.snapshot.partition_columns) or 'there is none'}), not {where}",
+            f"{name} on {command.log.table} takes a condition on partition columns only "
+            f"({', '.join(command.snapshot.partition_columns) or 'there is none'}), not {where}",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            parameters={"columnName": where, "columnList": ", ".join(work.snapshot.partition_columns)},
+            parameters={"columnName": where, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
     return found
 
 
-def _columns(work: Work, layout: Layout) -> list[schema.Column]:
+def _columns(command: Command, layout: OptimizeLayout) -> list[schema.Column]:
     """What the rows are laid out by: nothing for a compaction. Raises InvalidArgumentError."""
-    clustered = cluster_by.current(work.snapshot)
+    clustered = cluster_by.current(command.snapshot)
     if clustered and not layout.purge and not layout.auto:
         if layout.by:
             raise InvalidArgumentError(
-                f"{work.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "
+                f"{command.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "
                 "ZORDER BY on such a table",
                 condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
                 parameters={"zOrderBy": ", ".join(layout.by)},
@@ -155,14 +157,14 @@ def _columns(work: Work, layout: Layout) -> list[schema.Column]:
         return clustered
     if layout.full:
         raise InvalidArgumentError(
-            f"{work.log.table} isn't clustered: a full OPTIMIZE is for clustered tables",
+            f"{command.log.table} isn't clustered: a full OPTIMIZE is for clustered tables",
             condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
         )
-    return [_ordered_by(work, text) for text in layout.by]
+    return [_ordered_by(command, text) for text in layout.by]
 
 
-def _ordered_by(work: Work, text: str) -> schema.Column:
-    snapshot = work.snapshot
+def _ordered_by(command: Command, text: str) -> schema.Column:
+    snapshot = command.snapshot
     try:
         (wanted,) = properties.column_list(text)
     except ValueError:
@@ -170,21 +172,21 @@ def _ordered_by(work: Work, text: str) -> schema.Column:
     found = schema.find(snapshot.schema, wanted)
     if found is None:
         raise InvalidArgumentError(
-            f"{work.log.table} has no column {text} to lay rows out by",
+            f"{command.log.table} has no column {text} to lay rows out by",
             condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
             parameters={"columnName": text},
         )
     column = found[0]
     if column[0] in snapshot.partition_columns:
         raise InvalidArgumentError(
-            f"{text} is a partition column of {work.log.table}: its values lie in files of their own already",
+            f"{text} is a partition column of {command.log.table}: its values lie in files of their own already",
             condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             parameters={"colName": text},
         )
-    checks = settings.flag(work.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
+    checks = settings.flag(command.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
     if checks is not False and column not in indexed(snapshot):
         raise InvalidArgumentError(
-            f"{work.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
+            f"{command.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
             "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
             condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
             parameters={"cols": text, "zorderColStatKey": _PREFIX + "zorder.checkStatsCollection.enabled"},
@@ -205,24 +207,24 @@ def indexed(snapshot: Snapshot) -> set[schema.Column]:
 
 
 def _planned(
-    work: Work,
-    layout: Layout,
+    command: Command,
+    layout: OptimizeLayout,
     condition: scan.Condition | None,
     within: Collection[Partition] | None,
-    outcome: Outcome,
+    outcome: OptimizeResult,
 ) -> list[Bin]:
     """The bins of files to rewrite, each of one partition."""
-    snapshot = work.snapshot
-    outcome.by = tuple(map(schema.dotted, _columns(work, layout)))
+    snapshot = command.snapshot
+    outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
     outcome.clustered = bool(outcome.by) and not layout.by
     outcome.columns = len(snapshot.schema.fields)
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
     else:
-        chosen = scan.exact_partitions(work.spark, snapshot, condition)
+        chosen = scan.exact_partitions(command.spark, snapshot, condition)
     outcome.considered = len(chosen)
     if outcome.clustered:
-        return _cubes(work, layout, outcome.by)
+        return _cubes(command, layout, outcome.by)
     if layout.purge:
         chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
     elif not outcome.by:
@@ -237,10 +239,10 @@ def _planned(
     )
 
 
-def _cubes(work: Work, layout: Layout, by: Sequence[str]) -> list[Bin]:
-    smallest = settings.byte_count(work.spark, _PREFIX + "clustering.minCubeSize", 100 * _GIB)
-    largest = max(smallest, settings.byte_count(work.spark, _PREFIX + "clustering.targetCubeSize", 150 * _GIB))
-    files = work.snapshot.add_files()
+def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
+    smallest = settings.byte_count(command.spark, _PREFIX + "clustering.minCubeSize", 100 * _GIB)
+    largest = max(smallest, settings.byte_count(command.spark, _PREFIX + "clustering.targetCubeSize", 150 * _GIB))
+    files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
     return bins.packed((((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True)
@@ -249,11 +251,13 @@ def _cubes(work: Work, layout: Layout, by: Sequence[str]) -> list[Bin]:
 # --- rewriting ----------------------------------------------------------------------------------------------------
 
 
-def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence[str], outcome: Outcome) -> None:
+def _rewrite(
+    command: Command, layout: OptimizeLayout, batch: Sequence[Bin], printed: Sequence[str], outcome: OptimizeResult
+) -> None:
     """Rewrite the files of some bins, and commit."""
-    snapshot = work.snapshot
+    snapshot = command.snapshot
     numbers = [number for one in batch for number in one.files]
-    work.txn.read_table(snapshot.files.take(numbers))
+    command.txn.read_table(snapshot.files.take(numbers))
     removed = snapshot.add_files(numbers)
     added: list[AddFile] = []
     samples: dict[schema.Column, list[pa.Array]] = {}
@@ -263,18 +267,18 @@ def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence
         part = batch[first : first + step]
         tags: dict[str, str] | None = None
         if outcome.by:
-            laid = _laid_out(work, layout, part, outcome)
+            laid = _laid_out(command, layout, part, outcome)
             frame = laid.frame
             for column, values in laid.sample.items():
                 samples.setdefault(column, []).append(values)
             tags = clustering.tags_of_new_cube(outcome.by) if outcome.clustered else None
         else:
-            frame = _together(work, part)
-        adds = rows.write_kept(work, frame, _AS_LAID_OUT, data_change=False).adds
+            frame = _together(command, part)
+        adds = rows.write_kept(command, frame, _AS_LAID_OUT, data_change=False).adds
         if tags is not None:
             adds = [replace(add, tags=tags, clustering_provider=clustering.PROVIDER) for add in adds]
         added += adds
-    now = work.log.clock.now_ms()
+    now = command.log.clock.now_ms()
     actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
     operation = Operation(
         "REORG" if layout.purge else "OPTIMIZE",
@@ -284,41 +288,41 @@ def _rewrite(work: Work, layout: Layout, batch: Sequence[Bin], printed: Sequence
     )
     # Before the commit, like all that may fail.
     for column, parts in samples.items():
-        before, after = (_lookup(work, column, pa.concat_arrays(parts), files) for files in (removed, added))
+        before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))
         outcome.lookups[schema.dotted(column)] = before, after
-    outcome.versions.append(work.commit(actions, operation).version)
+    outcome.versions.append(command.commit(actions, operation).version)
     outcome.bins += batch
     outcome.removed += removed
     outcome.added += added
 
 
-def _together(work: Work, part: Sequence[Bin]) -> DataFrame:
+def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
     """One partition of the frame, and so one file, for each bin."""
-    spread = settings.flag(work.spark, _PREFIX + "repartition.enabled")
-    frames = [work.rows(pa.array(one.files, pa.int64())) for one in part]
+    spread = settings.flag(command.spark, _PREFIX + "repartition.enabled")
+    frames = [command.rows(pa.array(one.files, pa.int64())) for one in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 
 
-def _laid_out(work: Work, layout: Layout, part: Sequence[Bin], outcome: Outcome) -> curve.LaidOut:
+def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> curve.LaidOut:
     numbers = [number for one in part for number in one.files]
-    frame = work.rows(pa.array(numbers, pa.int64()), file_number=work.names.file_number)
+    frame = command.rows(pa.array(numbers, pa.int64()), file_number=command.names.file_number)
     places = iter(range(len(numbers)))
     groups = [[next(places) for _ in one.files] for one in part]
     by = []
     for text in outcome.by:
-        found = schema.find(work.snapshot.schema, properties.column_list(text)[0])
+        found = schema.find(command.snapshot.schema, properties.column_list(text)[0])
         assert found is not None
         by.append((found[0], found[1].data_type))
-    counts = [num_records(add) for add in work.snapshot.add_files(numbers)]
+    counts = [num_records(add) for add in command.snapshot.add_files(numbers)]
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
     files = [max(1, one.size // layout.largest) for one in part]
-    return curve.lay_out(frame, by, file_number=work.names.file_number, groups=groups, files=files, rows=total)
+    return curve.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
 
 
-def _lookup(work: Work, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:
+def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:
     """What looking up a value of the column reads of these files, by their statistics."""
-    mapping = work.snapshot.mapping
+    mapping = command.snapshot.mapping
     name = mapping.to_physical(column)
     texts = pa.table({"stats": pa.array([file.stats for file in files], pa.string())})
     found = stats.read(texts, [name], mapping.physical).leaves.get(name)
@@ -332,7 +336,7 @@ def _lookup(work: Work, column: schema.Column, sample: pa.Array, files: Sequence
 # --- what is told of it -------------------------------------------------------------------------------------------
 
 
-def _parameters(layout: Layout, printed: Sequence[str], outcome: Outcome) -> dict[str, object]:
+def _parameters(layout: OptimizeLayout, printed: Sequence[str], outcome: OptimizeResult) -> dict[str, object]:
     if layout.purge:
         return {"predicate": list(printed), "applyPurge": True}
     parameters: dict[str, object] = {

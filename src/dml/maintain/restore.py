@@ -17,7 +17,7 @@ from ...core.txn.operation import Operation
 from ...engine.jvm import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 _DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 _IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
@@ -43,28 +43,28 @@ def restore(
     """
     if (version is None) == (timestamp is None):
         raise InvalidArgumentError("RESTORE takes either a version or a timestamp")
-    with jobs(spark, "RESTORE", log.table):
-        work = Work.on(spark, log, options)
-        now = work.snapshot
+    with command_scope(spark, "RESTORE", log.table):
+        command = Command.on(spark, log, options)
+        now = command.snapshot
         if timestamp is not None:
             version = _version_at(log, timestamp)
         assert version is not None
         then = now if version == now.version else _snapshot(log, version)
-        work.txn.read_whole_table()
+        command.txn.read_whole_table()
         back, gone = _difference(then, now)
         added = [replace(add, data_change=True) for add in then.add_files(back)]
         removed = now.add_files(gone)
         if removed:
-            work.check_removable()
+            command.check_removable()
         if not settings.flag(spark, _IGNORE_MISSING):
             _check_there(spark, log, added, version)
         metadata = restored_metadata(then.metadata, now.metadata)
         if metadata != now.metadata:
-            work.txn.set_metadata(metadata, replaces_table=True)
+            command.txn.set_metadata(metadata, replaces_table=True)
         downgrade = settings.flag(spark, _DOWNGRADE)
         protocol = restored_protocol(then.protocol, now.protocol, downgrade=bool(downgrade))
         if protocol != now.protocol:
-            work.txn.set_protocol(protocol)
+            command.txn.set_protocol(protocol)
         metrics = {
             "numRestoredFiles": len(added),
             "restoredFilesSize": sum(add.size for add in added),
@@ -79,7 +79,7 @@ def restore(
         actions: list[Action] = [*added, *(add.remove(at) for add in removed), *_domains(then, now)]
         parameters = {"version": version if timestamp is None else None, "timestamp": timestamp and timestamp[1]}
         operation = Operation("RESTORE", parameters, metrics, replaces_table=True, lowers_protocol=bool(downgrade))
-        work.commit(actions, operation)
+        command.commit(actions, operation)
         return metrics
 
 

@@ -21,14 +21,14 @@ from ...core.protocol.actions import RemoveFile
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.upkeep import vacuum as decide
-from ...core.upkeep.vacuum import Directory, Found, Needed, Removable
+from ...core.upkeep.vacuum import Directory, ListedFile, Needed, Removable
 from ...engine.jvm import settings
 from ...engine.storage import table_files
 from ...engine.storage.table_files import TableFiles
 from ...engine.write.routes.local import PREFIX as STAGING
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common.uri import scheme_of
-from ..command.command import PLAIN, CommitOptions, jobs
+from ..command.command import PLAIN, CommitOptions, command_scope
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def vacuum(
     `inventory` has the columns path, length, isDir and modificationTime and is used in place of a listing. Raises
     InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError, the `StorageError` group.
     """
-    with jobs(spark, "VACUUM", log.table):
+    with command_scope(spark, "VACUUM", log.table):
         return _vacuum(spark, log, retention_hours, dry_run, mode, inventory, options)
 
 
@@ -230,8 +230,8 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
             parameters={"expectedSchema": "path string, length long, isDir boolean, modificationTime long"},
         )
     root = _AUTHORITY.sub("", paths.absolute(log.table, "")).rstrip("/") + "/"
-    groups: dict[str, list[Found]] = {"": []}
-    newest: dict[str, Found] = {}
+    groups: dict[str, list[ListedFile]] = {"": []}
+    newest: dict[str, ListedFile] = {}
     table = inventory.where(~F.col("isDir")).select("path", "length", "modificationTime").toArrow()
     for text, size, modified in zip(*(column.to_pylist() for column in table.columns), strict=True):
         path = _AUTHORITY.sub("", text)
@@ -240,7 +240,7 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
             continue
         known = newest.get(name)
         if known is None or known.modified_ms < modified:
-            newest[name] = Found(name.rpartition("/")[2], size, modified)
+            newest[name] = ListedFile(name.rpartition("/")[2], size, modified)
     for name, found in newest.items():
         groups.setdefault(name.rpartition("/")[0], []).append(found)
     for name, files in groups.items():

@@ -15,23 +15,23 @@ from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
-from ..command.command import Work
+from ..command.command import Command
 from . import clauses as merge_clauses
 from .resolve import Resolved, Taken
-from .source import Source
+from .source import MergeSource
 
 _MOST_PAIRS = 10_000
 _WHOLE_ROWS = 32 << 20  # bytes of files that are read whole at once, where only keys would have to be
 
 
 @dataclass
-class Found:
+class Matches:
     """What the first pass found. Files are told by their rows in `snapshot.files`.
 
     `counts` tell how many rows of a file a clause takes. `pairs` are the rows that match, each with its row of the
-    source, the number of its clause and its place (see `Work.names`): on the driver (`held`; `whole`, with all columns
-    of the table), or on the executors. `matched` are the numbers of the source's rows that match, where it is on the
-    driver.
+    source, the number of its clause and its place (see `Command.names`): on the driver (`held`; `whole`, with all
+    columns of the table), or on the executors. `matched` are the numbers of the source's rows that
+    match, where it is on the driver.
     """
 
     candidates: pa.Array
@@ -56,33 +56,39 @@ class Found:
             self.pairs.unpersist()
 
 
-def find(work: Work, resolved: Resolved, source: Source, *, places: bool) -> Found:
+def find(command: Command, resolved: Resolved, source: MergeSource, *, places: bool) -> Matches:
     """Join the source with those files that may hold rows to change, and record what was read.
 
     `places`: the places of the changed rows will be asked for (deletion vectors). InvalidArgumentError where a row of
     the table matches several rows of the source, and more is done than to delete it.
     """
-    candidates = _candidates(work, resolved, source)
+    candidates = _candidates(command, resolved, source)
     if len(candidates) == 0:
-        return Found(candidates)
+        return Matches(candidates)
     if source.held is not None and not resolved.by_source:
-        found = _on_driver(work, resolved, source, candidates)
+        found = _on_driver(command, resolved, source, candidates)
         if found is not None:
             return found
-    return _on_executors(work, resolved, source, candidates, places=places)
+    return _on_executors(command, resolved, source, candidates, places=places)
 
 
 def joined(
-    work: Work, resolved: Resolved, source: Source, numbers: pa.Array, *, unmatched: bool, places: bool = True
+    command: Command,
+    resolved: Resolved,
+    source: MergeSource,
+    numbers: pa.Array,
+    *,
+    unmatched: bool,
+    places: bool = True,
 ) -> DataFrame:
     """The rows of files with the rows of the source that they match, or with nulls (`unmatched`), and their clauses.
 
-    The columns are the table's, `work.carried`, the source's with the numbers of its rows, those of the places of rows,
-    and the number of the clause (see `Work.names`).
+    The columns are the table's, `command.carried`, the source's with the numbers of its rows, those of the places of
+    rows, and the number of the clause (see `Command.names`).
     """
-    names = work.names
+    names = command.names
     row_index = names.row_index if places else None
-    rows = work.rows(numbers, file_number=names.file_number, row_index=row_index)
+    rows = command.rows(numbers, file_number=names.file_number, row_index=row_index)
     rows = aligned(rows, resolved.scope.target)
     other = source.joining
     if not unmatched:
@@ -108,10 +114,10 @@ def _clause(clauses: list[Taken], first: int) -> Column:
 # --- which files ------------------------------------------------------------------------------------------------------
 
 
-def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
+def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa.Array:
     """Rows of `snapshot.files` that may hold rows to change: by partitions and statistics, without a job."""
-    snapshot, scope = work.snapshot, resolved.scope
-    zone = settings.time_zone(work.spark)
+    snapshot, scope = command.snapshot, resolved.scope
+    zone = settings.time_zone(command.spark)
     mask = snapshot.prune_mask(source.predicate, time_zone=zone)
     predicate = source.predicate
     of_table = _of_table(resolved, resolved.condition)
@@ -122,7 +128,7 @@ def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
     if of_table:
         condition = scan.split_condition(scope.target, _all(of_table), snapshot.mapping)
         predicate = predicates.all_of([predicate, condition.predicate])
-        mask = pc.and_(mask, _mask(scan.candidates(work.spark, snapshot, condition), len(mask)))
+        mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
     if resolved.by_source:
         if any(one.condition is None for one in resolved.by_source):
             predicate, mask = predicates.TRUE, pa.repeat(pa.scalar(True), len(mask))
@@ -130,10 +136,10 @@ def _candidates(work: Work, resolved: Resolved, source: Source) -> pa.Array:
             tests = _any([one.test for one in resolved.by_source])
             condition = scan.split_condition(scope.target, tests, snapshot.mapping)
             predicate = predicates.Or((predicate, condition.predicate))
-            mask = pc.or_(mask, _mask(scan.candidates(work.spark, snapshot, condition), len(mask)))
+            mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
     candidates = pc.indices_nonzero(mask)
-    work.txn.read_predicate(predicate, time_zone=zone)
-    work.txn.read_table(snapshot.files.take(candidates))
+    command.txn.read_predicate(predicate, time_zone=zone)
+    command.txn.read_table(snapshot.files.take(candidates))
     return candidates
 
 
@@ -163,19 +169,19 @@ def _mask(indices: pa.Array, count: int) -> pa.Array:
 # --- which rows -------------------------------------------------------------------------------------------------------
 
 
-def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Array) -> Found | None:
+def _on_driver(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> Matches | None:
     """All pairs, brought to the driver by one job; None where they are too many."""
-    size = pc.sum(work.snapshot.files.column("size").take(candidates)).as_py() or 0
+    size = pc.sum(command.snapshot.files.column("size").take(candidates)).as_py() or 0
     whole = size <= _WHOLE_ROWS and bool(resolved.changing)
-    names = work.names
-    pairs = joined(work, resolved, source, candidates, unmatched=False)
+    names = command.names
+    pairs = joined(command, resolved, source, candidates, unmatched=False)
     if not whole:
         pairs = pairs.select(names.file_number, names.row_index, names.source_row, names.clause)
     held = local(pairs, _MOST_PAIRS)
     if held is None:
         return None
     frame = held.frame()
-    found = Found(candidates, pairs=frame, held=held, whole=whole)
+    found = Matches(candidates, pairs=frame, held=held, whole=whole)
     # No job: they are on the driver.
     told = frame.select(names.file_number, names.row_index, names.source_row, names.clause).collect()
     if not told:
@@ -185,18 +191,20 @@ def _on_driver(work: Work, resolved: Resolved, source: Source, candidates: pa.Ar
     places = candidates.to_pylist()
     met = Counter(zip(files, rows, strict=True))
     found.several = len(met) < len(files)
-    _check_single(work, resolved, several=found.several)
+    _check_single(command, resolved, several=found.several)
     taken = {(file, row): clause for file, row, clause in zip(files, rows, clauses, strict=True) if clause is not None}
     found.counts = Counter((places[file], clause) for (file, _), clause in taken.items())
     return found
 
 
-def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa.Array, *, places: bool) -> Found:
+def _on_executors(
+    command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array, *, places: bool
+) -> Matches:
     """Count what the clauses take; the pairs stay on the executors where the second pass needs them."""
-    names = work.names
+    names = command.names
     single = source.unique or resolved.inserts_only
     places = places or not single
-    pairs = joined(work, resolved, source, candidates, unmatched=bool(resolved.by_source), places=places)
+    pairs = joined(command, resolved, source, candidates, unmatched=bool(resolved.by_source), places=places)
     matters = F.col(names.clause).isNotNull() | F.col(names.source_row).isNotNull()
     pairs = pairs.where(matters).select(
         names.file_number, *([names.row_index] if places else []), names.source_row, names.clause
@@ -204,7 +212,7 @@ def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa
     again = bool(resolved.inserts) or places
     if again:
         pairs = pairs.persist(StorageLevel.MEMORY_AND_DISK)
-    found = Found(candidates, pairs=pairs)
+    found = Matches(candidates, pairs=pairs)
     try:
         if single:
             counted = pairs.groupBy(names.file_number, names.clause).agg(
@@ -219,7 +227,7 @@ def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa
             )
         told = [tuple(row) for row in counted.collect()]
         found.several = any(most > 1 for _, _, _, most in told)
-        _check_single(work, resolved, several=found.several)
+        _check_single(command, resolved, several=found.several)
     except BaseException:
         if again:
             pairs.unpersist()
@@ -229,13 +237,13 @@ def _on_executors(work: Work, resolved: Resolved, source: Source, candidates: pa
     return found
 
 
-def _check_single(work: Work, resolved: Resolved, *, several: bool) -> None:
+def _check_single(command: Command, resolved: Resolved, *, several: bool) -> None:
     if not several or resolved.inserts_only:
         return
     if not merge_clauses.only_delete([one.clause for one in resolved.matched]):
         raise InvalidArgumentError(
-            f"{work.log.table}: a row of the table matches several rows of the source of MERGE, and which of them it "
-            "would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "
+            f"{command.log.table}: a row of the table matches several rows of the source of MERGE, and which of them "
+            "it would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "
             "dropDuplicates or the newest row for each key; nothing was committed",
             condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         )

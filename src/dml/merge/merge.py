@@ -16,13 +16,13 @@ from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
 from ..command import deletion_vectors as vectors
-from ..command.command import PLAIN, CommitOptions, Work, jobs
+from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from . import clauses as merge_clauses
 from . import find as merge_find
 from . import source as merge_source
 from .clauses import Clause
 from .resolve import Resolved, resolve
-from .write import Outcome, write
+from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
 
@@ -62,22 +62,22 @@ def merge(
     AppendOnlyTableError, the conflicts and CommitStateUnknownError.
     """
     merge_clauses.check(clauses)
-    with jobs(spark, "MERGE", log.table):
+    with command_scope(spark, "MERGE", log.table):
         began = time.monotonic()
-        work = Work.on(spark, log, options)
-        if work.applied_already:
+        command = Command.on(spark, log, options)
+        if command.applied_already:
             return None
         evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
-        resolved = resolve(work, source, condition, clauses, alias=alias, evolve=evolve)
-        with work.discarded_on_failure(), merge_source.prepared(work, source, resolved) as ready:
+        resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
+        with command.discarded_on_failure(), merge_source.prepared(command, source, resolved) as ready:
             prepared_ms = _ms(began)
             scanned = time.monotonic()
-            found = merge_find.find(work, resolved, ready, places=_places(work, resolved))
+            found = merge_find.find(command, resolved, ready, places=_places(command, resolved))
             scan_ms = _ms(scanned)
             written = time.monotonic()
             try:
                 with translated(log.table, resolved.columns):
-                    outcome = write(work, resolved, ready, found)
+                    outcome = write(command, resolved, ready, found)
             finally:
                 found.release()
             times = {
@@ -87,20 +87,20 @@ def merge(
                 "rewriteTimeMs": _ms(written),
             }
             metrics = {"numSourceRows": ready.rows, **outcome.metrics(), **times}
-            _commit(work, outcome, Operation("MERGE", resolved.parameters, metrics))
+            _commit(command, outcome, Operation("MERGE", resolved.parameters, metrics))
         return Counts(outcome.updated, outcome.deleted, outcome.inserted)
 
 
-def _places(work: Work, resolved: Resolved) -> bool:
-    return bool(resolved.changing) and vectors.enabled(work, "merge")
+def _places(command: Command, resolved: Resolved) -> bool:
+    return bool(resolved.changing) and vectors.enabled(command, "merge")
 
 
-def _commit(work: Work, outcome: Outcome, operation: Operation) -> None:
-    actions = outcome.actions(work.log.clock.now_ms())
-    if not actions and work.txn.metadata == work.snapshot.metadata:
-        logger.info("%s: MERGE changes no row, nothing committed", work.log.table)
+def _commit(command: Command, outcome: MergeOutput, operation: Operation) -> None:
+    actions = outcome.actions(command.log.clock.now_ms())
+    if not actions and command.txn.metadata == command.snapshot.metadata:
+        logger.info("%s: MERGE changes no row, nothing committed", command.log.table)
         return
-    work.commit(actions, operation)
+    command.commit(actions, operation)
 
 
 def _ms(since: float) -> int:

@@ -17,7 +17,7 @@ from ...errors import SchemaMismatchError
 from ..command import metadata as decide
 from ..command import rows
 from ..command.assignments import Path, check_distinct, field_of, path_of, whole
-from ..command.command import Work
+from ..command.command import Command
 from . import clauses as merge_clauses
 from .clauses import Clause
 
@@ -71,7 +71,7 @@ class Resolved:
 
 
 def resolve(
-    work: Work,
+    command: Command,
     source: DataFrame,
     condition: str | Column,
     clauses: Sequence[Clause],
@@ -84,26 +84,26 @@ def resolve(
     Raises Spark's AnalysisException for what doesn't resolve, SchemaMismatchError, InvalidArgumentError and
     UnsupportedFeatureError.
     """
-    work.name_beside(source.columns)
-    frame = scan.for_conditions(work.spark, work.snapshot)
+    command.name_beside(source.columns)
+    frame = scan.for_conditions(command.spark, command.snapshot)
     scope = Scope(frame.alias(alias) if alias else frame, source)
-    names = _Names(work, scope, alias)
+    names = _Names(command, scope, alias)
     if evolve:
-        _evolve(work, names, clauses)
-    columns = frame_schema(schema.parse_schema(work.txn.metadata.schema_string))
-    resolver = _Clauses(work, scope, names, columns, evolve)
+        _evolve(command, names, clauses)
+    columns = frame_schema(schema.parse_schema(command.txn.metadata.schema_string))
+    resolver = _Clauses(command, scope, names, columns, evolve)
     search = scope.condition(condition, scope.both, "the search condition of MERGE")
     taken = [resolver.take(clause) for clause in clauses]
-    return _frozen(work, scope, search, taken, columns, resolver.kept)
+    return _frozen(command, scope, search, taken, columns, resolver.kept)
 
 
 class _Names:
     """Finds the columns that the user names."""
 
-    def __init__(self, work: Work, scope: Scope, alias: str | None) -> None:
+    def __init__(self, command: Command, scope: Scope, alias: str | None) -> None:
         self._scope = scope
         self._alias = alias
-        self.case_sensitive = settings.case_sensitive(work.spark)
+        self.case_sensitive = settings.case_sensitive(command.spark)
         self.source = table_schema(scope.source.schema)
 
     def parts(self, name: str) -> Path:
@@ -137,21 +137,21 @@ class _Names:
         return same[0] if same else None
 
 
-def _evolve(work: Work, names: _Names, clauses: Sequence[Clause]) -> None:
+def _evolve(command: Command, names: _Names, clauses: Sequence[Clause]) -> None:
     """Stage what the clauses bring to the table's schema (`mergeSchema`, for what they assign)."""
     from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
     paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
     star = any(clause.is_star for clause in from_source)
     brought = merge_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
-    current = work.txn.metadata
-    changed = decide.evolved(work, brought)
+    current = command.txn.metadata
+    changed = decide.evolved(command, brought)
     if changed != current:
-        work.txn.set_metadata(changed)
+        command.txn.set_metadata(changed)
 
 
 class _Clauses:
-    def __init__(self, work: Work, scope: Scope, names: _Names, columns: StructType, evolve: bool) -> None:
-        self._work = work
+    def __init__(self, command: Command, scope: Scope, names: _Names, columns: StructType, evolve: bool) -> None:
+        self._command = command
         self._scope = scope
         self._names = names
         self._columns = columns
@@ -170,7 +170,7 @@ class _Clauses:
             data_type, kept[f.name] = old[f.name]
             if data_type != f.data_type:
                 changed.append((f, reshaped(kept[f.name], data_type, f.data_type)))
-        stored = self._scope.stored(changed, self._work.log.table)
+        stored = self._scope.stored(changed, self._command.log.table)
         return kept | {f.name: value for (f, _), value in zip(changed, stored, strict=True)}
 
     def take(self, clause: Clause) -> Taken:
@@ -188,18 +188,18 @@ class _Clauses:
         check_distinct([path for path, _ in assigned], command=clause.text)
         tops = list(dict.fromkeys(path[0] for path, _ in assigned))
         if clause.action == "update":
-            rows.check_updated(self._work, tops)
+            rows.check_updated(self._command, tops)
         else:
-            rows.check_inserted(self._work, tops)
+            rows.check_inserted(self._command, tops)
         return Taken(clause, condition, self._values(clause, assigned))
 
     def _named(self, clause: Clause, over: DataFrame) -> list[tuple[Path, Column]]:
         assert clause.values is not None
-        paths = [self._names.path(name, self._columns, clause, self._work.log.table) for name in clause.values]
+        paths = [self._names.path(name, self._columns, clause, self._command.log.table) for name in clause.values]
         for path in paths:
             if clause.action == "insert" and len(path) > 1:
                 raise SchemaMismatchError(
-                    f"{self._work.log.table}: {clause.text} sets the field {dotted(path)}; an insert gives whole "
+                    f"{self._command.log.table}: {clause.text} sets the field {dotted(path)}; an insert gives whole "
                     "columns: use named_struct"
                 )
         values = self._scope.values(list(clause.values.values()), over, f"the values of {clause.text}")
@@ -215,7 +215,7 @@ class _Clauses:
             if place is None:
                 listed = ", ".join(dotted((one.name,)) for one in self._names.source)
                 raise SchemaMismatchError(
-                    f"{self._work.log.table}: {clause.text} of all columns needs a column {f.name} in the source, "
+                    f"{self._command.log.table}: {clause.text} of all columns needs a column {f.name} in the source, "
                     f"which has: {listed}. Name the columns that it sets, or merge withSchemaEvolution()",
                     condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                     parameters={"sqlExpr": f.name, "clause": clause.text, "cols": listed},
@@ -233,7 +233,7 @@ class _Clauses:
                 reshaped(value, given, f.data_type, self.kept[path[0]] if keeps else None)
                 for (path, value), given, f in zip(assigned, self._scope.types(values), fields, strict=True)
             ]
-        stored = self._scope.stored(list(zip(fields, values, strict=True)), self._work.log.table)
+        stored = self._scope.stored(list(zip(fields, values, strict=True)), self._command.log.table)
         by_path = dict(zip((path for path, _ in assigned), stored, strict=True))
         values_of = {}
         for path in by_path:
@@ -245,7 +245,7 @@ class _Clauses:
 
 
 def _frozen(
-    work: Work,
+    command: Command,
     scope: Scope,
     search: Expression,
     taken: Sequence[Taken],
@@ -263,7 +263,7 @@ def _frozen(
         for i, one in enumerate(taken)
     ]
     tested = [search, *by_clause.values()]
-    width = int(str(work.spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
+    width = int(str(command.spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
 
     def told(kind: str) -> list[dict[str, str]]:
         found = []

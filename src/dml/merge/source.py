@@ -19,7 +19,7 @@ from ...engine.jvm import plans
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning
 from ...engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
-from ..command.command import Work
+from ..command.command import Command
 from .resolve import Resolved
 
 logger = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 
 @dataclass
-class Source:
-    """The rows of the source that a MERGE goes by, with a number for each in the last column (`Work.names`).
+class MergeSource:
+    """The rows of the source that a MERGE goes by, with a number for each in the last column (`Command.names`).
 
     `joining` is the same to join with the table, `rows` how many there are. `unique`: no row of the table can match two
     of them. `predicate` says of the table's rows what those that match surely fulfil. `held` are the rows where they
@@ -49,49 +49,49 @@ class Source:
 
 
 @contextmanager
-def prepared(work: Work, source: DataFrame, resolved: Resolved) -> Iterator[Source]:
+def prepared(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
     """Read the source once, into the driver's memory where it surely is small, else onto the executors.
 
     Where it reads the table itself, it reads the version that the MERGE does.
     """
-    pinned, reads_itself = pinning.pinned(source, work.log, work.snapshot)
+    pinned, reads_itself = pinning.pinned(source, command.log, command.snapshot)
     if reads_itself:
-        work.txn.read_whole_table()
-    frame = picked(pinned, resolved.needed).withColumn(work.names.source_row, F.monotonically_increasing_id())
+        command.txn.read_whole_table()
+    frame = picked(pinned, resolved.needed).withColumn(command.names.source_row, F.monotonically_increasing_id())
     equalities = [resolved.scope.equality(part) for part in resolved.scope.conjuncts(resolved.condition)]
     keys = [one for one in equalities if one is not None]
     bounded = plans.bounded(frame)
     held = None if bounded is None else local(bounded, plans.MAX_ROWS)
     if held is not None:
-        yield _of_local(work, held, resolved, keys)
+        yield _of_local(command, held, resolved, keys)
         return
     put_away = PutAway(frame)
     try:
-        yield _of_executors(work, put_away, resolved, keys)
+        yield _of_executors(command, put_away, resolved, keys)
     finally:
         try:
             put_away.release()
         except Exception as error:  # the MERGE may be committed, and what is put away is Spark's to drop
-            logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", work.log.table, error)
+            logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", command.log.table, error)
 
 
-def _of_local(work: Work, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> Source:
+def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     frame = held.frame()
     types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
     asked = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
     named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
     # No job: they are on the driver.
-    values = frame.select(*named, column_of(work.names.source_row)).collect()
+    values = frame.select(*named, column_of(command.names.source_row)).collect()
     rows = [tuple(map(_hashable, row)) for row in values]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
     for i, (one, given) in enumerate(zip(keys, types, strict=True)):
-        f = _comparable(work, one, given)
+        f = _comparable(command, one, given)
         if f is not None:
             distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
             parts.append(predicates.In((f.name,), tuple(_as_arrow_has_it(distinct, f))))
     plain = bool(keys) and all(map(_is_plain, types))
     unique = len(rows) < 2 or (plain and _unique(rows, [one.null_safe for one in keys]))
-    return Source(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
+    return MergeSource(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
 
 
 def _as_python_has_it(value: Column, f: StructField) -> Column:
@@ -147,18 +147,18 @@ def _is_plain(f: StructField) -> bool:
     return kind.is_integral or kind.decimal is not None or kind.name in _PLAIN
 
 
-def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Sequence[Equality]) -> Source:
+def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     """One job over the keys tells how many rows there are, whether keys come twice, and between what they lie."""
     frame = put_away.frame
     named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
     types = table_schema(frame.select(*named).schema).fields
-    fields = [_comparable(work, one, f) for one, f in zip(keys, types, strict=True)]
+    fields = [_comparable(command, one, f) for one, f in zip(keys, types, strict=True)]
     matchable = F.lit(True)
     for i, one in enumerate(keys):
         if not one.null_safe:
             matchable = matchable & F.col(f"k{i}").isNotNull()
     groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
-    rows = frame.select(*named) if named else frame.select(column_of(work.names.source_row))
+    rows = frame.select(*named) if named else frame.select(column_of(command.names.source_row))
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
     asked = [F.count("*") if grouped is None else F.sum("n")]
     asked.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
@@ -177,15 +177,15 @@ def _of_executors(work: Work, put_away: PutAway, resolved: Resolved, keys: Seque
         )
         if not low.is_valid:
             parts.append(predicates.Constant(False))
-        elif f.name in work.snapshot.partition_columns:
+        elif f.name in command.snapshot.partition_columns:
             parts.append(_in_partitions(rows.select(f"k{i}"), f, low, high))
         else:
             parts.append(_between(f, low, high))
     size = put_away.bytes
-    threshold = str(work.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
+    threshold = str(command.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
     if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # which forbids it
-        return Source(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
-    return Source(frame, frame, count, most <= 1, predicates.all_of(parts))
+        return MergeSource(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
+    return MergeSource(frame, frame, count, most <= 1, predicates.all_of(parts))
 
 
 def _is_map(data_type: schema.DataType) -> bool:
@@ -206,10 +206,10 @@ def _in_partitions(keys: DataFrame, f: StructField, low: pa.Scalar, high: pa.Sca
     return predicates.In((f.name,), tuple(values.combine_chunks().drop_null().cast(schema.arrow_type(f.data_type))))
 
 
-def _comparable(work: Work, one: Equality, given: StructField) -> StructField | None:
+def _comparable(command: Command, one: Equality, given: StructField) -> StructField | None:
     """The table's column that a key is compared with, where the log can be asked about it."""
     if one.place is None or one.null_safe:
         return None
-    f = frame_schema(work.snapshot.schema).fields[one.place]
+    f = frame_schema(command.snapshot.schema).fields[one.place]
     same = f.data_type == given.data_type and CHAR_VARCHAR_KEY not in f.metadata
     return f if same and _is_plain(f) else None

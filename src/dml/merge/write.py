@@ -16,11 +16,11 @@ from ..command import change_data as changes
 from ..command import deletion_vectors as vectors
 from ..command import rows
 from ..command.change_data import CHANGE_TYPE
-from ..command.command import Work
+from ..command.command import Command
 from ..command.removal import Removal, num_records
-from .find import Found, joined
+from .find import Matches, joined
 from .resolve import Resolved
-from .source import Source
+from .source import MergeSource
 
 REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _FEW_ROWS = 1_000
@@ -28,7 +28,7 @@ _SMALL_FILES = 16 << 20
 
 
 @dataclass
-class Outcome:
+class MergeOutput:
     """What a MERGE leaves: its actions, and the counts of rows by what became of them."""
 
     removal: Removal = field(default_factory=Removal)
@@ -78,14 +78,14 @@ class Outcome:
         }
 
 
-def write(work: Work, resolved: Resolved, source: Source, found: Found) -> Outcome:
+def write(command: Command, resolved: Resolved, source: MergeSource, found: Matches) -> MergeOutput:
     """Write all that changes. AppendOnlyTableError where rows of the table would have to go."""
-    outcome = Outcome()
+    outcome = MergeOutput()
     if found.touched:
-        work.check_removable()
+        command.check_removable()
     _count(outcome, resolved, found)
-    writer = _Writer(work, resolved, found, outcome, _new_rows(work, resolved, source, found))
-    by_vectors, recorded = vectors.enabled(work, "merge"), changes.wanted(work)
+    writer = _Writer(command, resolved, found, outcome, _new_rows(command, resolved, source, found))
+    by_vectors, recorded = vectors.enabled(command, "merge"), changes.wanted(command)
     if not found.touched:
         writer.insert()
     elif by_vectors or recorded:
@@ -95,7 +95,7 @@ def write(work: Work, resolved: Resolved, source: Source, found: Found) -> Outco
     return outcome
 
 
-def _count(outcome: Outcome, resolved: Resolved, found: Found) -> None:
+def _count(outcome: MergeOutput, resolved: Resolved, found: Matches) -> None:
     def of(clauses: range, action: str) -> int:
         return found.rows([i for i in clauses if resolved.changing[i].clause.action == action])
 
@@ -117,11 +117,11 @@ class _Piece:
     count: int | None = None
 
 
-def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _Piece | None:
+def _new_rows(command: Command, resolved: Resolved, source: MergeSource, found: Matches) -> _Piece | None:
     """The rows that the clauses insert; None: there are none."""
     if not resolved.inserts or not source.rows:
         return None
-    names = work.names
+    names = command.names
     on_driver = source.held is not None and (found.held is not None or found.pairs is None)
     if source.held is not None and on_driver:
         left = [i for i, number in enumerate(source.numbers) if number not in found.matched]
@@ -139,8 +139,8 @@ def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _
         for earlier in resolved.inserts[:i]:
             mine = mine.where(~earlier.test.eqNullSafe(F.lit(True)))
         values = [value.alias(name) for name, value in one.values.items()]
-        nulls = [F.lit(None).cast("bigint").alias(name) for name in work.carried]
-        pieces.append(rows.fitted(work, mine.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
+        nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
+        pieces.append(rows.fitted(command, mine.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
     frame = _union(pieces)
     if not on_driver:
         return _Piece(frame)
@@ -153,32 +153,34 @@ def _new_rows(work: Work, resolved: Resolved, source: Source, found: Found) -> _
 
 
 class _Writer:
-    def __init__(self, work: Work, resolved: Resolved, found: Found, outcome: Outcome, new: _Piece | None) -> None:
-        self._work = work
-        self._names = work.names
-        self._clause = F.col(work.names.clause)
+    def __init__(
+        self, command: Command, resolved: Resolved, found: Matches, outcome: MergeOutput, new: _Piece | None
+    ) -> None:
+        self._command = command
+        self._names = command.names
+        self._clause = F.col(command.names.clause)
         self._resolved = resolved
         self._found = found
         self._outcome = outcome
         self._new = new
-        self._removed = work.snapshot.add_files(found.touched)
+        self._removed = command.snapshot.add_files(found.touched)
 
     def insert(self) -> None:
         """Write the new rows alone."""
         self.write(self._inserted)
 
-    def together(self, source: Source) -> None:
+    def together(self, source: MergeSource) -> None:
         """Write the touched files anew, rows that change in the place of those that were, where the rules allow it."""
         self._outcome.removal = Removal(removed=self._removed)
         if self._few:
             pieces = [self._kept_of_few(), *self._updated(source)]
-        elif rows.generated(self._work):
+        elif rows.generated(self._command):
             pieces = [self._kept(source), *self._updated(source)]
         else:
             pieces = [self._after(source)]
         self.write([*pieces, *self._inserted])
 
-    def apart(self, source: Source, *, by_vectors: bool, recorded: bool) -> None:
+    def apart(self, source: MergeSource, *, by_vectors: bool, recorded: bool) -> None:
         """Write what changes apart from what stays: that isn't written anew (`by_vectors`), or it is no change."""
         kept: list[_Piece] = []
         if by_vectors:
@@ -186,7 +188,7 @@ class _Writer:
             places = self._found.pairs.where(self._clause.isNotNull()).select(
                 self._names.file_number, self._names.row_index
             )
-            self._outcome.removal = vectors.marked(self._work, places, numbers=self._found.candidates)
+            self._outcome.removal = vectors.marked(self._command, places, numbers=self._found.candidates)
         else:
             kept = [self._kept_of_few() if self._few else self._kept(source)]
             self._outcome.removal = Removal(removed=self._removed)
@@ -199,20 +201,20 @@ class _Writer:
         with _once(told, all(one.held for one in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
             pieces = [*(one.frame for one in both), *self._before(source)]
-            alike = [changes.shaped(self._work, one) for one in pieces]
-            self._outcome.changes = changes.write(self._work, _union(alike))
+            alike = [changes.shaped(self._command, one) for one in pieces]
+            self._outcome.changes = changes.write(self._command, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write rows of the table, the new ones among them."""
         if pieces:
             frame = _union([one.frame for one in pieces])
-            names = self._work.txn.metadata.partition_columns
+            names = self._command.txn.metadata.partition_columns
             if not all(one.held for one in pieces):
-                if self._found.touched and self._few and not self._work.numbered:
+                if self._found.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
-                elif names and self._work.log.conf.get(REPARTITION, "true").lower() != "false":
+                elif names and self._command.log.conf.get(REPARTITION, "true").lower() != "false":
                     frame = frame.repartition(*(column_of(name) for name in names))
-            written = rows.write_new(self._work, frame)
+            written = rows.write_new(self._command, frame)
             self._outcome.added = written.adds
             self._tell_apart(written.rows)
 
@@ -242,7 +244,7 @@ class _Writer:
         new = self._new
         if new is None:
             return []
-        if new.held or self._work.txn.metadata.partition_columns:
+        if new.held or self._command.txn.metadata.partition_columns:
             return [new]
         return [_Piece(new.frame.hint("rebalance"))]  # each of the source's tasks may have few of them
 
@@ -255,11 +257,11 @@ class _Writer:
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
-    def _joined(self, source: Source, *, unmatched: bool, places: bool = False) -> DataFrame:
+    def _joined(self, source: MergeSource, *, unmatched: bool, places: bool = False) -> DataFrame:
         numbers = pa.array(self._found.touched, pa.int64())
-        return joined(self._work, self._resolved, source, numbers, unmatched=unmatched, places=places)
+        return joined(self._command, self._resolved, source, numbers, unmatched=unmatched, places=places)
 
-    def _every_row(self, source: Source) -> DataFrame:
+    def _every_row(self, source: MergeSource) -> DataFrame:
         """All rows of the touched files, each once, with the number of the clause that takes it."""
         several = self._found.several
         frame = self._joined(source, unmatched=True, places=several)
@@ -270,7 +272,7 @@ class _Writer:
         taken = F.max(self._clause).over(Window.partitionBy(*place))
         return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
 
-    def _changing(self, source: Source) -> _Piece:
+    def _changing(self, source: MergeSource) -> _Piece:
         """The rows that change, as they are, beside their rows of the source."""
         if self._found.held is not None and self._found.whole:
             return _Piece(self._found.held.frame().where(self._clause.isNotNull()), held=True)
@@ -280,9 +282,9 @@ class _Writer:
     def _as_kept(self, frame: DataFrame) -> DataFrame:
         """Rows of the table in the shape that it will have."""
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return rows.without_void(self._work, frame.select(*columns, *map(column_of, self._work.carried)))
+        return rows.without_void(self._command, frame.select(*columns, *map(column_of, self._command.carried)))
 
-    def _kept(self, source: Source) -> _Piece:
+    def _kept(self, source: MergeSource) -> _Piece:
         """The rows that stay in the touched files."""
         return _Piece(self._as_kept(self._every_row(source).where(self._clause.isNull())))
 
@@ -304,27 +306,27 @@ class _Writer:
         ]
         touched = pa.array(found.touched, pa.int64())
         frame = aligned(
-            self._work.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
+            self._command.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
             self._resolved.scope.target,
         )
         return _Piece(self._as_kept(frame.where(f"NOT ({' OR '.join(tests)})")))
 
-    def _after(self, source: Source) -> _Piece:
+    def _after(self, source: MergeSource) -> _Piece:
         """All rows of the touched files as they will be."""
         numbers = self._resolved.updates
         frame = self._every_row(source)
         frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
         columns = [self._value(f.name, numbers) for f in self._resolved.columns]
-        passed_on = self._work.passed_on(frame, self._clause.isNotNull())
-        return _Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)))
+        passed_on = self._command.passed_on(frame, self._clause.isNotNull())
+        return _Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)))
 
-    def _updated(self, source: Source) -> list[_Piece]:
+    def _updated(self, source: MergeSource) -> list[_Piece]:
         """The updated rows as they will be: a frame for each choice of generated columns that clauses set."""
         resolved = self._resolved
         groups: dict[tuple[str, ...], list[int]] = {}
         for number in resolved.updates:
             if self._found.rows([number]):
-                lacking = rows.generated(self._work, resolved.changing[number].values)
+                lacking = rows.generated(self._command, resolved.changing[number].values)
                 groups.setdefault(tuple(lacking), []).append(number)
         if not groups:
             return []
@@ -333,8 +335,8 @@ class _Writer:
         for left_out, numbers in groups.items():
             frame = changing.frame.where(self._clause.isin(numbers))
             columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in left_out]
-            passed_on = self._work.passed_on(frame, F.lit(True))
-            pieces.append(_Piece(rows.fitted(self._work, frame.select(*columns, *passed_on)), changing.held))
+            passed_on = self._command.passed_on(frame, F.lit(True))
+            pieces.append(_Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)), changing.held))
         return pieces
 
     def _value(self, name: str, numbers: Sequence[int]) -> Column:
@@ -346,7 +348,7 @@ class _Writer:
                 value = F.when(self._clause == number, values[name]).otherwise(value)
         return value.alias(name)
 
-    def _before(self, source: Source) -> list[DataFrame]:
+    def _before(self, source: MergeSource) -> list[DataFrame]:
         """The rows that change as they were, as the change feed tells them."""
         frame = self._changing(source).frame
         if self._found.several:

@@ -26,7 +26,7 @@ _NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """What the catalog has by a name. `location`: a path (bare on this machine) or a URI, empty for a view."""
 
     name: str
@@ -67,11 +67,11 @@ class SessionCatalog:
         self._catalog = self._state.catalog()
         self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> CatalogEntry | None:
         """The entry of a table or view, None where there is none; temporary views have none."""
         return self._find(self._identifier(name))
 
-    def _find(self, identifier: JavaObject) -> Entry | None:
+    def _find(self, identifier: JavaObject) -> CatalogEntry | None:
         from pyspark.sql.types import StructType
 
         if not self._catalog.tableExists(identifier):
@@ -79,7 +79,7 @@ class SessionCatalog:
         table = self._catalog.getTableMetadata(identifier)
         provider = table.provider()
         uri = table.storage().locationUri()
-        return Entry(
+        return CatalogEntry(
             f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
             provider.get().lower() if provider.isDefined() else None,
             self._text(uri.get()) if uri.isDefined() else "",
@@ -105,7 +105,7 @@ class SessionCatalog:
             )
         return self._text(self._catalog.defaultTablePath(identifier))
 
-    def partition_locations(self, entry: Entry) -> list[str] | None:
+    def partition_locations(self, entry: CatalogEntry) -> list[str] | None:
         """The directories of the partitions that the catalog knows; None where it keeps no account of them."""
         if not entry.table.tracksPartitionsInCatalog():
             return None
@@ -142,7 +142,7 @@ class SessionCatalog:
         self._catalog.dropTable(entry.table.identifier(), plan.ifExists(), plan.purge())
         return True
 
-    def make_delta(self, entry: Entry) -> None:
+    def make_delta(self, entry: CatalogEntry) -> None:
         """Turn the entry of a Parquet table into that of a Delta table, as Delta does."""
         none = self._gateway.none
         storage = changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)

@@ -31,7 +31,7 @@ from . import errors as read_errors
 from . import large_log
 from .bulk_listing import Listing, uris
 from .extra_columns import NOTHING, Beside
-from .pinned_versions import Newest, Pinned, Source, check_readable_as
+from .pinned_versions import Newest, Pinned, VersionSource, check_readable_as
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ class FileIndex:
         self,
         gateway: Gateway,
         spark: "SparkSession",
-        source: Source,
+        source: VersionSource,
         *,
         files: pa.Table | None = None,
         file_number: str | None = None,

@@ -1,8 +1,8 @@
 """Planning over a large log: Spark's executors read its checkpoint, and the driver gets the files that a scan needs.
 
 Up to `DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is the faster way to plan.
-Beyond it each task reads a share of the row groups (`core.log.checkpoint_shares`), takes out what later commits supersede and
-judges what is left as the driver would, by `core.skipping.pruning`: there is one replay and one pruning, run elsewhere.
+Beyond it each task reads a share of the row groups (`core.log.checkpoint_shares`), takes out what later commits
+supersede and judges the rest as the driver would, by `core.skipping.pruning`: one replay and pruning, elsewhere.
 The executors need tablelog, and for object stores the package of fsspec's implementation. What goes wrong there is the
 driver's to judge: it then reads the log by itself, for it knows how to recover a version or what to say of it.
 """
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.errors import PythonException
 
 from ...core.log.checkpoint_file import ParquetFile
-from ...core.log.checkpoint_shares import Part, left, parted, pieces_to_prune
+from ...core.log.checkpoint_shares import RowGroupSplit, left, parted, pieces_to_prune
 from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
 from ...core.log.replay import Totals
 from ...core.protocol import schema as schemas
@@ -55,7 +55,7 @@ Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 
 
 @dataclass(frozen=True)
-class Found:
+class PlannedFiles:
     """The chosen `files`, with the columns of `Snapshot.files`; of which, and how many partition values had left."""
 
     files: pa.Table
@@ -139,7 +139,7 @@ def chosen(
     snapshot: "Snapshot",
     choice: Choice,
     columns: Collection[schemas.Column] | None,
-) -> Found | None:
+) -> PlannedFiles | None:
     """The files of a version that `choice` picks by the statistics of `columns` (physical names; none of `None`).
 
     `None` where the executors can't read the log, for whatever reason. Raises ChecksumMismatchError.
@@ -173,7 +173,7 @@ def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
     return Reading(snapshot.table, systems, tasks, frozenset(snapshot.overlay))
 
 
-def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found:
+def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> PlannedFiles:
     """What the tasks found, and what the commits after the checkpoint added."""
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
     counted = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
@@ -184,7 +184,7 @@ def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Found:
         files.append(own.select(FILE_SCHEMA.names))
         counted = counted.changed((1, add.size, add.deletion_vector) for add in adds)
         after += of_these
-    return Found(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), counted, after)
+    return PlannedFiles(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), counted, after)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Reading:
 
     table: str
     systems: Mapping[str, FileSystem]
-    tasks: list[list[Part]]
+    tasks: list[list[RowGroupSplit]]
     superseded: frozenset[FileKey]
 
     def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
@@ -211,13 +211,13 @@ class Reading:
             return None
         return rows
 
-    def parts(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    def parts(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[RowGroupSplit]:
         """The parts of the tasks with these numbers."""
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from self.tasks[number]
 
-    def opened(self, part: Part) -> ParquetFile:
+    def opened(self, part: RowGroupSplit) -> ParquetFile:
         place, _, name = part.path.rpartition("/")
         files = DataFiles(place, self.systems[place])
         plain = unquote(name) if ":" in place else name  # a URI is encoded, a bare path isn't
@@ -237,7 +237,7 @@ class Choosing:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(self._of_part, self.reading.parts(numbers))
 
-    def _of_part(self, part: Part) -> pa.RecordBatch:
+    def _of_part(self, part: RowGroupSplit) -> pa.RecordBatch:
         counted = [0] * len(_COUNTED)
         after = 0
         sink = pa.BufferOutputStream()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 
-class Source(Protocol):
+class VersionSource(Protocol):
     """Which snapshot a frame reads."""
 
     analysed: "Snapshot"

@@ -1,4 +1,4 @@
-"""What Spark makes of the generation expressions of partition columns, as far as `core.skipping.generation` knows it."""
+"""Generation expressions of partition columns as Spark resolves them, for `core.skipping.generation`."""
 
 import json
 import logging

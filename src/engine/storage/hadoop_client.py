@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...core.upkeep.vacuum import Found
+from ...core.upkeep.vacuum import ListedFile
 from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
 from ..jvm.gateway import Gateway, JavaObject
@@ -57,7 +57,7 @@ class HadoopFiles:
             for path, size, modified in files:
                 yield FileStatus(uri_of(path), size, modified)
 
-    def list_children(self, uri: str) -> tuple[list[Found], list[tuple[str, int]]]:
+    def list_children(self, uri: str) -> tuple[list[ListedFile], list[tuple[str, int]]]:
         """The files, and the directories (name, time in ms), in the directory `uri`; FileNotFoundError: no such."""
         with translated("listing", uri):
             path = self._gateway.path(uri)
@@ -66,7 +66,7 @@ class HadoopFiles:
             statuses = Statuses.of(self._gateway)
             files, directories = list(statuses.files(listed)), list(statuses.directories(listed))
         return (
-            [Found(name.rpartition("/")[2], size, modified) for name, size, modified in files],
+            [ListedFile(name.rpartition("/")[2], size, modified) for name, size, modified in files],
             [(name.rpartition("/")[2], modified) for name, _, modified in directories],
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
 from ...logstore.hdfs import store as hdfs
-from ...logstore.hdfs.client import Entry
+from ...logstore.hdfs.client import HdfsEntry
 from ..jvm.gateway import Gateway, JavaObject, is_classic
 from .hadoop_jvm import Statuses, translated
 
@@ -75,12 +75,12 @@ class SparkFiles:
             finally:
                 stream.close()
 
-    def entries(self, directory: str) -> list[Entry]:
+    def entries(self, directory: str) -> list[HdfsEntry]:
         with translated("listing", directory):
             found = self._reader(directory).listStatus(self._gateway.path(directory))
             statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
             files = Statuses.of(self._gateway).files(statuses)
-            return [Entry(path.rpartition("/")[2], size, modified) for path, size, modified in files]
+            return [HdfsEntry(path.rpartition("/")[2], size, modified) for path, size, modified in files]
 
     def write(self, path: str, data: bytes) -> None:
         with translated("writing", path):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 from ...core.protocol import paths
-from ...core.upkeep.vacuum import Directory, Found
+from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
 from ...logstore.common.uri import scheme_of
 from ..jvm import settings as settings_of
@@ -57,7 +57,7 @@ class TableFiles(Protocol):
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
         """Those paths, spelt as an action has them, at which there is no file."""
 
-    def footer(self, file: Found) -> "pq.FileMetaData":
+    def footer(self, file: ListedFile) -> "pq.FileMetaData":
         """The footer of a Parquet file, whose name is relative to the root; ArrowInvalid where it is none."""
 
     def same_place(self, path: str) -> str | None:
@@ -105,7 +105,7 @@ class LocalFiles:
 
     def _scan(self, name: str, hidden: Callable[[str], bool]) -> Directory | None:
         directory = os.path.join(self._root, name) if name else self._root
-        files: list[Found] = []
+        files: list[ListedFile] = []
         directories: list[str] = []
         passed: list[str] = []
         other = 0
@@ -124,7 +124,7 @@ class LocalFiles:
                             status = entry.stat(follow_symlinks=False)
                         except FileNotFoundError:
                             continue
-                        files.append(Found(entry.name, status.st_size, status.st_mtime_ns // 1_000_000))
+                        files.append(ListedFile(entry.name, status.st_size, status.st_mtime_ns // 1_000_000))
                     else:
                         other += 1
         except FileNotFoundError:
@@ -182,7 +182,7 @@ class LocalFiles:
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
         return [path for path in paths_in_log if not os.path.exists(paths.absolute(self._table, path))]
 
-    def footer(self, file: Found) -> "pq.FileMetaData":
+    def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -254,7 +254,7 @@ class HadoopTableFiles:
                 deeper.extend((f"{name}/{one}" if name else one, at) for one, at in kept)
             level = deeper
 
-    def _children(self, directory: tuple[str, int]) -> tuple[list[Found], list[tuple[str, int]]] | None:
+    def _children(self, directory: tuple[str, int]) -> tuple[list[ListedFile], list[tuple[str, int]]] | None:
         try:
             return self._files.list_children(self._uri(directory[0]) if directory[0] else self._table)
         except FileNotFoundError:
@@ -274,7 +274,7 @@ class HadoopTableFiles:
         answers = _in_threads(there, paths_in_log, THREADS)
         return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
 
-    def footer(self, file: Found) -> "pq.FileMetaData":
+    def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow.parquet as pq
 
         with self._files.open_file(self._uri(file.name), file.size) as stream:
@@ -323,7 +323,7 @@ class FsspecFiles:
         answers = _in_threads(there, paths_in_log, THREADS)
         return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
 
-    def footer(self, file: Found) -> "pq.FileMetaData":
+    def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -344,7 +344,7 @@ def _grouped(found: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool
     """Directories from a flat listing of names relative to the root."""
     start = len(below) + 1 if below else 0
     visible: dict[str, bool] = {}
-    files: dict[str, list[Found]] = {below: []}
+    files: dict[str, list[ListedFile]] = {below: []}
     passed: dict[str, set[str]] = {}
     for name, size, modified in found:
         directory, _, base = name.rpartition("/")
@@ -364,7 +364,7 @@ def _grouped(found: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool
         if hidden(base):
             passed.setdefault(directory, set()).add(base)
         else:
-            files.setdefault(directory, []).append(Found(base, size, modified))
+            files.setdefault(directory, []).append(ListedFile(base, size, modified))
     for directory in files.keys() | passed.keys():
         yield Directory(directory, files.get(directory, ()), (), sorted(passed.get(directory, ())))
 

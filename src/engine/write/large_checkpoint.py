@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...core.log.checkpoint_shares import Part, left, pieces
+from ...core.log.checkpoint_shares import RowGroupSplit, left, pieces
 from ...core.protocol import paths
 from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
     from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
-    from ...core.upkeep.checkpoint_rows import Layout
+    from ...core.upkeep.checkpoint_rows import CheckpointLayout
     from ...core.upkeep.checkpoint_writer import Sidecars
 
 
-def sidecars(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "Layout") -> "Sidecars | None":
+def sidecars(
+    spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "CheckpointLayout"
+) -> "Sidecars | None":
     """A `SidecarWriter` for logs that Spark plans: one job, in as many tasks as planning has."""
     if not large_log.wanted(spark, snapshot):
         return None
@@ -66,7 +68,7 @@ class Writing:
 
     reading: large_log.Reading
     target: DataFiles
-    layout: "Layout"
+    layout: "CheckpointLayout"
     most: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,6 +95,6 @@ class Writing:
         for part in self.reading.parts(numbers):
             yield from self._of_part(part, wanted)
 
-    def _of_part(self, part: Part, stats: list[str]) -> Iterator[pa.Table]:
+    def _of_part(self, part: RowGroupSplit, stats: list[str]) -> Iterator[pa.Table]:
         for piece in pieces(self.reading.opened(part), stats):
             yield left(piece, self.reading.table, self.reading.superseded)

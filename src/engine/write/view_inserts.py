@@ -1,7 +1,7 @@
 """INSERT into a view of a table: Spark resolves the statement against a table that it can't write to.
 
 Spark's own rules give names, positions, casts, defaults and partitions their meaning. What they leave is the query to
-store and what it replaces, and the write is `dml.change.write`, as for a DataFrame. No text of SQL is read or changed here:
+store and what it replaces, and the write is `dml.change.write`, as for a DataFrame. No text of SQL is read or changed:
 Spark's parser gives the statement as a plan, and only the target in that plan is exchanged.
 """
 

@@ -42,21 +42,21 @@ Kind = Literal[
 ]
 
 
-class Place(NamedTuple):
+class AzureLocation(NamedTuple):
     """What an authority says: the container, and the host of the account where it names one."""
 
     container: str
     host: str | None
 
 
-def place(authority: str) -> Place:
+def place(authority: str) -> AzureLocation:
     """The container and the host of the authority of a path."""
     container, at, host = authority.partition("@")
     if not container or (at and not host):
         raise LogStoreConfigurationError(
             f"{authority!r} names no container and account; a path is abfss://container@account.dfs.core.windows.net/…"
         )
-    return Place(container, host.lower() or None)
+    return AzureLocation(container, host.lower() or None)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 
-class Entry(NamedTuple):
+class HdfsEntry(NamedTuple):
     """A file in a directory: `name` with nothing escaped, `size` in bytes, by the NameNode's clock `modified_ms`."""
 
     name: str
@@ -27,7 +27,7 @@ class HdfsClient(Protocol):
     def read(self, path: str) -> bytes:
         """All of a file, as of now."""
 
-    def entries(self, directory: str) -> list[Entry]:
+    def entries(self, directory: str) -> list[HdfsEntry]:
         """The files in a directory as of now, hidden ones too, without those in directories below."""
 
     def write(self, path: str, data: bytes) -> None:

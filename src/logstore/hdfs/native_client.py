@@ -26,7 +26,7 @@ from ...errors import (
     UnsupportedEnvironmentError,
 )
 from ..common.uri import scheme_of, shown
-from .client import Entry
+from .client import HdfsEntry
 from .errors import error_for
 
 TIMEOUT_SECONDS = 60.0
@@ -75,10 +75,10 @@ class NativeFiles:
 
         return self._call(read, "reading", path)
 
-    def entries(self, directory: str) -> list[Entry]:
-        def found(client: Any, name: str) -> list[Entry]:
+    def entries(self, directory: str) -> list[HdfsEntry]:
+        def found(client: Any, name: str) -> list[HdfsEntry]:
             return [
-                Entry(status.path.rpartition("/")[2], status.length, status.modification_time)
+                HdfsEntry(status.path.rpartition("/")[2], status.length, status.modification_time)
                 for status in client.list_status(name)
                 if not status.isdir
             ]

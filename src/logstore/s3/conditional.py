@@ -14,7 +14,7 @@ from ..common import object_uri, posix
 from ..common.conditional_put import settle
 from ..common.listing import without_false_gaps
 from ..common.uri import shown
-from .requests import Place, S3Requests, no_condition, place_of
+from .requests import S3Location, S3Requests, no_condition, place_of
 from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30
@@ -113,16 +113,16 @@ class S3LogStore(LogStore):
         place = place_of(path)
         return object_uri.join(place.scheme, place.bucket, place.key.rstrip("/"))
 
-    def _create(self, place: Place, data: bytes) -> None:
+    def _create(self, place: S3Location, data: bytes) -> None:
         """Write the new object, or raise as `write` does."""
         self._probe(place)
         settle(place.uri, lambda: self._requests.put_if_absent(place, data))
 
-    def _replace(self, place: Place, data: bytes) -> None:
+    def _replace(self, place: S3Location, data: bytes) -> None:
         """Write over whatever is there."""
         self._requests.put(place, data)
 
-    def _probe(self, place: Place) -> None:
+    def _probe(self, place: S3Location) -> None:
         """Raise UnsafeStoreError if the service takes a second write of one name."""
         bucket = self._requests.endpoint(place.bucket), place.bucket
         if bucket in _enforcing:
@@ -132,7 +132,7 @@ class S3LogStore(LogStore):
                 self._try_twice(place)
                 _enforcing.add(bucket)
 
-    def _try_twice(self, place: Place) -> None:
+    def _try_twice(self, place: S3Location) -> None:
         probe = place.beside(f".probe.{uuid.uuid4()}.tmp")
         taken, last, may_be_there = 0, "", False
         try:
@@ -156,7 +156,7 @@ class S3LogStore(LogStore):
             f"({last}); nothing was written, try again later"
         )
 
-    def _remove(self, probe: Place) -> None:
+    def _remove(self, probe: S3Location) -> None:
         try:
             self._requests.delete(probe)
         except TablelogError as error:

@@ -28,8 +28,8 @@ from ..common.conditional_put import settle
 from ..common.uri import shown
 from . import dynamodb_entries as s3_entries
 from .conditional import S3LogStore
-from .dynamodb_entries import Entries, Entry, EntrySettings
-from .requests import Place, place_of
+from .dynamodb_entries import DynamoDBEntry, Entries, EntrySettings
+from .requests import S3Location, place_of
 from .settings import PREFIXES, S3Settings
 
 _LOG = "_delta_log/"
@@ -82,14 +82,14 @@ class S3DynamoDBLogStore(S3LogStore):
         if entry is not None and not entry.complete:
             self._requests.delete(place.beside(entry.temp_path))
 
-    def _create(self, place: Place, data: bytes) -> None:
+    def _create(self, place: S3Location, data: bytes) -> None:
         name = _name(place)
         if self._requests.exists(place):
             raise FileExistsError(shown(place.uri))
         commit = _COMMIT(name)
         if commit and int(commit[1]):
             self._recovered(place.beside(f"{int(commit[1]) - 1:020}.json"))
-        entry = Entry(_table_path(place), name, f".tmp/{name}.{uuid.uuid4()}")
+        entry = DynamoDBEntry(_table_path(place), name, f".tmp/{name}.{uuid.uuid4()}")
         self._requests.put(place.beside(entry.temp_path), data)
         self._decide(entry, place)
         try:
@@ -111,7 +111,7 @@ class S3DynamoDBLogStore(S3LogStore):
         if taken:
             raise FileExistsError(shown(place.uri))
 
-    def _decide(self, entry: Entry, place: Place) -> None:
+    def _decide(self, entry: DynamoDBEntry, place: S3Location) -> None:
         """Put the item, or raise as `write` does; the temporary file stays only where the item may yet arrive."""
         try:
             settle(place.uri, lambda: self._entries.put_new(entry, place.uri))
@@ -143,7 +143,7 @@ class S3DynamoDBLogStore(S3LogStore):
             )
         raise FileExistsError(shown(place.uri))
 
-    def _recovered(self, place: Place) -> bool:
+    def _recovered(self, place: S3Location) -> bool:
         """Complete the write of one file, if it isn't; whether that was so."""
         entry = self._entries.get(_table_path(place), _name(place))
         if entry is None or entry.complete:
@@ -151,7 +151,7 @@ class S3DynamoDBLogStore(S3LogStore):
         self._recover(entry, place)
         return True
 
-    def _recover(self, entry: Entry, beside: Place) -> None:
+    def _recover(self, entry: DynamoDBEntry, beside: S3Location) -> None:
         """Steps 4 and 5 in the place of a writer that may have died."""
         final = beside.beside(entry.file_name)
         if not self._requests.exists(final):
@@ -172,7 +172,7 @@ class S3DynamoDBLogStore(S3LogStore):
                     ) from error
         self._finish(entry, beside)
 
-    def _put_in_place(self, place: Place, data: bytes) -> bool:
+    def _put_in_place(self, place: S3Location, data: bytes) -> bool:
         """Put the winner's bytes under the name; whether that is what stands there now."""
         try:
             settle(place.uri, lambda: self._requests.put_if_absent(place, data))
@@ -188,7 +188,7 @@ class S3DynamoDBLogStore(S3LogStore):
             except FileNotFoundError:
                 raise error from None
 
-    def _finish(self, entry: Entry, place: Place) -> None:
+    def _finish(self, entry: DynamoDBEntry, place: S3Location) -> None:
         """Step 5; what fails is done by the next who looks."""
         try:
             self._entries.complete(entry)
@@ -198,11 +198,11 @@ class S3DynamoDBLogStore(S3LogStore):
         self._remove(place.beside(entry.temp_path))
 
 
-def _name(place: Place) -> str:
+def _name(place: S3Location) -> str:
     return place.key[len(place.directory) :]
 
 
-def _table_path(place: Place) -> str:
+def _table_path(place: S3Location) -> str:
     """The table as Hadoop spells its path; for a file that isn't right under a log, its directory."""
     directory = place.directory
     if directory == _LOG or directory.endswith(f"/{_LOG}"):

@@ -33,7 +33,7 @@ _TURNED_AWAY = frozenset(
 _CREATE_SECONDS = 60.0
 
 
-class Entry(NamedTuple):
+class DynamoDBEntry(NamedTuple):
     """One item. `temp_path` is relative to the directory of the file."""
 
     table_path: str
@@ -111,7 +111,7 @@ class Entries:
     def __del__(self) -> None:
         close(client for process, client in self._clients.items() if process == os.getpid())
 
-    def get(self, table_path: str, file_name: str) -> Entry | None:
+    def get(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         """The item of one file."""
         key = _key(table_path, file_name)
         found = self._read(
@@ -120,7 +120,7 @@ class Entries:
         )
         return _entry(found) if found else None
 
-    def newest(self, table_path: str) -> Entry | None:
+    def newest(self, table_path: str) -> DynamoDBEntry | None:
         """The item of the last file, in byte order, whose name starts with a digit."""
         found = self._read(
             table_path,
@@ -135,7 +135,7 @@ class Entries:
         )
         return _entry(found[0]) if found else None
 
-    def put_new(self, entry: Entry, path: str) -> Answer:
+    def put_new(self, entry: DynamoDBEntry, path: str) -> Answer:
         """Send the item once, on condition that the file has none; the table is made where it isn't there."""
         item = {
             **_key(entry.table_path, entry.file_name),
@@ -159,7 +159,7 @@ class Entries:
             return _answer(error, path)
         return Answer(Verdict.APPLIED)
 
-    def complete(self, entry: Entry) -> None:
+    def complete(self, entry: DynamoDBEntry) -> None:
         """Mark the item complete, to expire; nothing where it has gone, or is another's."""
         expires = self._clock.now_ms() // 1000 + self._settings.ttl_seconds
         self._change(
@@ -177,7 +177,7 @@ class Entries:
             ),
         )
 
-    def remove(self, table_path: str, file_name: str) -> Entry | None:
+    def remove(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         """Remove the item of a file that is removed, and give what it was."""
         found = self._read(
             table_path,
@@ -187,7 +187,7 @@ class Entries:
         )
         return _entry(found) if found else None
 
-    def _change(self, entry: Entry, request: Callable[[Any], Any]) -> None:
+    def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
             persist(lambda: request(self._client()), _passing)
         except Exception as error:
@@ -246,8 +246,8 @@ def _key(table_path: str, file_name: str) -> dict[str, Any]:
     return {"tablePath": {"S": table_path}, "fileName": {"S": file_name}}
 
 
-def _entry(item: Mapping[str, Any]) -> Entry:
-    return Entry(
+def _entry(item: Mapping[str, Any]) -> DynamoDBEntry:
+    return DynamoDBEntry(
         item["tablePath"]["S"], item["fileName"]["S"], item["tempPath"]["S"], item["complete"]["S"].lower() == "true"
     )
 

@@ -48,7 +48,7 @@ _IN_HANDSHAKE = "CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "UNKNOWN_PR
 _location: ContextVar[str | None] = ContextVar("location", default=None)
 
 
-class Place(NamedTuple):
+class S3Location(NamedTuple):
     """A path taken apart."""
 
     scheme: str
@@ -65,9 +65,9 @@ class Place(NamedTuple):
         """The key up to its last slash, with it."""
         return object_uri.parent(self.key)
 
-    def beside(self, name: str) -> "Place":
+    def beside(self, name: str) -> "S3Location":
         """Another key in the same directory."""
-        return Place(self.scheme, self.bucket, self.directory + name)
+        return S3Location(self.scheme, self.bucket, self.directory + name)
 
 
 class Listed(NamedTuple):
@@ -78,7 +78,7 @@ class Listed(NamedTuple):
     modification_time_ms: int
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> S3Location:
     """`path` taken apart. Raises InvalidArgumentError."""
     scheme, bucket, key = object_uri.split(path)
     if "@" in bucket or ":" in bucket:
@@ -86,7 +86,7 @@ def place_of(path: str) -> Place:
             f"{shown(path)!r} carries more than a bucket before its first slash: credentials belong into "
             "fs.s3a.access.key and fs.s3a.secret.key (or storage_options), the endpoint into fs.s3a.endpoint"
         )
-    return Place(scheme, bucket, key)
+    return S3Location(scheme, bucket, key)
 
 
 def verdict_of(status: int, code: str) -> Verdict:
@@ -225,7 +225,7 @@ class S3Requests:
         """The URL that serves `bucket`."""
         return str(self._client(bucket).client.meta.endpoint_url)
 
-    def put_if_absent(self, place: Place, data: bytes) -> Answer:
+    def put_if_absent(self, place: S3Location, data: bytes) -> Answer:
         """Send `data` once, on condition that there is no such object."""
         try:
             self.send(
@@ -235,7 +235,7 @@ class S3Requests:
             return _answer_to_condition(error, place.uri)
         return Answer(Verdict.APPLIED)
 
-    def put_once(self, place: Place, data: bytes) -> Answer:
+    def put_once(self, place: S3Location, data: bytes) -> Answer:
         """Send `data` once, with no condition."""
         try:
             self.send("put_object", place, Body=data, **self._client(place.bucket).access.write_arguments)
@@ -243,12 +243,12 @@ class S3Requests:
             return answer_of(error, place.uri)
         return Answer(Verdict.APPLIED)
 
-    def put(self, place: Place, data: bytes) -> None:
+    def put(self, place: S3Location, data: bytes) -> None:
         """Put `data` in place of whatever is there."""
         arguments = self._client(place.bucket).access.write_arguments
         self.repeated("writing", place, lambda: self.send("put_object", place, Body=data, **arguments))
 
-    def get(self, place: Place) -> bytes:
+    def get(self, place: S3Location) -> bytes:
         """The whole object. Raises FileNotFoundError."""
         reader = self._client(place.bucket).reader
 
@@ -258,7 +258,7 @@ class S3Requests:
 
         return self.repeated("reading", place, request)
 
-    def get_with_age(self, place: Place) -> tuple[bytes, float]:
+    def get_with_age(self, place: S3Location) -> tuple[bytes, float]:
         """The whole object, and the seconds since it was written, both times by the service's clock."""
 
         def request() -> tuple[bytes, float]:
@@ -270,7 +270,7 @@ class S3Requests:
 
         return self.repeated("reading", place, request)
 
-    def _whole(self, place: Place, reader: Reader) -> tuple[bytes, Any]:
+    def _whole(self, place: S3Location, reader: Reader) -> tuple[bytes, Any]:
         """(the whole object, the reply), asked for once by the SDK."""
         reply = reader.watched(place.key, lambda: self.send("get_object", place))
         body = reply["Body"]
@@ -279,7 +279,7 @@ class S3Requests:
         finally:
             body.close()
 
-    def exists(self, place: Place) -> bool:
+    def exists(self, place: S3Location) -> bool:
         """Whether there is such an object."""
         try:
             self.repeated("looking for", place, lambda: self.send("head_object", place))
@@ -287,12 +287,12 @@ class S3Requests:
             return False
         return True
 
-    def delete(self, place: Place) -> None:
+    def delete(self, place: S3Location) -> None:
         """Remove the object, if it is there."""
         with contextlib.suppress(FileNotFoundError):  # which S3 never says, and some of its like do
             self.repeated("deleting", place, lambda: self.send("delete_object", place))
 
-    def list(self, place: Place, after: str | None) -> Iterator[Listed]:
+    def list(self, place: S3Location, after: str | None) -> Iterator[Listed]:
         """The objects right in `place`'s directory, from the first key that is greater than `after` on."""
         arguments: dict[str, Any] = {"Prefix": place.directory, "Delimiter": "/"}
         if after is not None:
@@ -305,11 +305,11 @@ class S3Requests:
                 return
             arguments["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _list_page(self, place: Place, arguments: dict[str, Any]) -> dict[str, Any]:
-        page: dict[str, Any] = self.send("list_objects_v2", Place(place.scheme, place.bucket, ""), **arguments)
+    def _list_page(self, place: S3Location, arguments: dict[str, Any]) -> dict[str, Any]:
+        page: dict[str, Any] = self.send("list_objects_v2", S3Location(place.scheme, place.bucket, ""), **arguments)
         return page
 
-    def repeated(self, doing: str, place: Place, request: Callable[[], _Result]) -> _Result:
+    def repeated(self, doing: str, place: S3Location, request: Callable[[], _Result]) -> _Result:
         """The result of a request that may be repeated; what fails is FileNotFoundError or one of our own errors."""
         try:
             return persist(request, passing)
@@ -319,7 +319,7 @@ class S3Requests:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(place.uri)) from None
             raise error_of(error, doing, place.uri) from error
 
-    def send(self, operation: str, place: Place, **arguments: Any) -> Any:
+    def send(self, operation: str, place: S3Location, **arguments: Any) -> Any:
         """Send one request, and after a redirection the same, with its condition, to where it points."""
         client, access, _ = self._client(place.bucket)
         if place.key:

@@ -26,7 +26,7 @@ from ..base import Exclusion
 from ..common.conditional_put import settle
 from ..common.uri import shown
 from .conditional import S3LogStore
-from .requests import Place, S3Requests
+from .requests import S3Location, S3Requests
 from .settings import PREFIXES, S3Settings
 
 SECOND_DRIVER = "delta.logStore.s3SingleDriver.secondDriver"
@@ -74,7 +74,7 @@ class _Driver:
         self.logs: dict[str, _Log] = {}
         self.late: dict[str, tuple[bytes, float]] = {}
         """By object: the digest of what was sent with no certain answer, and until when it may still arrive."""
-        self.leases: list[tuple[S3Requests, Place]] = []
+        self.leases: list[tuple[S3Requests, S3Location]] = []
 
     def end(self) -> None:
         """Remove the leases, so that the next driver needn't wait; each request is made once, for nobody waits now."""
@@ -128,7 +128,7 @@ class S3SingleDriverLogStore(S3LogStore):
             raise LogStoreConfigurationError(f"spark.{SECOND_DRIVER} = {asked} is neither refuse nor warn")
         return cls(S3Settings.of(scheme, conf, storage_options), refuse=asked == "refuse")
 
-    def _create(self, place: Place, data: bytes) -> None:
+    def _create(self, place: S3Location, data: bytes) -> None:
         found = _COMMIT(place.key[len(place.directory) :])
         version = int(found[1]) if found else None
         with _driver.guard:
@@ -149,11 +149,11 @@ class S3SingleDriverLogStore(S3LogStore):
                 _driver.late[_name(place)] = sha256(data).digest(), now + _LATE_SECONDS
                 raise
 
-    def _replace(self, place: Place, data: bytes) -> None:
+    def _replace(self, place: S3Location, data: bytes) -> None:
         with _locked(place):
             super()._replace(place, data)
 
-    def _check_absent(self, log: _Log, place: Place, version: int | None) -> None:
+    def _check_absent(self, log: _Log, place: S3Location, version: int | None) -> None:
         if not self._requests.exists(place):
             return
         _driver.late.pop(_name(place), None)
@@ -163,7 +163,7 @@ class S3SingleDriverLogStore(S3LogStore):
             self._second_driver(place, f"it is there, and this process, which wrote version {max(log.own)}, didn't")
         raise FileExistsError(shown(place.uri))
 
-    def _check_nothing_is_late(self, place: Place, data: bytes) -> None:
+    def _check_nothing_is_late(self, place: S3Location, data: bytes) -> None:
         """Refuse other bytes than those of an earlier request that may still arrive, and would take their place."""
         name = _name(place)
         digest, until = _driver.late.get(name, (b"", 0.0))
@@ -175,7 +175,7 @@ class S3SingleDriverLogStore(S3LogStore):
                 f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that"
             )
 
-    def _is_alone(self, log: _Log, place: Place, version: int) -> bool:
+    def _is_alone(self, log: _Log, place: S3Location, version: int) -> bool:
         """Look for what a second driver leaves, in the version before and in the lease; whether that took requests."""
         with _driver.guard:
             before = max((own for own in log.own if own < version), default=None)
@@ -192,7 +192,7 @@ class S3SingleDriverLogStore(S3LogStore):
             log.leases[endpoint] = time.monotonic() + RENEW_SECONDS
         return asked
 
-    def _take_lease(self, lease: Place, place: Place, *, first: bool) -> None:
+    def _take_lease(self, lease: S3Location, place: S3Location, *, first: bool) -> None:
         holder, age = self._holder(lease)
         if holder is not None and holder.get("driver") != _driver.token and age < LEASE_SECONDS:
             self._second_driver(
@@ -208,7 +208,7 @@ class S3SingleDriverLogStore(S3LogStore):
                 self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same moment")
             _driver.leases.append((self._requests, lease))
 
-    def _holder(self, lease: Place) -> tuple[dict[str, Any] | None, float]:
+    def _holder(self, lease: S3Location) -> tuple[dict[str, Any] | None, float]:
         """What the lease says, and its age in seconds; None: there is none."""
         try:
             data, age = self._requests.get_with_age(lease)
@@ -219,7 +219,7 @@ class S3SingleDriverLogStore(S3LogStore):
             return {}, age
         return holder if isinstance(holder, dict) else {}, age
 
-    def _second_driver(self, place: Place, seen: str) -> None:
+    def _second_driver(self, place: S3Location, seen: str) -> None:
         message = (
             f"{shown(place.uri)}: another driver writes to this log: {seen}. S3SingleDriverLogStore can't keep two "
             "apart, and one would take the other's commits away. End one of them; or, where the service has "
@@ -231,12 +231,12 @@ class S3SingleDriverLogStore(S3LogStore):
         logger.warning("%s", message)
 
 
-def _name(place: Place) -> str:
+def _name(place: S3Location) -> str:
     return f"{place.bucket}/{place.key}"
 
 
 @contextlib.contextmanager
-def _locked(place: Place) -> Iterator[None]:
+def _locked(place: S3Location) -> Iterator[None]:
     with _driver.guard:
         lock = _driver.locks.setdefault(_name(place), _Lock())  # which lives as long as somebody holds it or waits
     with lock.lock:

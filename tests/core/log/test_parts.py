@@ -7,7 +7,7 @@ import pytest
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import Operation, Protocol
 from tablelog.core.log import checkpoint as checkpoints
-from tablelog.core.log.checkpoint_shares import Part, parted
+from tablelog.core.log.checkpoint_shares import RowGroupSplit, parted
 from tablelog.core.protocol.paths import part_name
 from tablelog.core.upkeep import checkpoint_rows
 from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
@@ -92,8 +92,8 @@ def test_a_checksum_tells_the_totals_where_there_is_one() -> None:
 
 def test_parts_are_of_much_the_same_size() -> None:
     assert parted([("a", 100), ("b", 300), ("c", 1)], 8) == [
-        *(Part("a", share, 2) for share in range(2)),
-        *(Part("b", share, 6) for share in range(6)),
-        Part("c"),
+        *(RowGroupSplit("a", share, 2) for share in range(2)),
+        *(RowGroupSplit("b", share, 6) for share in range(6)),
+        RowGroupSplit("c"),
     ]
     assert parted([], 4) == []

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, remove
 from tablelog.core import Snapshot
-from tablelog.core.log.replay import NO_FILES, SIZE_BINS, Header, Tail
+from tablelog.core.log.replay import NO_FILES, SIZE_BINS, CommitOverlay, Header
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
     Action,
@@ -123,7 +123,7 @@ def test_every_way_to_a_version_gives_the_same_state(commits, data) -> None:
     first = data.draw(st.integers(0, last), label="compacted from")
     if first < last:
         builder.delete("_last_checkpoint", *(checkpoint_name(v) for v in {at, last}))
-        reconciled = Tail(builder.root)
+        reconciled = CommitOverlay(builder.root)
         header = Header()
         for actions in ([], *commits)[first : last + 1]:
             reconciled, header = reconciled.extend(actions), header.after(actions)
@@ -138,7 +138,7 @@ def test_every_way_to_a_version_gives_the_same_state(commits, data) -> None:
 @given(st.lists(commit(), max_size=10))
 @settings(deadline=None)
 def test_totals_go_on_from_version_to_version(commits) -> None:
-    tail, totals = Tail("memory:///t"), NO_FILES
+    tail, totals = CommitOverlay("memory:///t"), NO_FILES
     for actions in commits:
         totals = tail.changes(totals, actions, complete=True)
         assert totals is not None
@@ -148,7 +148,7 @@ def test_totals_go_on_from_version_to_version(commits) -> None:
 
 
 def test_an_overlay_finds_a_file_through_a_long_chain() -> None:
-    tail = Tail("memory:///t")
+    tail = CommitOverlay("memory:///t")
     tails = []
     for number in range(300):
         tail = tail.extend([add(f"{number}.parquet")])
@@ -160,7 +160,7 @@ def test_an_overlay_finds_a_file_through_a_long_chain() -> None:
 
 
 def test_totals_are_unknown_where_the_actions_do_not_tell() -> None:
-    tail = Tail("memory:///t")
+    tail = CommitOverlay("memory:///t")
     assert tail.changes(NO_FILES, [remove("of-the-base", size=None)], complete=False) is None
     assert tail.changes(NO_FILES, [add("of-the-base", data_change=False)], complete=False) is None
     known = tail.changes(NO_FILES, [remove("of-the-base", size=7), add("new", size=9)], complete=False)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.protocol.actions import Action
-from tablelog.core.upkeep.checkpoint_rows import Layout, layout
+from tablelog.core.upkeep.checkpoint_rows import CheckpointLayout, layout
 from tablelog.core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
 from tablelog.engine.read import large_log
 from tablelog.engine.write import large_checkpoint
@@ -47,7 +47,7 @@ def test_tasks_and_the_driver_write_the_same(
         return  # a checkpoint of no file is never large
     used: list[Sidecars] = []
 
-    def by_tasks(snapshot: Snapshot, layout: Layout) -> Sidecars:
+    def by_tasks(snapshot: Snapshot, layout: CheckpointLayout) -> Sidecars:
         reading = large_log.reading_in(log, snapshot, tasks)
         work = large_checkpoint.Writing(reading, DataFiles.of(log.log_path, log.conf, {}), layout, most)
         numbers = [pa.record_batch([pa.array([number])], names=["id"]) for number in range(len(reading.tasks))]

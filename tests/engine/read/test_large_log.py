@@ -58,7 +58,7 @@ def keys(files: pa.Table) -> list[tuple[str, Any]]:
     return sorted((path, None if vector is None else vector["offset"]) for path, vector in found)
 
 
-def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int) -> large_log.Found:
+def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int) -> large_log.PlannedFiles:
     """What the job finds, its tasks one after another in this process."""
     of_values, _ = core.split(condition, ["p"])
     filters = large_log.Filters(of_values, condition, snapshot.schema, ("p",), "UTC")

@@ -9,18 +9,18 @@ from tablelog.core.protocol.actions import Action, CommitInfo, DomainMetadata
 from tablelog.core.txn import transaction
 from tablelog.core.txn import versioned_fields as stamp
 from tablelog.core.txn.conflict import Staged, Winner
-from tablelog.core.txn.versioned_fields import Ground
+from tablelog.core.txn.versioned_fields import ParentVersion
 
 from . import Mutant
 
 
 def _ground_keeps(name: str) -> Any:
-    real = Ground.after
+    real = ParentVersion.after
 
-    def after(self: Ground, winner: Winner) -> Ground:
+    def after(self: ParentVersion, winner: Winner) -> ParentVersion:
         return replace(real(self, winner), **{name: getattr(self, name)})
 
-    return mock.patch.object(Ground, "after", after)
+    return mock.patch.object(ParentVersion, "after", after)
 
 
 def _row_ids_not_rebased() -> Any:
@@ -48,7 +48,7 @@ def _stamped_once() -> Any:
     real = stamp.stamped
     made: dict[str | None, tuple[CommitInfo, tuple[Action, ...]]] = {}
 
-    def stamped(staged: Staged, info: CommitInfo, ground: Ground, now_ms: int) -> Any:
+    def stamped(staged: Staged, info: CommitInfo, ground: ParentVersion, now_ms: int) -> Any:
         if ground.version == -1:
             made.clear()
         return made.setdefault(info.txn_id, real(staged, info, ground, now_ms))

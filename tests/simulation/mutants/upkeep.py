@@ -57,12 +57,12 @@ def _old_transaction_looks_at_nothing() -> Any:
 
 def _a_file_lost() -> Any:
     """A checkpoint lacks a file."""
-    real = checkpoint_rows.Layout.rows
+    real = checkpoint_rows.CheckpointLayout.rows
 
-    def rows(self: checkpoint_rows.Layout, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+    def rows(self: checkpoint_rows.CheckpointLayout, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
         return (piece[1:] for piece in real(self, pieces))
 
-    return mock.patch.object(checkpoint_rows.Layout, "rows", rows)
+    return mock.patch.object(checkpoint_rows.CheckpointLayout, "rows", rows)
 
 
 def _transactions_lost() -> Any:
