@@ -21,7 +21,7 @@ from tablelog.errors import (
     WriteOutcomeUnknown,
 )
 from tablelog.logstore import store_for
-from tablelog.logstore.hdfs import native_client as hdfs_native_files
+from tablelog.logstore.hdfs import client, native_client
 from tablelog.logstore.hdfs import store as hdfs
 from tablelog.logstore.hdfs.errors import error_for
 from tablelog.logstore.hdfs.native_client import native_error
@@ -195,7 +195,7 @@ def test_an_overwrite_sweeps_what_died_a_day_ago_by_the_name_nodes_clock(
     assert set(left(log)) == {*ages, "_last_checkpoint"} - {f".{NAME}.{uuid}.tmp"}
 
     class Failing(Stamping):
-        def entries(self, directory: str) -> list[hdfs.Entry]:
+        def entries(self, directory: str) -> list[client.HdfsEntry]:
             raise AWAY
 
     hdfs.use(Failing)
@@ -228,7 +228,7 @@ def test_the_client_in_use_is_that_of_the_process(monkeypatch: pytest.MonkeyPatc
     assert made == [{"dfs.a": "1"}] * 3
     # A forked child has no session.
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    assert hdfs._clients() is hdfs_native_files.NativeFiles
+    assert hdfs._clients() is native_client.NativeFiles
 
 
 def test_keys_of_hadoop_as_spark_writes_them() -> None:
@@ -326,20 +326,20 @@ def test_hdfs_native_finds_the_users_configuration(tmp_path: Path, monkeypatch: 
 def test_hdfs_native_never_reads_from_an_observer() -> None:
     key = "dfs.client.failover.proxy.provider.ns"
     observing = {key: "org.apache.hadoop.hdfs.server.namenode.ha.ObserverReadProxyProvider", "dfs.x": "1"}
-    asked = hdfs_native_files._always_active(observing)
+    asked = native_client._always_active(observing)
     assert asked == {key: "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider", "dfs.x": "1"}
 
 
 def test_hdfs_native_takes_the_umask_as_a_number_only() -> None:
-    assert hdfs_native_files._umask({"fs.permissions.umask-mode": "027"}) == 0o27
+    assert native_client._umask({"fs.permissions.umask-mode": "027"}) == 0o27
     with pytest.raises(LogStoreConfigurationError, match="octal"):
-        hdfs_native_files.NativeFiles({"fs.permissions.umask-mode": "u=rwx,g=rx,o="})
+        native_client.NativeFiles({"fs.permissions.umask-mode": "u=rwx,g=rx,o="})
 
 
 def test_what_hdfs_native_cant_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("hdfs_native")
     monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(hdfs_native_files, "_used_in", [])
+    monkeypatch.setattr(native_client, "_used_in", [])
     with pytest.raises(UnsupportedEnvironmentError, match="Spark session"):
         HDFSLogStore().read("ofs://cluster/volume/bucket/a")
     nfly = {"fs.viewfs.mounttable.c.linkNfly../a": "hdfs://n/a", "fs.viewfs.mounttable.c.linkFallback": "hdfs://n/"}
@@ -349,14 +349,14 @@ def test_what_hdfs_native_cant_reach_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_child_that_was_forked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(hdfs_native_files, "_used_in", [os.getppid()])
+    monkeypatch.setattr(native_client, "_used_in", [os.getppid()])
     with pytest.raises(UnsupportedEnvironmentError, match="spawn"):
         HDFSLogStore().read("hdfs://n/a")
 
 
 def test_a_missing_hdfs_native_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(hdfs_native_files, "_used_in", [])
+    monkeypatch.setattr(native_client, "_used_in", [])
     monkeypatch.setitem(__import__("sys").modules, "hdfs_native", None)
     with pytest.raises(UnsupportedEnvironmentError, match=r"tablelog\[hdfs\]"):
         HDFSLogStore().read("hdfs://n/a")
@@ -368,8 +368,8 @@ def test_a_call_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(hdfs_native_files, "_used_in", [])
-    monkeypatch.setattr(hdfs_native_files, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(native_client, "_used_in", [])
+    monkeypatch.setattr(native_client, "TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(StorageUnavailableError, match="no answer within"):

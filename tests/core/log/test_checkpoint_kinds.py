@@ -289,15 +289,17 @@ def test_a_store_that_takes_pieces_gets_each_as_it_is_made(monkeypatch: pytest.M
     builder = table(files=60)
     monkeypatch.setattr(checkpoint_writer.rows, "PIECE_ROWS", 5)
     laid_out = 0
-    lay_out = checkpoint_writer.rows.Layout.rows
+    lay_out = checkpoint_writer.rows.CheckpointLayout.rows
 
-    def counted(layout: checkpoint_writer.rows.Layout, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+    def counted(
+        layout: checkpoint_writer.rows.CheckpointLayout, pieces: Iterable[pa.Table]
+    ) -> Iterator[pa.StructArray]:
         nonlocal laid_out
         for batch in lay_out(layout, pieces):
             laid_out += 1
             yield batch
 
-    monkeypatch.setattr(checkpoint_writer.rows.Layout, "rows", counted)
+    monkeypatch.setattr(checkpoint_writer.rows.CheckpointLayout, "rows", counted)
     ahead = []
 
     class TakesPieces(MemoryLogStore):
