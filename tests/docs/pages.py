@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DATA = "/data/"
+_DATA = re.compile(r"/(?:data|tmp)/")
 """Where the pages say that their tables lie; a run puts another directory in its place."""
 
 _OPENS = re.compile(r"```python\s*$|<!-- setup\s*$")
@@ -62,7 +62,7 @@ def run(page: Path, names: Mapping[str, Any], data: Path) -> None:
 
 
 def _run(block: Block, page: Path, space: dict[str, Any], data: Path) -> None:
-    code = block.code.replace(DATA, f"{data}/")
+    code = _DATA.sub(f"{data}/", block.code)
     lines = code.splitlines()
     for statement in ast.parse(code, str(page)).body:
         last = statement.end_lineno
