@@ -24,16 +24,13 @@ from ..errors import (
 )
 from .common import object_uri, posix
 from .common.http_clients import hadoop_keys, needed
+from .common.schemes import about
 from .common.uri import local_path, scheme_of, shown, without_user
 
 _THREADS = 8
 _BATCH = 1_000
 _FAR = 1 << 53
 _PATTERN = frozenset("*?[")
-_S3 = frozenset({"s3", "s3a", "s3n"})
-_AZURE = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
-_GOOGLE = frozenset({"gs", "gcs"})
-_HDFS = frozenset({"hdfs", "viewfs"})
 _HDFS_KEYS = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.security.", "hadoop.rpc.")
 _NAME_NODE_PORT = 8020
 _EXTRAS = {"s3fs": "s3", "adlfs": "azure", "gcsfs.core": "gcs", "hdfs_native.fsspec": "hdfs"}
@@ -59,24 +56,25 @@ def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str,
     scheme = scheme_of(uri)
     if scheme == "file":
         return FileSystem("fsspec.implementations.local:LocalFileSystem", {"auto_mkdir": True})
-    if scheme in _S3:
+    kind = about(scheme).fsspec
+    if kind == "s3":
         from .s3.settings import S3Settings
 
         bucket = object_uri.split(uri)[1]
         return _uncached("s3fs:S3FileSystem", S3Settings.of(scheme, conf, storage_options).fsspec_options(bucket))
-    if scheme in _AZURE:
+    if kind == "azure":
         from .azure.settings import AzureSettings
 
         access = AzureSettings.of(scheme, conf, storage_options).access(object_uri.split(uri)[1])
         return _uncached("adlfs:AzureBlobFileSystem", access.fsspec_options())
-    if scheme in _GOOGLE:
+    if kind == "gcs":
         from .gcs.settings import GCSSettings
 
         bucket = object_uri.split(uri)[1]
         return _uncached(
             "gcsfs.core:GCSFileSystem", GCSSettings.of(scheme, conf, storage_options).fsspec_options(bucket)
         )
-    if scheme in _HDFS:
+    if kind == "hdfs":
         return _hdfs(scheme, uri, {**storage_options, **hadoop_keys(conf)})
     return _registered(scheme, uri, storage_options)
 
@@ -121,10 +119,11 @@ def path_in(uri: str) -> str:
     scheme = scheme_of(uri)
     if scheme == "file":
         return local_path(uri)
-    if scheme in _HDFS:
+    kind = about(scheme).fsspec
+    if kind == "hdfs":
         return "/" + unquote(uri.partition("://")[2].partition("/")[2])
     _, authority, key = object_uri.split(uri)
-    if scheme in _AZURE:
+    if kind == "azure":
         authority = authority.partition("@")[0]
     return f"{authority}/{key}".rstrip("/")
 

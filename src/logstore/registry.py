@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 from ..errors import LogStoreConfigurationError
 from .azure.store import AzureLogStore
 from .base import LogStore
+from .common.schemes import SCHEMES, Backend
 from .common.uri import scheme_of, shown
 from .gcs.store import GCSLogStore
 from .hdfs.store import HDFSLogStore
@@ -35,14 +36,15 @@ from .s3.single_driver import S3SingleDriverLogStore
 
 ENTRY_POINT_GROUP = "tablelog.logstores"
 
-_BUILT_IN: dict[str, type[LogStore]] = {
-    "file": LocalLogStore,
+_STORES: dict[Backend, type[LogStore]] = {
+    "local": LocalLogStore,
     "memory": MemoryLogStore,
-    **dict.fromkeys(("s3", "s3a", "s3n"), S3LogStore),
-    **dict.fromkeys(("hdfs", "viewfs", "ofs"), HDFSLogStore),
-    **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), AzureLogStore),
-    **dict.fromkeys(("gs", "gcs"), GCSLogStore),
+    "s3": S3LogStore,
+    "hdfs": HDFSLogStore,
+    "azure": AzureLogStore,
+    "gcs": GCSLogStore,
 }
+_BUILT_IN = {name: _STORES[scheme.backend] for name, scheme in SCHEMES.items() if scheme.backend is not None}
 _GONE = {
     "adl": "Azure retired Data Lake Storage Gen1 in 2024; Gen2 is abfss://container@account.dfs.core.windows.net/…"
 }

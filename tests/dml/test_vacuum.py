@@ -1,9 +1,12 @@
 """VACUUM as a user runs it: what goes, what the history says, dry runs, LITE, inventories, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from support.spark_tables import Table
 from tablelog.errors import InvalidArgumentError
+from tablelog.logstore.common import schemes
 from tablelog.spark import DeltaTable
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -137,6 +140,6 @@ def test_in_parallel_and_through_hadoop(table, unchecked, monkeypatch):
     log = table.delta._log
     live = log.snapshot().files.column("path").to_pylist()
     assert chosen.absent([*live, "p=1/gone", f"file://{table.path}/x"]) == ["p=1/gone", f"file://{table.path}/x"]
-    monkeypatch.setattr(table_files, "_NO_DIRECTORIES", frozenset({"file"}))
+    monkeypatch.setitem(schemes.SCHEMES, "file", replace(schemes.SCHEMES["file"], has_directories=False))
     flat = {d.path_of(f.name) for d in chosen.walk(lambda name: name.startswith((".", "_"))) for f in d.files}
     assert flat == table.data_files()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
+from ...logstore.common.schemes import about
 from . import paths
 
 Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
@@ -16,10 +17,6 @@ Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT: Policy = "sameStore"
 
-# Schemes that are names of one store.
-_ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb", "": "file"}
-# In these schemes what stands before the @ is the container.
-_CONTAINERS = frozenset({"abfs", "wasb", "az"})
 _DEFAULT_PORTS = {"hdfs": ":8020"}
 _SCHEME = r"^([A-Za-z][A-Za-z0-9+.\-]*:)"
 # Other paths are relative, and have nothing to decode or to normalise.
@@ -68,8 +65,9 @@ def _allowed(table_root: str, path: str, policy: Policy) -> bool:
 
 def _store(uri: str) -> tuple[str, str]:
     scheme, _, rest = uri.partition("://")
-    scheme, authority = _ALIKE.get(scheme.lower(), scheme.lower()), rest.partition("/")[0]
-    if scheme not in _CONTAINERS:
+    scheme, authority = scheme.lower() or "file", rest.partition("/")[0]
+    scheme = about(scheme).same_as or scheme
+    if not about(scheme).has_container:
         authority = authority.rpartition("@")[2]
     authority = authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, "\0"))
     return scheme, "" if scheme == "file" and authority == "localhost" else authority

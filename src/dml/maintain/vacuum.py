@@ -27,6 +27,7 @@ from ...engine.storage import table_files
 from ...engine.storage.table_files import TableFiles
 from ...engine.write.routes.local import PREFIX as STAGING
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
+from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ..command.command import PLAIN, CommitOptions, command_scope
 
@@ -41,7 +42,6 @@ _LITE = "spark.databricks.delta.vacuum.lite.enabled"
 _LOGGED = "spark.databricks.delta.vacuum.logging.enabled"
 _PARALLEL = "spark.databricks.delta.vacuum.parallelDelete.enabled"
 _PARALLELISM = "spark.databricks.delta.vacuum.parallelDelete.parallelism"
-_LOGGED_SCHEMES = frozenset({"file", "hdfs", "abfs", "abfss", "wasb", "wasbs", "adl", "gs"})
 _INVENTORY = ("path", "length", "isDir", "modificationTime")
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _MOST_THREADS = 64
@@ -277,7 +277,7 @@ def _tells(spark: SparkSession, log: DeltaLog) -> bool:
     told = settings.flag(spark, _LOGGED)
     if told is not None:
         return told
-    return scheme_of(log.table) in _LOGGED_SCHEMES or log.store.exclusion == "global"
+    return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
 
 
 def _threads(spark: SparkSession) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ..jvm.gateway import Gateway, is_classic
 
@@ -11,12 +12,6 @@ if TYPE_CHECKING:
 
 _PLAIN = ("fs.", "dfs.")
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_KEYS = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), ("fs.s3a.",)),
-    **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), ("fs.azure.",)),
-    **dict.fromkeys(("gs", "gcs"), ("fs.gs.", "google.cloud.auth.")),
-    **dict.fromkeys(("hdfs", "viewfs", "ofs", "o3fs"), ("fs.", "dfs.", "hadoop.")),
-}
 
 
 def reaching(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> dict[str, str] | None:
@@ -45,7 +40,7 @@ def of_hadoop(spark: "SparkSession", path: str) -> dict[str, str]:
     That is what stands in core-site.xml and its like, or was set on the configuration itself, as far as it differs
     from Hadoop's own defaults. Empty for a local path, with no call.
     """
-    prefixes = _KEYS.get(scheme_of(path), ())
+    prefixes = schemes.about(scheme_of(path)).hadoop_keys
     if not prefixes or not is_classic(spark):
         return {}
     found: dict[str, str] = {}

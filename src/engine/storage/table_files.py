@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from ...core.protocol import paths
 from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
+from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ..jvm import settings as settings_of
 from ..jvm.gateway import is_classic
@@ -36,7 +37,6 @@ THREADS = 16
 _LISTING_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CHUNK = 1_000
 _TAIL = 64 << 10
-_NO_DIRECTORIES = frozenset({"s3", "s3a", "s3n", "gs", "wasb", "wasbs", "oss", "cosn", "obs"})
 
 
 class TableFiles(Protocol):
@@ -226,7 +226,7 @@ class HadoopTableFiles:
         self._threads = threads
 
     def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
-        if scheme_of(self._table) in _NO_DIRECTORIES:
+        if not schemes.about(scheme_of(self._table)).has_directories:
             return self._flat(hidden, below)
         return self._by_directory(hidden, below)
 

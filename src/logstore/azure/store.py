@@ -24,12 +24,13 @@ from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
 from ..common.http_clients import Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
+from ..common.schemes import served_by
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, AzureSettings, place
 
 _Result = TypeVar("_Result")
 
-SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
+SCHEMES = served_by("azure")
 
 # Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})

@@ -6,12 +6,11 @@ from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ...errors import InvalidArgumentError, LogStoreConfigurationError
+from .schemes import about
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch
 _SAFE = "/!$&'()*+,;=:@~"
-# In these schemes what stands before the @ is the container and no secret.
-_CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 
 
 def scheme_of(path: str) -> str:
@@ -34,7 +33,7 @@ def shown(path: str) -> str:
         rest = rest.rpartition("@")[2]
     rest = rest.partition("?")[0]
     user, at, _ = rest.partition("/")[0].rpartition("@")
-    if at and scheme.lower() not in _CONTAINER_SCHEMES:
+    if at and not about(scheme.lower()).has_container:
         rest = rest[len(user) + 1 :]
     return f"{scheme}://{rest}"
 

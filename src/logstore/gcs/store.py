@@ -19,12 +19,13 @@ from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
 from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
+from ..common.schemes import served_by
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, GCSSettings
 
 _Result = TypeVar("_Result")
 
-SCHEMES = frozenset({"gs", "gcs"})
+SCHEMES = served_by("gcs")
 
 _LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 _REFUSED = frozenset({400, 401, 403, 404, 405, 410, 411, 413, 414, 416})

@@ -33,6 +33,7 @@ from ...errors import (
 )
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import posix
+from ..common.schemes import served_by
 from ..common.uri import escaped, shown, without_user
 from .client import HdfsClient
 
@@ -84,7 +85,7 @@ class HDFSLogStore(LogStore):
     exclusion: Exclusion = "global"
     partial_writes_visible = False
     atomic_overwrite = True
-    schemes: ClassVar[frozenset[str]] = frozenset({"hdfs", "viewfs", "ofs"})
+    schemes: ClassVar[frozenset[str]] = served_by("hdfs")
     configuration_prefixes: ClassVar[tuple[str, ...]] = (*_PREFIXES, *(_HADOOP + prefix for prefix in _PREFIXES))
 
     def __init__(self, conf: Mapping[str, str] | None = None) -> None:

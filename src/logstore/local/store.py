@@ -13,6 +13,7 @@ from ...errors import InvalidArgumentError, TablelogError, WriteOutcomeUnknown
 from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import posix
 from ..common.listing import is_numbered, without_false_gaps
+from ..common.schemes import served_by
 from ..common.uri import escaped, local_path, local_uri, shown
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
@@ -42,7 +43,7 @@ class LocalLogStore(LogStore):
     exclusion: Exclusion = "host"
     partial_writes_visible = False
     atomic_overwrite = True
-    schemes: ClassVar[frozenset[str]] = frozenset({"file"})
+    schemes: ClassVar[frozenset[str]] = served_by("local")
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

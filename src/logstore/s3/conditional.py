@@ -13,6 +13,7 @@ from ..base import Exclusion, FileStatus, LogStore
 from ..common import object_uri, posix
 from ..common.conditional_put import settle
 from ..common.listing import without_false_gaps
+from ..common.schemes import served_by
 from ..common.uri import shown
 from .requests import S3Location, S3Requests, no_condition, place_of
 from .settings import PREFIXES, S3Settings
@@ -55,7 +56,7 @@ class S3LogStore(LogStore):
     exclusion: Exclusion = "global"
     partial_writes_visible = False
     atomic_overwrite = True
-    schemes: ClassVar[frozenset[str]] = frozenset({"s3", "s3a", "s3n"})
+    schemes: ClassVar[frozenset[str]] = served_by("s3")
     configuration_prefixes: ClassVar[tuple[str, ...]] = PREFIXES
     endangered_by = MappingProxyType(
         {"Delta-Lake/": "Delta's own store for S3 puts with no condition by default, and so over the commits of others"}

@@ -12,6 +12,7 @@
 from typing import TYPE_CHECKING
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
+from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
 from ...jvm.gateway import is_classic
 from ...storage import hadoop_settings
@@ -26,7 +27,6 @@ __all__ = ["ROUTE_KEY", "Placement", "choose"]
 
 ROUTE_KEY = "spark.tablelog.write.route"
 _ROUTES = ("auto", "native", "arrow")
-_RENAMING = frozenset({"hdfs", "viewfs", "ofs", "o3fs", "abfs", "abfss"})
 
 
 def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
@@ -49,7 +49,7 @@ def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement
         if settings is not None:
             from .hadoop import HadoopPlacement
 
-            return HadoopPlacement(spark, log.table, settings, renames=scheme in _RENAMING, below=below)
+            return HadoopPlacement(spark, log.table, settings, renames=schemes.about(scheme).renames, below=below)
         if forced == "native":
             raise UnsupportedEnvironmentError(
                 f"{ROUTE_KEY} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar on "
