@@ -119,7 +119,10 @@ def path_in(uri: str) -> str:
     scheme = scheme_of(uri)
     if scheme == "file":
         return local_path(uri)
-    kind = about(scheme).fsspec
+    known, rest = about(scheme), uri.partition("://")[2]
+    if known.backend is None and rest.startswith("/"):  # a scheme of somebody else's may have no authority
+        return unquote(rest).rstrip("/")
+    kind = known.fsspec
     if kind == "hdfs":
         return "/" + unquote(uri.partition("://")[2].partition("/")[2])
     _, authority, key = object_uri.split(uri)
