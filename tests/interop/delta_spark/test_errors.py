@@ -9,7 +9,7 @@ import pytest
 from tablelog import error_conditions
 from tablelog.spark import DeltaTable, IdentityGenerator
 
-from .bad_requests import ANSWER, REQUESTS, SETUP
+from .bad_requests import ANSWER, REQUESTS, SEED, SETUP
 
 # Requests that the two refuse otherwise, with our condition and why.
 DIFFERENT = {
@@ -64,20 +64,21 @@ def answers(spark: Any, peer: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     """Each request with what each engine answers: class, condition, SQLSTATE, parameters."""
     found: dict[str, tuple[Any, Any]] = {}
     root = tmp_path_factory.mktemp("errors")
+    exec(SEED, {"spark": spark, "path": str(root / "ours" / "seed")})
+    peer("run", code=SEED, path=str(root / "theirs" / "seed"))
     for i, (name, request) in enumerate(REQUESTS.items()):
         scope = {
             "spark": spark,
             "DeltaTable": DeltaTable,
             "IdentityGenerator": IdentityGenerator,
             "setup": SETUP,
-            "codes": [(name, request.ours)],
-            "path": str(root / f"ours{i}"),
+            "code": request.ours,
+            "path": str(root / "ours" / str(i)),
         }
         exec(ANSWER, scope)  # the same lines that the peer runs
-        code = f"setup = {SETUP!r}\ncodes = {[(name, request.theirs or request.ours)]!r}\n{ANSWER}"
-        theirs = peer("run", code=code, path=str(root / f"theirs{i}"))
-        result: Any = scope["result"]
-        found[name] = result[name], theirs[name]
+        code = f"setup = {SETUP!r}\ncode = {request.theirs or request.ours!r}\n{ANSWER}"
+        theirs = peer("run", code=code, path=str(root / "theirs" / str(i)))
+        found[name] = scope["result"], theirs
     return found
 
 
