@@ -49,7 +49,7 @@ test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 	$(BIN)/python -m pytest tests/core tests/simulation tests/logstore tests/cli tests/conformance -m "not slow" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
-test-slow: $(BIN)/.ready  ## The slow ones: twenty thousand schedules, every name of a column, every bad expression, ...
+test-slow: $(BIN)/.ready  ## The slow ones: ten thousand schedules, every name of a column, every bad expression, ...
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m slow
 
 test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
@@ -117,8 +117,9 @@ SPARKS := 4.1 4.2
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
 	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
-		tests/engine/write $(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) \
-		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge optimize update))
+		$(addprefix tests/engine/write/test_,$(addsuffix .py,conform every_route failures)) \
+		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) \
+		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge)) -m "not slow"
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
 

@@ -1,14 +1,21 @@
 """Requests that Delta refuses, as lines of PySpark that either engine runs on a table of its own at `path`.
 
-`T` is a DeltaTable of the table that `SETUP` makes: `id` and `s`, partitioned by `p`. Where Delta has SQL alone for a
-thing and we have a method, the two engines run different lines.
+`T` is a DeltaTable of a copy of the table that `SEED` makes: `id` and `s`, partitioned by `p`. Where Delta has SQL
+alone for a thing and we have a method, the two engines run different lines.
 """
 
 from typing import NamedTuple
 
-SETUP = """
+ROWS = """
 rows = spark.range(4).selectExpr("id", "cast(id as string) s", "id % 2 p").coalesce(1)
+"""
+SEED = f"""{ROWS}
 rows.write.format("delta").partitionBy("p").save(path)
+result = None
+"""
+SETUP = f"""{ROWS}
+import os, shutil
+shutil.copytree(os.path.dirname(path) + "/seed", path)
 T = DeltaTable.forPath(spark, path)
 one = spark.range(1).selectExpr("id", "'x' s", "id p")
 """
@@ -352,5 +359,5 @@ def answer(code, path):
             return [type(error).__name__, None, None, []]
         return [bases[0], error.getCondition(), error.getSqlState(), dict(error.getMessageParameters() or {})]
     return None
-result = {name: answer(code, f"{path}/{i}") for i, (name, code) in enumerate(codes)}
+result = answer(code, path)
 """

@@ -19,7 +19,10 @@ builder = (
     .config("spark.sql.shuffle.partitions", "2")
     .config("spark.databricks.delta.snapshotPartitions", "2")
     .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-    .config("spark.driver.extraJavaOptions", f"-Dderby.stream.error.file={directory}/derby.log")
+    .config(
+        "spark.driver.extraJavaOptions",
+        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Dderby.stream.error.file={directory}/derby.log",
+    )
     .config("spark.hadoop.javax.jdo.option.ConnectionURL", f"jdbc:derby:;databaseName={directory}/store;create=true")
     .enableHiveSupport()
 )

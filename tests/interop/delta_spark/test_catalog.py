@@ -46,6 +46,7 @@ result["left"] = [row.tableName for row in spark.sql("SHOW TABLES LIKE 'theirs*'
 """
 
 
+@pytest.mark.timeout(900)  # three processes of Spark with Hive, one after the other
 def test_both_use_the_names_of_one_metastore(tmp_path: Path) -> None:
     peer = os.environ.get("TABLELOG_PEER_PYTHON")
     if not peer:
@@ -54,7 +55,7 @@ def test_both_use_the_names_of_one_metastore(tmp_path: Path) -> None:
     def run(python: str, who: str, code: str) -> object:
         command = [python, SCRIPT, who, str(tmp_path)]
         done = subprocess.run(
-            command, input=code, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False
+            command, input=code, capture_output=True, text=True, timeout=600, cwd=tmp_path, check=False
         )
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout.splitlines()[-1])

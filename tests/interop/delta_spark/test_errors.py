@@ -9,7 +9,7 @@ import pytest
 from tablelog import error_conditions
 from tablelog.spark import DeltaTable, IdentityGenerator
 
-from .bad_requests import ANSWER, REQUESTS, SETUP
+from .bad_requests import ANSWER, REQUESTS, SEED, SETUP
 
 # Requests that the two refuse otherwise, with our condition and why.
 DIFFERENT = {
@@ -60,41 +60,36 @@ DIFFERENT = {
 
 
 @pytest.fixture(scope="module")
-def answers(spark: Any, peer: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
-    """Each request with what each engine answers: class, condition, SQLSTATE, parameters."""
-    found: dict[str, tuple[Any, Any]] = {}
+def root(spark: Any, peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the table that the requests begin with, as each engine writes it."""
     root = tmp_path_factory.mktemp("errors")
-    for i, (name, request) in enumerate(REQUESTS.items()):
-        scope = {
-            "spark": spark,
-            "DeltaTable": DeltaTable,
-            "IdentityGenerator": IdentityGenerator,
-            "setup": SETUP,
-            "codes": [(name, request.ours)],
-            "path": str(root / f"ours{i}"),
-        }
-        exec(ANSWER, scope)  # the same lines that the peer runs
-        code = f"setup = {SETUP!r}\ncodes = {[(name, request.theirs or request.ours)]!r}\n{ANSWER}"
-        theirs = peer("run", code=code, path=str(root / f"theirs{i}"))
-        result: Any = scope["result"]
-        found[name] = result[name], theirs[name]
-    return found
+    exec(SEED, {"spark": spark, "path": str(root / "ours" / "seed")})
+    peer("run", code=SEED, path=str(root / "theirs" / "seed"))
+    return root
 
 
-def test_each_request_is_refused_alike(answers: dict[str, tuple[Any, Any]]) -> None:
-    wrong = []
-    for name, (ours, theirs) in answers.items():
-        condition = None if ours is None else ours[1]
-        if name in DIFFERENT:
-            alike = condition == DIFFERENT[name][0]
-        elif ours is None or theirs is None:
-            alike = ours is theirs
-        else:  # where PySpark has no class for Delta's error, ours is one that it has
-            same_class = theirs[0] in (ours[0], "Py4JJavaError")
-            alike = same_class and ours[1:3] == theirs[1:3]
-        if not alike:
-            wrong.append(f"{name}: we say {ours and ours[:3]}, delta-spark {theirs and theirs[:3]}")
-    assert not wrong, "\n".join(wrong)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_is_refused_alike(spark: Any, peer: Any, root: Path, name: str) -> None:
+    number, request = str(list(REQUESTS).index(name)), REQUESTS[name]
+    scope: dict[str, Any] = {
+        "spark": spark,
+        "DeltaTable": DeltaTable,
+        "IdentityGenerator": IdentityGenerator,
+        "setup": SETUP,
+        "code": request.ours,
+        "path": str(root / "ours" / number),
+    }
+    exec(ANSWER, scope)  # the same lines that the peer runs
+    ours = scope["result"]
+    code = f"setup = {SETUP!r}\ncode = {request.theirs or request.ours!r}\n{ANSWER}"
+    theirs = peer("run", code=code, path=str(root / "theirs" / number))
+    if name in DIFFERENT:
+        assert (None if ours is None else ours[1]) == DIFFERENT[name][0], (ours, theirs)
+    elif ours is None or theirs is None:
+        assert ours is theirs, (ours, theirs)
+    else:  # where PySpark has no class for Delta's error, ours is one that it has
+        assert theirs[0] in (ours[0], "Py4JJavaError"), (ours, theirs)
+        assert ours[1:3] == theirs[1:3], (ours, theirs)
 
 
 def test_the_conditions_are_delta_s(peer: Any, tmp_path: Path) -> None:
