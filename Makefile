@@ -102,8 +102,8 @@ $(PEER)/.ready:
 	$(PEER)/bin/pip install --quiet --editable ".[spark]"
 	@touch $@
 
-interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs
-	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
+interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (ONLY="not slow": as CI)
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop $(if $(ONLY),-m "$(ONLY)")
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
 SPARKS := 4.1 4.2
