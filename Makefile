@@ -49,7 +49,7 @@ test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 	$(BIN)/python -m pytest tests/core tests/simulation tests/logstore tests/cli tests/conformance -m "not slow" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
-test-slow: $(BIN)/.ready  ## The slow ones: ten thousand schedules, every name of a column, every bad expression, ...
+test-slow: $(BIN)/.ready  ## The slow ones: 17,000 schedules, every name of a column, every bad expression, ...
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m slow
 
 test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
