@@ -42,7 +42,7 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 # What has a target of its own below: other engines, servers, killed processes and clusters.
 OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster)
 
-test: $(BIN)/.ready  ## All fast tests (under 15 minutes on 2 cores)
+test: $(BIN)/.ready  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
