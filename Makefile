@@ -34,6 +34,11 @@ ifneq ($(JAVA_PACKAGE),)
 endif
 	@touch $@
 
+# An archive of Spark's classes: each JVM that a test starts is ready some seconds sooner.
+$(BIN)/.class-archive: $(BIN)/.ready
+	cd tests && $(WITH_JAVA) ../$(BIN)/python -m support.sessions
+	@touch $@
+
 install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its tests need
 
 demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
@@ -42,26 +47,26 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 # What has a target of its own below: other engines, servers, killed processes and clusters.
 OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster)
 
-test: $(BIN)/.ready  ## All fast tests (budget: 15 minutes on 2 cores)
+test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 	$(BIN)/python -m pytest tests/core tests/simulation tests/logstore tests/cli tests/conformance -m "not slow" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
-test-slow: $(BIN)/.ready  ## The slow ones: 17,000 schedules, every name of a column, every bad expression, ...
+test-slow: $(BIN)/.class-archive  ## The slow ones: 17,000 schedules, every name of a column, every bad expression, ...
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m slow
 
-test-failures: $(BIN)/.ready  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
+test-failures: $(BIN)/.class-archive  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/failures
 
-test-cluster: $(BIN)/.ready  ## Every command and route on a standalone cluster of Spark; executors killed (ONLY=smoke: a part)
+test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone cluster of Spark; executors killed (ONLY=smoke: a part)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/cluster $(if $(ONLY),-m $(ONLY))
 
 servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
 	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install
 
-test-servers: $(BIN)/.ready  ## The stores on real servers; what isn't installed yet is, where Go, Node and Java are
+test-servers: $(BIN)/.class-archive  ## The stores on real servers; what isn't installed yet is, where Go, Node and Java are
 	# Each check of the suite on these stores is what `make conformance` does.
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/servers -k "not (it_keeps_the_contract or hdfs_native_keeps_the_contract)"
 
@@ -95,14 +100,15 @@ layers: build/check/.ready
 wheel: build/check/.ready  ## The wheel, installed in an environment of its own and used there
 	cd build/check && $(WITH_JAVA) venv/bin/python ../../tests/wheel_smoke.py
 
-$(PEER)/.ready:
+$(PEER)/.ready: $(BIN)/.ready
 	$(PYTHON) -m venv $(PEER)
 	$(PEER)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(PEER)/bin/pip install --quiet "pyspark==4.2.0" "delta-spark==4.4.0"
 	$(PEER)/bin/pip install --quiet --editable ".[spark]"
+	cd tests && $(WITH_JAVA) ../$(PEER)/bin/python -m support.sessions
 	@touch $@
 
-interop: $(BIN)/.ready $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (ONLY="not slow": as CI)
+interop: $(BIN)/.class-archive $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (ONLY="not slow": as CI)
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop $(if $(ONLY),-m "$(ONLY)")
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.

@@ -54,27 +54,18 @@ def dat(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The one Spark session of the run, enabled for Delta tables, in UTC."""
-    from pyspark.sql import SparkSession
-
+    from support.sessions import session_builder
     from tablelog.spark import enable
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else Spark's Python workers are whatever `python3` is on the PATH
     scratch = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tablelog-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "3g")
-        # Queries that run once gain nothing from the optimising compiler, which took half of the processor time.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.local.dir", str(scratch / "local"))
-        .getOrCreate()
-    )
+    settings = {
+        "spark.driver.memory": "3g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+    }
+    session = session_builder("local[2]", settings).getOrCreate()
     enable(session)
     yield session
     session.stop()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from support.sessions import session_builder
 from tablelog.spark import enable
 
 from .standalone import WORKERS, Cluster
@@ -26,24 +27,16 @@ def spark(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch = tmp_path_factory.mktemp("spark")
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.executor.memory": "1g",
         "spark.executor.cores": "1",
         "spark.cores.max": str(WORKERS),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
     }
-    builder = SparkSession.builder.master(cluster.url).appName("tablelog-cluster-tests")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = session_builder(cluster.url, settings).getOrCreate()
     enable(session)
     yield session
     session.stop()

@@ -3,8 +3,7 @@
 import os
 import sys
 
-from pyspark.sql import SparkSession
-
+from support.sessions import session_builder
 from support.table_work import STEPS, by_route
 from tablelog.spark import enable
 
@@ -15,12 +14,9 @@ def main(jars: str) -> None:
     server = MinIO.of_environment()
     assert server is not None
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
-    quiet = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     hadoop = {f"spark.hadoop.{key}": value for key, value in server.conf.items()}
-    for key, value in {**quiet, **hadoop, **by_route("native"), "spark.sql.shuffle.partitions": "4"}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "4", **hadoop, **by_route("native")}
+    spark = session_builder("local[2]", settings).getOrCreate()
     enable(spark)
     for step in STEPS.values():
         step(spark, server.url("a table"), server.conf)

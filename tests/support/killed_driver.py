@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from support.commands import KINDS
+from support.sessions import session_builder
 from support.spark_tables import Table
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
@@ -26,17 +27,8 @@ TASKS_WRITE = "while tasks write"
 
 
 def session(scratch: str, *, tries: int) -> SparkSession:
-    return (
-        SparkSession.builder.master(f"local[2,{tries}]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
-        .config("spark.local.dir", f"{scratch}/local")
-        .getOrCreate()
-    )
+    settings = {"spark.sql.warehouse.dir": f"{scratch}/warehouse", "spark.local.dir": f"{scratch}/local"}
+    return session_builder(f"local[2,{tries}]", settings).getOrCreate()
 
 
 def _instead(where: Any, name: str, die: Callable[[], None], *, nth: int = 1) -> None:

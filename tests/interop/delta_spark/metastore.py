@@ -5,34 +5,23 @@ The metastore is Derby's, which serves one process at a time. The code's `result
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from support.sessions import DELTA_SPARK, session_builder
 
 who, directory = sys.argv[1:]
-builder = (
-    SparkSession.builder.master("local[2]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.ui.showConsoleProgress", "false")
-    .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.host", "127.0.0.1")
-    .config("spark.sql.shuffle.partitions", "2")
-    .config("spark.databricks.delta.snapshotPartitions", "2")
-    .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-    .config(
-        "spark.driver.extraJavaOptions",
-        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Dderby.stream.error.file={directory}/derby.log",
-    )
-    .config("spark.hadoop.javax.jdo.option.ConnectionURL", f"jdbc:derby:;databaseName={directory}/store;create=true")
-    .enableHiveSupport()
-)
-if who == "theirs":
-    builder = (
-        builder.config("spark.jars.packages", "io.delta:delta-spark_4.2_2.13:4.4.0")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    )
-spark = builder.getOrCreate()
+settings = {
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.warehouse.dir": f"{directory}/warehouse",
+    "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={directory}/store;create=true",
+    "spark.sql.catalogImplementation": "hive",
+    **(DELTA_SPARK if who == "theirs" else {}),
+}
+spark = session_builder(
+    "local[2]", settings, more_java_options=f"-Dderby.stream.error.file={directory}/derby.log"
+).getOrCreate()
 names: dict[str, Any] = {"spark": spark, "directory": directory}
 if who == "ours":
     from tablelog.spark import DeltaTable, enable

@@ -8,28 +8,21 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from benchmarks.worker import serve
 
+from support.sessions import DELTA_SPARK, session_builder
+
 
 def session() -> SparkSession:
-    return (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # its VACUUM takes 40 s with 10,000
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        .config("spark.jars.packages", "io.delta:delta-spark_4.2_2.13:4.4.0")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .getOrCreate()
-    )
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # its VACUUM takes 40 s with 10,000
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+    return session_builder("local[2]", {**settings, **DELTA_SPARK}).getOrCreate()
 
 
 class Peer:
