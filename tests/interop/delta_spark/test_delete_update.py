@@ -119,13 +119,7 @@ def wide(stats: str) -> str:
     return f"{found['numRecords']} {found['tightBounds']} {counts}"
 
 
-# More than a minute each: CI has the two that differ most, `make interop` all.
-IN_CI = ("flat", "feed_with_vectors")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in IN_CI else pytest.param(name, marks=pytest.mark.slow) for name in TABLES]
-)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_same_as_delta_spark(spark: SparkSession, peer: Worker, tmp_path: Path, name: str) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     (partitioning, appends), properties = TABLES[name]
