@@ -27,12 +27,12 @@ from ...errors import (
     TableNotFoundError,
 )
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from ..command.metadata import partition_names
+from ..command.target_metadata import partition_names
 from ..maintain import cluster_by
 
 logger = logging.getLogger(__name__)
 
-Mode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
+CreateMode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
 
 _EXISTS_DEFAULT = "EXISTS_DEFAULT"
 _ATTEMPTS = 5
@@ -52,7 +52,7 @@ class Definition:
 
 
 def create(
-    spark: SparkSession, log: DeltaLog, definition: Definition, mode: Mode, *, options: CommitOptions = PLAIN
+    spark: SparkSession, log: DeltaLog, definition: Definition, mode: CreateMode, *, options: CommitOptions = PLAIN
 ) -> Committed | None:
     """Create the table, or replace it by an empty one; None: it is there already, and `createIfNotExists` leaves it.
 
@@ -73,7 +73,7 @@ def create(
     raise AssertionError("unreachable")
 
 
-def _create(command: Command, definition: Definition, mode: Mode) -> Committed | None:
+def _create(command: Command, definition: Definition, mode: CreateMode) -> Committed | None:
     log, txn, old = command.log, command.txn, command.txn.snapshot
     if old is not None and mode in ("create", "createIfNotExists"):
         if mode == "createIfNotExists":
@@ -208,8 +208,8 @@ def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
         )
 
 
-def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operation:
-    names: dict[Mode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
+def _operation(definition: Definition, metadata: Metadata, mode: CreateMode) -> Operation:
+    names: dict[CreateMode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
     parameters = {
         "isManaged": str(definition.managed).lower(),
         "description": metadata.description,

@@ -11,7 +11,7 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
-from ...core.schema_evolution import changes as evolution
+from ...core.schema_evolution import changes
 from ...core.schema_evolution.changes import ColumnChange, NewColumn
 from ...core.schema_evolution.columns import resolved, type_at
 from ...core.table import clustering
@@ -36,7 +36,7 @@ def add_columns(
         {"column": _told(new.name, new.field)} | ({} if new.position is None else {"position": str(new.position)})
         for new in columns
     ]
-    return _commit(command, evolution.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
+    return _commit(command, changes.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
 
 
 def rename_column(
@@ -44,7 +44,7 @@ def rename_column(
 ) -> Committed:
     """ALTER TABLE RENAME COLUMN, which takes column mapping. Raises as `add_columns` does."""
     command = Command.on(spark, log, options)
-    changed = evolution.renamed(command.txn.metadata, column, new_name)
+    changed = changes.renamed(command.txn.metadata, column, new_name)
     _check_unused(command, column, "renamed")
     parameters = {"oldColumnPath": _dotted(column), "newColumnPath": _dotted((*column[:-1], new_name))}
     return _commit(command, changed, Operation("RENAME COLUMN", parameters))
@@ -63,7 +63,7 @@ def drop_columns(
     changed = command.txn.metadata
     clustered = clustering.columns_of(command.snapshot.domain_metadata) or ()
     for column in columns:
-        changed = evolution.dropped(changed, column)
+        changed = changes.dropped(changed, column)
         exact, _ = resolved(command.snapshot.schema, column)
         if any(concerns(command.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
             raise InvalidArgumentError(
@@ -84,7 +84,7 @@ def alter_column(
     """
     command = Command.on(spark, log, options)
     old = command.txn.metadata
-    changed = evolution.altered(old, command.txn.protocol, change)
+    changed = changes.altered(old, command.txn.protocol, change)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     exact, f = resolved(after, change.column)
     if type_at(before, exact) != type_at(after, exact):

@@ -11,9 +11,7 @@ from ...core.txn.transaction import Transaction
 from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.write import writer
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
-from ..command import rows
+from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
 
@@ -42,8 +40,8 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
 
     candidates = scan.candidates(command.spark, snapshot, condition)
     record_read(command, condition.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(command, "delete"):
-        return vectors.marked(command, matching_places(command, candidates, condition), numbers=candidates)
+    if len(candidates) and row_deletion.vectors_enabled(command, "delete"):
+        return row_deletion.delete_rows(command, matching_places(command, candidates, condition), numbers=candidates)
     touched = touched_files(command, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
@@ -59,10 +57,10 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
         written = rows.write_kept(command, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
-    if changes.wanted(command):
+    if change_data.wanted(command):
         frame = command.rows(pa.array(numbers, pa.int64()))
-        deleted = frame.where(condition.column(frame)).withColumn(changes.CHANGE_TYPE, functions.lit("delete"))
-        removal.changes = changes.write(command, deleted)
+        deleted = frame.where(condition.column(frame)).withColumn(change_data.CHANGE_TYPE, functions.lit("delete"))
+        removal.changes = change_data.write(command, deleted)
     removal.rewrite_ms = _ms(began)
     return removal
 

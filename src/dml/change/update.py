@@ -17,12 +17,10 @@ from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 from ...engine.jvm.types import frame_schema
 from ...engine.read import scan
-from ...engine.sql import assigned_values as assigned
+from ...engine.sql import assigned_values
 from ...engine.sql.hidden_names import free_names
 from ...engine.sql.violations import translated
-from ..command import assignments, rows
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
+from ..command import assignments, change_data, row_deletion, rows
 from ..command.assignments import Path
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal
@@ -73,16 +71,18 @@ def update(
 
 def _assignments(
     command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
-) -> dict[Path, assigned.Value]:
+) -> dict[Path, assigned_values.Value]:
     columns = command.snapshot.schema
     case_sensitive = settings.case_sensitive(command.spark)
     paths = [
-        assignments.path_of(name, assigned.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive)
+        assignments.path_of(
+            name, assigned_values.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive
+        )
         for name in values
     ]
     assignments.check_distinct(paths)
     rows.check_updated(command, [path[0] for path in paths])
-    return dict(zip(paths, assigned.resolved(frame, list(values.values())), strict=True))
+    return dict(zip(paths, assigned_values.resolved(frame, list(values.values())), strict=True))
 
 
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
@@ -99,8 +99,8 @@ def _removed(command: Command, split: scan.Condition | None) -> Removal:
         return _all(command, chosen.to_pylist(), began)
     candidates = scan.candidates(command.spark, snapshot, split)
     record_read(command, split.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(command, "update"):
-        return vectors.marked(command, matching_places(command, candidates, split), numbers=candidates)
+    if len(candidates) and row_deletion.vectors_enabled(command, "update"):
+        return row_deletion.delete_rows(command, matching_places(command, candidates, split), numbers=candidates)
     touched = touched_files(command, candidates, split)
     removal = _all(command, sorted(touched), began)
     removal.deleted_rows = sum(touched.values())
@@ -118,7 +118,7 @@ def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
     frame = updated.over(removal.numbers)
     rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
     written = rows.write_new(command, rows.fitted(command, updated.after(rewritten, rewritten[command.names.matches])))
-    removal.changes = changes.write(command, updated.changes(frame)) if changes.wanted(command) else []
+    removal.changes = change_data.write(command, updated.changes(frame)) if change_data.wanted(command) else []
     if removal.deleted_rows is None:  # whole partitions
         removal.deleted_rows = written.rows
     removal.copied_rows = written.rows - removal.deleted_rows
@@ -133,7 +133,7 @@ class _Updated:
 
     command: Command
     condition: scan.Condition | None
-    values: Mapping[Path, assigned.Value]
+    values: Mapping[Path, assigned_values.Value]
 
     @cached_property
     def columns(self) -> StructType:
@@ -159,7 +159,7 @@ class _Updated:
                 for path, value in self.values.items()
             ]
             types = {self.new[path]: f.data_type for path, f in fields.items()}
-            return assigned.stored(frame.select("*", *new), types, self.command.log.table)
+            return assigned_values.stored(frame.select("*", *new), types, self.command.log.table)
 
     def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
         """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.
@@ -187,7 +187,7 @@ class _Updated:
         shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), beside=[after])
         kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
         names = (f.name for f in self.columns if f.data_type != VOID)
-        return shaped.select(*map(_quoted, names), kind.alias(changes.CHANGE_TYPE))
+        return shaped.select(*map(_quoted, names), kind.alias(change_data.CHANGE_TYPE))
 
 
 def _quoted(name: str) -> str:

@@ -22,13 +22,11 @@ from ...errors import (
     ProtocolChangedException,
     TableAlreadyExistsError,
 )
-from ..command import change_data as changes
-from ..command import metadata as decide
-from ..command import rows
+from ..command import change_data, rows, target_metadata
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal, num_records
 from ..maintain import cluster_by
-from . import overwrite as replacing
+from . import overwrite
 from .touched_files import remove_all, remove_matching
 
 logger = logging.getLogger(__name__)
@@ -123,9 +121,9 @@ def _write(
         data = rows.fitted(command, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = replacing.checked(command, data, request.replace_where)
+            data = overwrite.checked(command, data, request.replace_where)
             if replaces:
-                condition = replacing.condition(command, request.replace_where)
+                condition = overwrite.condition(command, request.replace_where)
                 if not request.data_change and condition.data is not None:
                     raise InvalidArgumentError(
                         "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
@@ -135,12 +133,12 @@ def _write(
                     )
                 removal = remove_matching(command, condition, options)
         if removal.changes:
-            written, inserted = changes.write_inserted(command, data, options)
+            written, inserted = change_data.write_inserted(command, data, options)
             removal.changes += inserted
         else:
             written = rows.write_new(command, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
-            removal = replacing.partitions(command, written.adds) if dynamic else remove_all(txn)
+            removal = overwrite.partitions(command, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
@@ -155,7 +153,7 @@ def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -
     if txn.snapshot is None:
         if not request.data_change:
             raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
-        made = decide.new_table(
+        made = target_metadata.new_table(
             conform.new_table_schema(frame),
             request.partition_by,
             request.table_properties,
@@ -175,10 +173,10 @@ def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -
             "%s is there already: the table properties given as options (%s) change nothing", log.table, names
         )
     if request.replaces_schema:
-        changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
+        changed = target_metadata.replaced(current, conform.new_table_schema(frame), request.partition_by)
     else:
-        decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
-        changed = decide.evolved(command, table_schema(frame.schema)) if request.merge_schema else current
+        target_metadata.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
+        changed = target_metadata.evolved(command, table_schema(frame.schema)) if request.merge_schema else current
     if changed != current:
         if not request.data_change:
             raise InvalidArgumentError(

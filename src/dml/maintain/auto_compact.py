@@ -4,7 +4,7 @@ from collections import Counter
 
 from ...core.protocol import properties
 from ...core.protocol.actions import AddFile
-from ...core.table import bin_packing as bins
+from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 from ..command.command import Command
@@ -17,7 +17,9 @@ _MIB = 1 << 20
 def run(command: Command, committed: Committed) -> None:
     """Compact what `committed` wrote to, where the table or the session asks for it."""
     touched = {
-        bins.partition_of(a.partition_values) for a in committed.actions if isinstance(a, AddFile) and a.data_change
+        bin_packing.partition_of(a.partition_values)
+        for a in committed.actions
+        if isinstance(a, AddFile) and a.data_change
     }
     if touched and _compacts(command):
         _compact(command, touched)
@@ -34,14 +36,14 @@ def _compacts(command: Command) -> bool:
     return bool(properties.PROPERTIES["autooptimize.autocompact"].check(asked, f"{_PREFIX}enabled") != "false")
 
 
-def _compact(command: Command, touched: set[bins.Partition]) -> None:
+def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
     """Compact the partitions just written to that have gathered enough small files."""
     largest = settings.byte_count(command.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
     smallest = settings.byte_count(command.spark, f"{_PREFIX}minFileSize", largest // 2)
     enough = settings.number(command.spark, f"{_PREFIX}minNumFiles", 50)
     files = command.log.snapshot().files
     small = Counter(
-        bins.partition_of(values)
+        bin_packing.partition_of(values)
         for values, size in zip(
             files.column("partitionValues").to_pylist(), files.column("size").to_pylist(), strict=True
         )

@@ -17,8 +17,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
 from ...core.upkeep.vacuum import ListedFile
 from ...engine.jvm import settings
-from ...engine.storage import foreign_parquet as foreign_files
-from ...engine.storage import table_files
+from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel
 from ...engine.storage.table_files import TableFiles
 from ...engine.write.routes.spark_writer import value_of_directory
@@ -31,7 +30,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from ..command.metadata import new_table
+from ..command.target_metadata import new_table
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -257,14 +256,14 @@ class _Sources:
         self._made = made
         self._ignores = bool(settings.flag(spark, _IGNORE_CORRUPT))
         self._schemas: dict[str, StructType] = {}
-        self._statistics: dict[str, foreign_files.Statistics] = {}
+        self._statistics: dict[str, foreign_parquet.Statistics] = {}
         self.merged = StructType()
         self.found: list[_Source] = []
 
     def read(self, files: Sequence[ListedFile]) -> None:
         """Read the footers of more files, merge their schemas and make their statistics."""
         read = [(file, footer) for file, footer in in_parallel(self._footer, files) if footer is not None]
-        keys = [foreign_files.key_of(footer) for _, footer in read]
+        keys = [foreign_parquet.key_of(footer) for _, footer in read]
         for (file, footer), key in zip(read, keys, strict=True):
             if key not in self._schemas:
                 self._take(file, footer, key)
@@ -293,13 +292,13 @@ class _Sources:
 
     def _take(self, file: ListedFile, footer: "pq.FileMetaData", key: str) -> None:
         """Merge the schema of a file that is the first to have it."""
-        own = foreign_files.schema_of(footer)
+        own = foreign_parquet.schema_of(footer)
         if own is None:
-            own = foreign_files.schema_by_spark(self._spark, footer)
+            own = foreign_parquet.schema_by_spark(self._spark, footer)
         partitions = {name.lower() for name in self._partition_by}
         data = StructType(tuple(f for f in own.fields if f.name.lower() not in partitions))
         merged = merged_schema(self.merged, data) if self._schemas else data
-        if not foreign_files.fits(merged, data, widens):
+        if not foreign_parquet.fits(merged, data, widens):
             raise SchemaMismatchError(
                 f"{self._table}/{file.name} has the columns {schema.type_text(own)}, which can't be merged with "
                 f"{schema.type_text(self.merged)}, those of files before it",
@@ -314,4 +313,4 @@ class _Sources:
             )
             indexed = [name for name, _ in leaves]
             prefix = self._made.data_skipping_string_prefix_length
-            self._statistics[key] = foreign_files.Statistics(own, indexed, prefix)
+            self._statistics[key] = foreign_parquet.Statistics(own, indexed, prefix)

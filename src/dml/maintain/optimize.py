@@ -14,8 +14,7 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
-from ...core.table import bin_packing as bins
-from ...core.table import clustering
+from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
@@ -23,8 +22,7 @@ from ...core.txn.transaction import Transaction
 from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
-from ...engine.write import writer
-from ...engine.write import zorder as curve
+from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -112,7 +110,7 @@ def optimize(
         condition = None if where is None else _condition(command, layout, name, where)
         planned = _planned(command, layout, condition, within, outcome)
         printed = [] if where is None else scan.printed_conjuncts(spark, where)
-        for number, batch in enumerate(bins.batches(planned, layout.batch)):
+        for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
                 # Each batch is a commit of its own; what it reads is the table as it was when it was planned.
                 command = Command(spark, log, Transaction(log, command.snapshot), options)
@@ -228,11 +226,13 @@ def _planned(
     if layout.purge:
         chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
     elif not outcome.by:
-        chosen = bins.worth_compacting(snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio)
+        chosen = bin_packing.worth_compacting(
+            snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio
+        )
     files = snapshot.files.take(chosen)
-    partitions = [bins.partition_of(values) for values in files.column("partitionValues").to_pylist()]
+    partitions = [bin_packing.partition_of(values) for values in files.column("partitionValues").to_pylist()]
     told = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
-    return bins.packed(
+    return bin_packing.packed(
         (one for one in told if within is None or one[0] in within),
         None if outcome.by else layout.largest,
         alone=bool(outcome.by) or layout.purge,
@@ -245,7 +245,9 @@ def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
-    return bins.packed((((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True)
+    return bin_packing.packed(
+        (((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True
+    )
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 
 
-def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> curve.LaidOut:
+def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> zorder.LaidOut:
     numbers = [number for one in part for number in one.files]
     frame = command.rows(pa.array(numbers, pa.int64()), file_number=command.names.file_number)
     places = iter(range(len(numbers)))
@@ -317,7 +319,7 @@ def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], out
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
     files = [max(1, one.size // layout.largest) for one in part]
-    return curve.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
+    return zorder.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
 
 
 def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:
@@ -330,7 +332,7 @@ def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Se
     if found is None or found.min is None or found.max is None:
         unknown = pa.nulls(len(files), sample.type)
         return lookup(sample, unknown, unknown, sizes)
-    return lookup(sample, curve.comparable(found.min), curve.comparable(found.max), sizes)
+    return lookup(sample, zorder.comparable(found.min), zorder.comparable(found.max), sizes)
 
 
 # --- what is told of it -------------------------------------------------------------------------------------------

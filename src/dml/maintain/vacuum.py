@@ -20,12 +20,12 @@ from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol.actions import RemoveFile
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ...core.upkeep import vacuum as decide
+from ...core.upkeep import vacuum as vacuum_rules
 from ...core.upkeep.vacuum import Directory, ListedFile, Needed, Removable
 from ...engine.jvm import settings
 from ...engine.storage import table_files
 from ...engine.storage.table_files import TableFiles
-from ...engine.write.routes.local import PREFIX as STAGING
+from ...engine.write.routes.local import STAGING_PREFIX
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
@@ -106,9 +106,9 @@ def _vacuum(
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"VACUUM is FULL or LITE, not {mode!r}")
     files = table_files.choose(spark, log)
-    needed, version = decide.needed_by(log, snapshot, window.before_ms, files.same_place)
+    needed, version = vacuum_rules.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
-        decide.is_hidden,
+        vacuum_rules.is_hidden,
         partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
         iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
     )
@@ -150,7 +150,7 @@ def _vacuumed(found: Removable, removed: int) -> Vacuumed:
 def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
     checked = settings.flag(spark, _CHECKED) is not False
     default = snapshot.properties.deleted_file_retention_ms
-    kept = decide.retention_ms(hours, default, checked=checked, table=log.table)
+    kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
     return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
 
 
@@ -164,16 +164,16 @@ def removable(files: TableFiles, directories: Iterable[Directory], needed: Neede
         for directory in directories:
             links += directory.other
             if not directory.name:
-                staging.extend(name for name in directory.hidden if name.startswith(STAGING))
+                staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
             yield directory
 
-    found = decide.removable(seen(), needed, before_ms)
+    found = vacuum_rules.removable(seen(), needed, before_ms)
     if links:
         logger.warning("VACUUM leaves %d links alone, and what lies behind them", links)
         kept = files.behind_links(needed)
         found.files = [file for file in found.files if file[0] not in kept]
     for name in staging:
-        left = decide.abandoned(list(files.walk(lambda _: False, name)), before_ms)
+        left = vacuum_rules.abandoned(list(files.walk(lambda _: False, name)), before_ms)
         found.files.extend(left.files)
         found.empty.extend(left.empty)
     return found
@@ -193,11 +193,11 @@ def _told_by_log(log: DeltaLog, needed: Needed, version: int | None) -> Removabl
         )
     sizes: dict[str, int] = {}
     if version is not None:
-        for action in decide.gone_since(log, 0 if done is None else done + 1, version):
-            for name in decide.names_of(log.table, action.path):
+        for action in vacuum_rules.gone_since(log, 0 if done is None else done + 1, version):
+            for name in vacuum_rules.names_of(log.table, action.path):
                 sizes[name] = action.size or 0
             if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
-                for name in decide.names_of(log.table, deletion_vectors.path_of(vector)):
+                for name in vacuum_rules.names_of(log.table, deletion_vectors.path_of(vector)):
                     sizes[name] = vector.size_in_bytes
     return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
 

@@ -49,7 +49,7 @@ def of_kind(clauses: Sequence[Clause], kind: Kind) -> list[Clause]:
     return [clause for clause in clauses if clause.kind == kind]
 
 
-def check(clauses: Sequence[Clause]) -> None:
+def check_clauses(clauses: Sequence[Clause]) -> None:
     """InvalidArgumentError for no clause at all, and for one that can never be reached."""
     if not clauses:
         raise InvalidArgumentError(

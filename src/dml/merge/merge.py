@@ -15,13 +15,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
-from ..command import deletion_vectors as vectors
+from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from . import clauses as merge_clauses
-from . import find as merge_find
-from . import source as merge_source
-from .clauses import Clause
+from . import matching
+from .clauses import Clause, check_clauses
 from .resolve import Resolved, resolve
+from .source import prepare_source
 from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ def merge(
     a row of the table that several source rows match, SchemaMismatchError, ConstraintViolationError,
     AppendOnlyTableError, the conflicts and CommitStateUnknownError.
     """
-    merge_clauses.check(clauses)
+    check_clauses(clauses)
     with command_scope(spark, "MERGE", log.table):
         began = time.monotonic()
         command = Command.on(spark, log, options)
@@ -69,10 +68,10 @@ def merge(
             return None
         evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
         resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
-        with command.discarded_on_failure(), merge_source.prepared(command, source, resolved) as ready:
+        with command.discarded_on_failure(), prepare_source(command, source, resolved) as ready:
             prepared_ms = _ms(began)
             scanned = time.monotonic()
-            found = merge_find.find(command, resolved, ready, places=_places(command, resolved))
+            found = matching.find(command, resolved, ready, places=_places(command, resolved))
             scan_ms = _ms(scanned)
             written = time.monotonic()
             try:
@@ -92,7 +91,7 @@ def merge(
 
 
 def _places(command: Command, resolved: Resolved) -> bool:
-    return bool(resolved.changing) and vectors.enabled(command, "merge")
+    return bool(resolved.changing) and row_deletion.vectors_enabled(command, "merge")
 
 
 def _commit(command: Command, outcome: MergeOutput, operation: Operation) -> None:

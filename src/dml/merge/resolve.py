@@ -14,12 +14,10 @@ from ...engine.read import scan
 from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ...errors import SchemaMismatchError
-from ..command import metadata as decide
-from ..command import rows
+from ..command import rows, target_metadata
 from ..command.assignments import Path, check_distinct, field_of, path_of, whole
 from ..command.command import Command
-from . import clauses as merge_clauses
-from .clauses import Clause
+from .clauses import Clause, assigned_columns
 
 
 @dataclass(frozen=True)
@@ -142,9 +140,9 @@ def _evolve(command: Command, names: _Names, clauses: Sequence[Clause]) -> None:
     from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
     paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
     star = any(clause.is_star for clause in from_source)
-    brought = merge_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
+    brought = assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
     current = command.txn.metadata
-    changed = decide.evolved(command, brought)
+    changed = target_metadata.evolved(command, brought)
     if changed != current:
         command.txn.set_metadata(changed)
 

@@ -49,7 +49,7 @@ class MergeSource:
 
 
 @contextmanager
-def prepared(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
+def prepare_source(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
     """Read the source once, into the driver's memory where it surely is small, else onto the executors.
 
     Where it reads the table itself, it reads the version that the MERGE does.

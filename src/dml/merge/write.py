@@ -12,13 +12,11 @@ from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
 from ...engine.sql.resolution import PutAway, aligned, column_of, local
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
-from ..command import rows
+from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
 from ..command.removal import Removal, num_records
-from .find import Matches, joined
+from .matching import Matches, joined
 from .resolve import Resolved
 from .source import MergeSource
 
@@ -85,7 +83,7 @@ def write(command: Command, resolved: Resolved, source: MergeSource, found: Matc
         command.check_removable()
     _count(outcome, resolved, found)
     writer = _Writer(command, resolved, found, outcome, _new_rows(command, resolved, source, found))
-    by_vectors, recorded = vectors.enabled(command, "merge"), changes.wanted(command)
+    by_vectors, recorded = row_deletion.vectors_enabled(command, "merge"), change_data.wanted(command)
     if not found.touched:
         writer.insert()
     elif by_vectors or recorded:
@@ -188,7 +186,7 @@ class _Writer:
             places = self._found.pairs.where(self._clause.isNotNull()).select(
                 self._names.file_number, self._names.row_index
             )
-            self._outcome.removal = vectors.marked(self._command, places, numbers=self._found.candidates)
+            self._outcome.removal = row_deletion.delete_rows(self._command, places, numbers=self._found.candidates)
         else:
             kept = [self._kept_of_few() if self._few else self._kept(source)]
             self._outcome.removal = Removal(removed=self._removed)
@@ -201,8 +199,8 @@ class _Writer:
         with _once(told, all(one.held for one in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
             pieces = [*(one.frame for one in both), *self._before(source)]
-            alike = [changes.shaped(self._command, one) for one in pieces]
-            self._outcome.changes = changes.write(self._command, _union(alike))
+            alike = [change_data.shaped(self._command, one) for one in pieces]
+            self._outcome.changes = change_data.write(self._command, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write rows of the table, the new ones among them."""

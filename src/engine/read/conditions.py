@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...core.protocol.column_mapping import ColumnMapping
-from ...core.skipping import predicates as core
+from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
@@ -30,8 +30,8 @@ class Condition:
     parts. `sql` is the condition as Delta prints it in `commitInfo`.
     """
 
-    partition: core.Predicate
-    data: core.Predicate | None
+    partition: predicates.Predicate
+    data: predicates.Predicate | None
     sql: list[str]
     _gateway: Gateway = field(repr=False)
     _expression: JavaObject = field(repr=False)
@@ -40,9 +40,9 @@ class Condition:
     _never: bool = False
 
     @property
-    def predicate(self) -> core.Predicate:
+    def predicate(self) -> predicates.Predicate:
         """The whole condition."""
-        return core.all_of([self.partition] if self.data is None else [self.partition, self.data])
+        return predicates.all_of([self.partition] if self.data is None else [self.partition, self.data])
 
     def column(self, frame: "DataFrame") -> "Column":
         """The condition over another frame that has the same columns, whatever that frame's alias."""
@@ -84,16 +84,16 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     planned = gateway.planned_scan(filtered)
     if planned is None:  # the optimizer found that no row can match
         nothing = gateway.seq([])
-        return Condition(core.Constant(False), None, sql, gateway, expression, nothing, nothing, True)
+        return Condition(predicates.Constant(False), None, sql, gateway, expression, nothing, nothing, True)
     # The scan knows columns as the files call them; predicates name them as the table does.
     read = columns_read(mapping)
-    partition = core.with_columns(translate(gateway, planned.partition_filters, read), mapping.to_logical)
+    partition = predicates.with_columns(translate(gateway, planned.partition_filters, read), mapping.to_logical)
     if planned.complete and referenced <= names:
         data = None
     else:
-        data = core.with_columns(translate(gateway, planned.data_filters, read), mapping.to_logical)
+        data = predicates.with_columns(translate(gateway, planned.data_filters, read), mapping.to_logical)
         if not planned.understood:
-            data = core.all_of([data, core.Opaque(sql[0], frozenset((name,) for name in frame.columns))])
+            data = predicates.all_of([data, predicates.Opaque(sql[0], frozenset((name,) for name in frame.columns))])
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)
 
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...core.log.columns import deletion_vector_of
-from ...core.protocol import deletion_vectors as core
-from ...core.protocol import features, paths
+from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
@@ -71,7 +70,7 @@ class Vectors:
         """
         told = [deletion_vector_of(one) for one in files.column("deletionVector").to_pylist()]
         wanted = {one for one in told if one is not None}
-        elsewhere = [core.path_of(one) for one in wanted if core.may_lie_outside(one)]
+        elsewhere = [deletion_vectors.path_of(one) for one in wanted if deletion_vectors.may_lie_outside(one)]
         external_files.check(self._spark, self._log.table, None, elsewhere)
         found: dict[DeletionVectorDescriptor, DeletedRows] = {}
         with self._lock:
@@ -81,10 +80,10 @@ class Vectors:
                     found[one] = known[0]
                     self._cache.move_to_end((self._log.table, one))
         missing = wanted - found.keys()
-        read = {one: core.of_inline(one) for one in missing if one.storage_type == "i"}
+        read = {one: deletion_vectors.of_inline(one) for one in missing if one.storage_type == "i"}
         by_file: dict[str, list[DeletionVectorDescriptor]] = {}
         for one in missing - read.keys():
-            by_file.setdefault(core.path_of(one), []).append(one)
+            by_file.setdefault(deletion_vectors.path_of(one), []).append(one)
         for part in in_parallel(self._read, list(by_file.items())):
             read.update(part)
         self.remember(self._log.table, read)
@@ -105,7 +104,7 @@ class Vectors:
         path, wanted = item
         uri = paths.absolute_uri(self._log.table, path)
         try:
-            return core.of_file(lambda start, end: self._range(uri, start, end), wanted)
+            return deletion_vectors.of_file(lambda start, end: self._range(uri, start, end), wanted)
         except FileNotFoundError:
             raise MissingDataFileError(
                 f"the file {paths.absolute(self._log.table, path)}, in which {self._log.table} has deletion vectors, "

@@ -27,8 +27,7 @@ from ..sql import generation
 from ..sql.column_names import columns_read, with_extra
 from ..sql.predicates import translate
 from ..storage import external_files
-from . import errors as read_errors
-from . import large_log
+from . import large_log, read_errors
 from .bulk_listing import Listing, uris
 from .extra_columns import NOTHING, Beside
 from .pinned_versions import Newest, Pinned, VersionSource, check_readable_as

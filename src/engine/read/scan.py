@@ -12,8 +12,7 @@ from ..jvm.gateway import Gateway
 from ..jvm.types import frame_schema, read_schema
 from ..sql import column_names
 from ..storage import hadoop_settings
-from . import deletion_vectors, large_log, routes
-from . import errors as read_errors
+from . import deletion_vectors, large_log, read_errors, routes
 from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .deletion_vectors import Hidden, Vectors
 from .extra_columns import NOTHING, Beside

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from ...core.protocol import schema as schemas
-from ...core.skipping import predicates as core
+from ...core.skipping import predicates
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import has_collation
 
 logger = logging.getLogger(__name__)
 
 _PACKAGE = "org.apache.spark.sql.catalyst.expressions."
-_COMPARISONS: dict[str, core.Operator] = {
+_COMPARISONS: dict[str, predicates.Operator] = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
     "LessThan": "<",
@@ -30,7 +30,7 @@ _COMPARISONS: dict[str, core.Operator] = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_MIRRORED: dict[core.Operator, core.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED: dict[predicates.Operator, predicates.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Types whose literals the JSON doesn't spell exactly: read from the JVM as days, microseconds and bytes.
 _BY_VALUE = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
 
@@ -68,12 +68,12 @@ def tree(nodes: list[dict[str, Any]]) -> Node:
     return take()
 
 
-def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> core.Predicate:
+def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
     """The conjunction of a Scala `Seq` of Catalyst expressions over a table of this schema."""
-    return core.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
+    return predicates.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
 
 
-def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> core.Predicate:
+def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
     """One Catalyst expression over a table of this schema."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -83,7 +83,7 @@ def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.Stru
         return _Translator(gateway, expression, schema).predicate(root)
     except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
         logger.debug("a filter isn't used for skipping files: it can't be read (%s)", type(error).__name__)
-        return core.Opaque(type(error).__name__)
+        return predicates.Opaque(type(error).__name__)
 
 
 class _Translator:
@@ -92,55 +92,55 @@ class _Translator:
         self._expression = expression
         self._schema = schema
 
-    def predicate(self, node: Node) -> core.Predicate:
+    def predicate(self, node: Node) -> predicates.Predicate:
         try:
             return self._predicate(node)
         except _Untranslatable:
             names = frozenset((str(n.json["name"]),) for n in node.walk() if n.kind == "AttributeReference")
-            return core.Opaque(node.kind, names)
+            return predicates.Opaque(node.kind, names)
 
-    def _predicate(self, node: Node) -> core.Predicate:
+    def _predicate(self, node: Node) -> predicates.Predicate:
         kind, children = node.kind, node.children
         if kind == "And":
-            return core.all_of(self.predicate(child) for child in children)
+            return predicates.all_of(self.predicate(child) for child in children)
         if kind == "Or":
-            return core.Or(tuple(self.predicate(child) for child in children))
+            return predicates.Or(tuple(self.predicate(child) for child in children))
         if kind == "Not":
-            return core.Not(self.predicate(children[0]))
+            return predicates.Not(self.predicate(children[0]))
         if kind == "Literal" and node.json["dataType"] == "boolean":
             value = node.json["value"]
-            return core.Constant(None if value is None else value == "true")
+            return predicates.Constant(None if value is None else value == "true")
         if kind == "IsNull":
-            return core.IsNull(self._column(children[0])[0])
+            return predicates.IsNull(self._column(children[0])[0])
         if kind == "IsNotNull":
-            return core.IsNotNull(self._column(children[0])[0])
+            return predicates.IsNotNull(self._column(children[0])[0])
         if kind in _COMPARISONS:
             return self._comparison(_COMPARISONS[kind], *children)
         if kind == "In":
             column, data_type, spelt = self._comparable(children[0])
-            return core.In(column, tuple(self._literal(child, data_type, spelt) for child in children[1:]))
+            return predicates.In(column, tuple(self._literal(child, data_type, spelt) for child in children[1:]))
         if kind == "InSet":
             column, data_type, _ = self._comparable(children[0])
-            return core.In(column, self._set(node, data_type))
+            return predicates.In(column, self._set(node, data_type))
         if kind == "StartsWith":
             column, data_type, spelt = self._comparable(children[0])
             prefix = self._literal(children[1], data_type, spelt).as_py()
             if data_type != schemas.STRING:
                 raise _Untranslatable
-            return core.Constant(None) if prefix is None else core.StartsWith(column, prefix)
+            return predicates.Constant(None) if prefix is None else predicates.StartsWith(column, prefix)
         if kind in ("AttributeReference", "GetStructField"):
             column, data_type, _ = self._comparable(node)
             if data_type == schemas.BOOLEAN:
-                return core.Compare("=", column, pa.scalar(True))
+                return predicates.Compare("=", column, pa.scalar(True))
         raise _Untranslatable
 
-    def _comparison(self, operator: core.Operator, left: Node, right: Node) -> core.Predicate:
+    def _comparison(self, operator: predicates.Operator, left: Node, right: Node) -> predicates.Predicate:
         if left.kind == "Literal":
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
         column, data_type, spelt = self._comparable(left)
-        return core.Compare(operator, column, self._literal(right, data_type, spelt))
+        return predicates.Compare(operator, column, self._literal(right, data_type, spelt))
 
-    def _column(self, node: Node) -> tuple[core.Column, schemas.StructField, Any]:
+    def _column(self, node: Node) -> tuple[predicates.Column, schemas.StructField, Any]:
         """(the name, the field, the type as Catalyst spells it) of a column or a field of a struct column."""
         if node.kind == "AttributeReference":
             name = str(node.json["name"])
@@ -168,7 +168,7 @@ class _Translator:
             return (*column, found.name), found, inner["type"]
         raise _Untranslatable
 
-    def _comparable(self, node: Node) -> tuple[core.Column, schemas.DataType, Any]:
+    def _comparable(self, node: Node) -> tuple[predicates.Column, schemas.DataType, Any]:
         column, found, spelt = self._column(node)
         if not isinstance(found.data_type, schemas.PrimitiveType) or spelt != found.data_type.name:
             raise _Untranslatable

@@ -15,8 +15,7 @@ from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import plans
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import spark_type, table_schema
-from . import assigned_values as assigned
-from . import subqueries
+from . import assigned_values, subqueries
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class Scope:
             return values
         resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
         with translated(table):
-            values = [assigned.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
+            values = [assigned_values.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
             frame = self._named(plain, values)
             if _fit(frame, plain):
                 return values

@@ -27,7 +27,7 @@ from ...core.protocol.schema import (
 from ...core.schema_evolution.merging import as_nullable
 from ...core.skipping.stats_writer import ColumnStats, stats_json
 from ..jvm.gateway import Gateway
-from . import parquet_footers as footers
+from . import parquet_footers
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -82,10 +82,10 @@ class Statistics:
     """The statistics of the files of one schema. Shared by threads."""
 
     def __init__(self, schema: StructType, indexed: Sequence[Column], prefix: int) -> None:
-        self._leaves = footers.locate(schema, indexed)
+        self._leaves = parquet_footers.locate(schema, indexed)
         self._prefix = prefix
         self._lock = threading.Lock()
-        self._trusted: Sequence[footers.Leaf] | None = None
+        self._trusted: Sequence[parquet_footers.Leaf] | None = None
 
     def of(self, footer: "pq.FileMetaData") -> str:
         """The text of `add.stats`."""
@@ -96,7 +96,7 @@ class Statistics:
                 ]
         # Files of one schema by Spark may have either physical type of a timestamp.
         leaves = [leaf for leaf in self._trusted if leaf.field.data_type not in _TIMES or _in_micros(footer, leaf)]
-        rows, columns = footers.of_metadata(footer, leaves)
+        rows, columns = parquet_footers.of_metadata(footer, leaves)
         notes = footer.metadata or {}
         by_java = (footer.created_by or "").startswith("parquet-mr")
         current = _VERSION in notes and not any(key in notes for key in _LEGACY)
@@ -105,12 +105,12 @@ class Statistics:
         return stats_json(rows, columns, prefix=self._prefix)
 
 
-def _signed(footer: "pq.FileMetaData", leaf: footers.Leaf) -> bool:
+def _signed(footer: "pq.FileMetaData", leaf: parquet_footers.Leaf) -> bool:
     told = json.loads(footer.schema.column(leaf.position).logical_type.to_json())
     return not (told.get("Type") == "Int" and not told.get("isSigned", True))
 
 
-def _in_micros(footer: "pq.FileMetaData", leaf: footers.Leaf) -> bool:
+def _in_micros(footer: "pq.FileMetaData", leaf: parquet_footers.Leaf) -> bool:
     column = footer.schema.column(leaf.position)
     if column.physical_type == "INT96":
         return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
-from ...logstore.hdfs import store as hdfs
+from ...logstore.hdfs import store
 from ...logstore.hdfs.client import HdfsEntry
 from ..jvm.gateway import Gateway, JavaObject, is_classic
 from .hadoop_jvm import Statuses, translated
@@ -46,7 +46,7 @@ def serve(spark: "SparkSession") -> None:
     context = spark.sparkContext
     if not _served or _served[0] is not context:
         _served[:] = [context]
-        hdfs.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
+        store.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
 
 
 class SparkFiles:

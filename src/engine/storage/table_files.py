@@ -19,8 +19,8 @@ from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
-from ..jvm import settings as settings_of
 from ..jvm.gateway import is_classic
+from ..jvm.settings import number
 from . import hadoop_settings
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
         if settings is not None:
             from .hadoop_client import HadoopFiles
 
-            most = settings_of.number(spark, _LISTING_PARALLELISM, THREADS)
+            most = number(spark, _LISTING_PARALLELISM, THREADS)
             return HadoopTableFiles(log.table, HadoopFiles(spark, settings), min(max(most, 1), THREADS))
     from ...logstore.data_files import DataFiles
 

@@ -25,9 +25,8 @@ from ..jvm.messages import chain
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
-from . import routes as placement
-from .routes import Placement
-from .routes import driver as small_frame
+from . import routes
+from .routes import Placement, driver
 from .routes.job import DataFile, Job, WriteOptions
 from .routes.spark_writer import needs_hex_names
 
@@ -102,7 +101,7 @@ def _write(
     df: "DataFrame", log: DeltaLog, metadata: Metadata, job: Job, below: str
 ) -> tuple[list[DataFile], Placement]:
     """The files, which have taken their places in the table; after an error none is left."""
-    place = placement.choose(df.sparkSession, log, below)
+    place = routes.choose(df.sparkSession, log, below)
     with _cleared(df.sparkSession, place):
         files = _write_small(df, job, place) if job.options.small_frames else None
         if files is None:
@@ -169,7 +168,7 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
 
 def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] | None:
     """The files of a frame that surely is small; `None` when it isn't, or when Spark's writer is needed for it."""
-    if job.codec not in small_frame.CODECS or job.options.parquet_version or not small_frame.is_exact(job.schema):
+    if job.codec not in driver.CODECS or job.options.parquet_version or not driver.is_exact(job.schema):
         return None
     bounded = plans.bounded(df)
     if bounded is None:
@@ -178,7 +177,7 @@ def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] 
     count = sum(len(batch) for batch in batches)
     if count > plans.MAX_ROWS or 0 < job.max_records < count:
         return None
-    return small_frame.write(
+    return driver.write(
         batches,
         job.schema,
         job.data_schema,

@@ -19,7 +19,7 @@ from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
 from ...jvm import plans
 from ...sql.conform import without_empty
-from . import driver as small_frame
+from . import driver
 from .job import DataFile, Job
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 _RESULT = "name string, size bigint, footer binary, partition binary"
 _ROW_GROUP_BYTES = 64 << 20
-_CODECS = {**small_frame.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
-_SUFFIXES = {**small_frame.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
+_CODECS = {**driver.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
+_SUFFIXES = {**driver.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
 
 
 class ArrowPlacement:
@@ -72,7 +72,7 @@ class ArrowPlacement:
 
     def _plan(self, df: "DataFrame", job: Job) -> dict[str, Any]:
         """What the workers are told, in types that need no tablelog. Refuses what Arrow can't write as Spark does."""
-        if not small_frame.is_exact(job.schema):
+        if not driver.is_exact(job.schema):
             raise UnsupportedFeatureError(
                 f"{job.table}: Python workers write its data files, and Arrow can't carry all of its columns' types "
                 "(variant, a user-defined type, or a struct with no fields) unchanged. Give Spark's JVM a file system "
@@ -83,7 +83,7 @@ class ArrowPlacement:
                 f"{job.table}: Python workers write its data files, and have no compression {job.codec}; they have "
                 f"{', '.join(_CODECS)}"
             )
-        wanted = small_frame.file_schema(job.schema)
+        wanted = driver.file_schema(job.schema)
         return {
             "implementation": self._files.system.implementation,
             "options": dict(self._files.system.options),
@@ -96,10 +96,10 @@ class ArrowPlacement:
             "null": paths.NULL_PARTITION,
             "suffix": f"{_SUFFIXES[job.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
-            "marks": small_frame.marks(job.data_schema, df.sparkSession.version),
+            "marks": driver.marks(job.data_schema, df.sparkSession.version),
             "parquet": {
-                **small_frame.PARQUET,
-                "use_dictionary": small_frame.dictionary_paths(small_frame.file_schema(job.data_schema)),
+                **driver.PARQUET,
+                "use_dictionary": driver.dictionary_paths(driver.file_schema(job.data_schema)),
                 "compression": _CODECS[job.codec],
                 "data_page_version": "2.0" if "2" in (job.options.parquet_version or "") else "1.0",
             },

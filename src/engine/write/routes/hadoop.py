@@ -53,7 +53,7 @@ class HadoopPlacement:
         self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""
     ) -> None:
         start = f"{below}/" if below else ""
-        self._own = f"{local.PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
+        self._own = f"{local.STAGING_PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
         self._directory = f"{self._own}/{below}" if renames and below else self._own
         self.prefix = start if renames else f"{self._own}/"
         self._spark = spark

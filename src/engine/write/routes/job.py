@@ -23,7 +23,7 @@ from ....core.skipping.stats_writer import stats_json
 from ....errors import InvalidArgumentError, SchemaMismatchError
 from ...sql import conform
 from ...sql.column_names import columns_written
-from ...storage import parquet_footers as footers
+from ...storage import parquet_footers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,7 @@ class Job:
     mapping: ColumnMapping
     schema: StructType
     partition_columns: tuple[str, ...]
-    leaves: Sequence[footers.Leaf]
+    leaves: Sequence[parquet_footers.Leaf]
     prefix: int
     codec: str
     max_records: int
@@ -164,7 +164,7 @@ class Job:
             mapping,
             schema,
             partition_columns,
-            footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
+            parquet_footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
             known.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
             options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
@@ -185,7 +185,7 @@ class Job:
 
     def described(self, footer: "pq.FileMetaData") -> tuple[int, str]:
         """(rows, statistics for the log) of a file, by its footer."""
-        rows, columns = footers.of_metadata(footer, self.leaves)
+        rows, columns = parquet_footers.of_metadata(footer, self.leaves)
         return rows, stats_json(rows, columns, prefix=self.prefix)
 
     def texts_of_names(self, spellings: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-PREFIX = "_tablelog_staging-"
+STAGING_PREFIX = "_tablelog_staging-"
 
 _OPTIONS = {
     # No checksum file beside each data file: a third less time for small ones, and none goes stale by a rename.
@@ -77,7 +77,7 @@ class LocalPlacement:
 
 def new_directory(root: str) -> str:
     """The name of a staging directory that nobody else has; it is made by whoever writes the first file."""
-    return os.path.join(root, f"{PREFIX}{uuid.uuid4()}")
+    return os.path.join(root, f"{STAGING_PREFIX}{uuid.uuid4()}")
 
 
 def find(directory: str, partition_columns: Sequence[str]) -> list[StagedFile]:

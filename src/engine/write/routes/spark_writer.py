@@ -10,7 +10,7 @@ from ...jvm import plans
 from ...jvm.messages import chain
 from ...sql import checks
 from ...sql.hidden_names import free_names
-from ...storage import parquet_footers as footers
+from ...storage import parquet_footers
 from ...storage.parallel import in_parallel
 from .job import DataFile, Job
 
@@ -80,7 +80,7 @@ def write(
     options = {
         **_OPTIONS,
         **options,
-        "parquet.statistics.truncate.length": str(footers.string_bytes(job.prefix)),
+        "parquet.statistics.truncate.length": str(parquet_footers.string_bytes(job.prefix)),
         "compression": job.codec,
     }
     if job.options.max_records_per_file:

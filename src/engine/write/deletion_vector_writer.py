@@ -12,13 +12,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import deletion_vectors as core
-from ...core.protocol import paths
+from ...core.protocol import deletion_vectors, paths
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 from ..jvm import plans
 from ..read.deletion_vectors import Vectors
-from . import routes as placement
+from . import routes
 from .routes import Placement
 
 if TYPE_CHECKING:
@@ -84,10 +83,10 @@ def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) 
 
     It goes where the table's data files go, by the same means. Raises the `StorageError` group; nothing is left then.
     """
-    place = placement.choose(spark, log)
-    data, places = core.file_of(vectors)
-    whole = DeletionVectorDescriptor("u", core.relative(uuid4(), place.prefix.rstrip("/")), 0, 0)
-    name = paths.decode(core.path_of(whole))
+    place = routes.choose(spark, log)
+    data, places = deletion_vectors.file_of(vectors)
+    whole = DeletionVectorDescriptor("u", deletion_vectors.relative(uuid4(), place.prefix.rstrip("/")), 0, 0)
+    name = paths.decode(deletion_vectors.path_of(whole))
     try:
         place.save(name, lambda stream: stream.write(data))
         place.publish([name], durable=True)

@@ -17,13 +17,13 @@ from ...core.protocol.deletion_vectors import DeletedRows
 from ...core.protocol.properties import TableProperties
 from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
-from ...engine.write import deletion_vectors as vector_writer
+from ...engine.write import deletion_vector_writer
 from ...errors import CorruptLogError
 from .command import Command
 from .removal import Removal, num_deleted, physical_records
 
 
-def enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
+def vectors_enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
     """Whether the command marks rows as deleted: the table may have new vectors, and the session doesn't forbid them.
 
     `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
@@ -35,7 +35,7 @@ def enabled(command: Command, operation: Literal["delete", "update", "merge"]) -
     return supported and TableProperties.of(command.txn.metadata).enable_deletion_vectors
 
 
-def marked(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
+def delete_rows(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
     """Delete rows of the table by deletion vectors, which are written; one Spark job.
 
     The first column of `rows` is the number of a file (where in `numbers` it stands, else in `snapshot.files`), the
@@ -45,7 +45,7 @@ def marked(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None
     began = time.monotonic()
     snapshot = command.snapshot
     records = snapshot.num_records() if numbers is None else snapshot.num_records().take(numbers)
-    found = vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
+    found = deletion_vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
     if numbers is not None:
         places = numbers.to_pylist()
         found = {places[at]: gone for at, gone in found.items()}
@@ -94,7 +94,7 @@ def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]
             kept.append((add, rows))
     if not kept:
         return []
-    written = vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
+    written = deletion_vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
     command.keep_files(written.placement, [written.name])
     return [
         replace(add, deletion_vector=told, data_change=True)

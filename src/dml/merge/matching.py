@@ -16,7 +16,7 @@ from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
 from ..command.command import Command
-from . import clauses as merge_clauses
+from .clauses import only_delete
 from .resolve import Resolved, Taken
 from .source import MergeSource
 
@@ -240,7 +240,7 @@ def _on_executors(
 def _check_single(command: Command, resolved: Resolved, *, several: bool) -> None:
     if not several or resolved.inserts_only:
         return
-    if not merge_clauses.only_delete([one.clause for one in resolved.matched]):
+    if not only_delete([one.clause for one in resolved.matched]):
         raise InvalidArgumentError(
             f"{command.log.table}: a row of the table matches several rows of the source of MERGE, and which of them "
             "it would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "

@@ -8,7 +8,7 @@ from ...core.protocol import schema
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import StructType
-from ...core.schema_evolution import merging as schema_merging
+from ...core.schema_evolution import merging
 from ...engine.sql.column_references import check_unused
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from .command import Command
@@ -72,11 +72,11 @@ def evolved(command: Command, data: StructType) -> Metadata:
     InvalidArgumentError where a rule of the table depends on a column that would get another type.
     """
     txn = command.txn
-    changed = schema_merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
+    changed = merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
     if changed is not txn.metadata:
         rules = Rules.of(txn.protocol, txn.metadata)
         before, after = (schema.parse_schema(one.schema_string) for one in (txn.metadata, changed))
-        for column, old, new in schema_merging.retyped(before, after):
+        for column, old, new in merging.retyped(before, after):
             if old != schema.VOID:
                 check_unused(command.spark, rules, column, f"made {schema.type_text(new)}")
     return changed
