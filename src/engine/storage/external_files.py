@@ -30,11 +30,12 @@ def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterab
     policy = _policy(spark)
     found = external_paths.refused(table, in_log, policy)
     if found is not None:
-        what = table if version is None else f"version {version} of {table}"
+        where = table if version is None else f"version {version} of {table}"
         raise UntrustedTableError(
-            f"{what} has a file outside of the table, {external_paths.shown(shown(found))}, and {KEY} is {policy}: it wasn't "
-            "read. A shallow clone, or a table of other writers, may have such files. If you trust the table, set "
-            f"{KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the table"
+            f"{where} has a file outside of the table, {external_paths.shown(shown(found))}, and {KEY} is {policy}: it "
+            "wasn't read. A shallow clone, or a table of other writers, may have such files. If you trust the table, "
+            f"set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the "
+            "table"
         )
 
 
