@@ -1,4 +1,4 @@
-"""Which files a condition touches, and what is left of them: shared by DELETE and by overwrites with replaceWhere."""
+"""Finds the files that a condition touches and rewrites them; shared by DELETE and overwrites with replaceWhere."""
 
 import time
 
@@ -17,7 +17,7 @@ from ..command.removal import Removal, num_records
 
 
 def remove_all(txn: Transaction) -> Removal:
-    """Every file of the table goes; no data is read."""
+    """Remove every file of the table, without reading data."""
     assert txn.snapshot is not None
     began = time.monotonic()
     txn.read_whole_table()
@@ -25,11 +25,11 @@ def remove_all(txn: Transaction) -> Removal:
 
 
 def remove_matching(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
-    """The rows for which the condition is TRUE go.
+    """Remove the rows for which the condition is TRUE.
 
-    A condition on partition columns alone takes whole files, and no data is read. Otherwise one job over the columns
-    of the condition finds the rows. Where the table has deletion vectors, these tell them; else a second job rewrites
-    the touched files that keep rows.
+    A condition on partition columns only removes whole files, without reading data. Otherwise one job over the
+    columns of the condition finds the rows. If deletion vectors are enabled, the rows are marked in them; else a second
+    job rewrites the touched files that keep rows.
     """
     snapshot = command.snapshot
     began = time.monotonic()
@@ -66,14 +66,14 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
 
 
 def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
-    """The file, by its place in `candidates`, and the row index of each matching row."""
+    """The file number (index in `candidates`) and the row index of each matching row."""
     names = command.names
     frame = command.rows(candidates, file_number=names.file_number, row_index=names.row_index)
     return frame.where(condition.column(frame)).select(names.file_number, names.row_index)
 
 
 def touched_files(command: Command, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
-    """Those of the files that hold matching rows, each with their number; one Spark job."""
+    """The files with matching rows, by index in `snapshot.files`, with the count of these rows; one Spark job."""
     if len(candidates) == 0:
         return {}
     file_number = command.names.file_number
@@ -84,7 +84,7 @@ def touched_files(command: Command, candidates: pa.Array, condition: scan.Condit
 
 
 def record_read(command: Command, predicate: predicates.Predicate, files: pa.Table) -> None:
-    """Note that the command chose these files by the predicate."""
+    """Record in the transaction that the command selected these files by the predicate."""
     command.txn.read_predicate(predicate, time_zone=settings.time_zone(command.spark))
     command.txn.read_table(files)
 

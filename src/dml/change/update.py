@@ -1,4 +1,4 @@
-"""UPDATE: new values for columns of the rows for which a condition is TRUE."""
+"""UPDATE: assigns new values to columns of the rows for which a condition is TRUE."""
 
 import logging
 import time
@@ -38,13 +38,13 @@ def update(
     alias: str | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
-    """Set columns of the rows for which `condition` is TRUE (None: all) and commit; None: nothing to do.
+    """Update the rows for which `condition` is TRUE (None: all rows) and commit. Returns None if nothing changes.
 
-    The keys of `values` are columns, or fields of structs (`a.b`); the values SQL expressions or Columns over the row
-    as it was. `alias` is the table's name in all of them. Raises AppendOnlyTableError, SchemaMismatchError for a column
-    that isn't there or a type that doesn't fit, ConstraintViolationError, InvalidArgumentError or
-    UnsupportedFeatureError for a condition or a value that can't be evaluated twice, the conflicts and
-    CommitStateUnknownError.
+    The keys of `values` are columns, or struct fields (`a.b`). The values are SQL expressions or Columns, evaluated on
+    the row before the update. `alias` is the table's name in all expressions. Raises AppendOnlyTableError;
+    SchemaMismatchError for an unknown column or a type that doesn't fit; ConstraintViolationError;
+    InvalidArgumentError or UnsupportedFeatureError for an expression that can't be evaluated twice; the conflict errors
+    and CommitStateUnknownError.
     """
     with command_scope(spark, "UPDATE", log.table):
         began = time.monotonic()
@@ -86,7 +86,7 @@ def _assignments(
 
 
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
-    """The files with rows to update; where vectors mark these, with the vectors, else to be rewritten as a whole."""
+    """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
     snapshot, txn = command.snapshot, command.txn
     began = time.monotonic()
     if split is None:
@@ -113,7 +113,7 @@ def _all(command: Command, numbers: list[int], began: float) -> Removal:
 
 
 def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
-    """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
+    """Write the new files: of the changed rows only if the old ones are marked deleted, else of all rows."""
     began = time.monotonic()
     frame = updated.over(removal.numbers)
     rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
@@ -129,7 +129,7 @@ def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
 
 @dataclass(frozen=True)
 class _Updated:
-    """What becomes of rows: `values` are set where `condition` is TRUE."""
+    """The update applied to frames: `values` are assigned where `condition` is TRUE."""
 
     command: Command
     condition: scan.Condition | None
@@ -141,14 +141,14 @@ class _Updated:
 
     @cached_property
     def new(self) -> dict[Path, str]:
-        """The names of the columns with the new values."""
+        """The names of the columns that hold the new values."""
         taken = [*self.command.column_names, *vars(self.command.names).values()]
         return dict(zip(self.values, free_names([f"SET {dotted(path)}" for path in self.values], taken), strict=True))
 
     def over(self, numbers: Sequence[int]) -> DataFrame:
-        """The rows of some files with whether they match, and with the new values, null where they don't."""
+        """The rows of some files, with whether each row matches, and with the new values (null if it doesn't match)."""
         frame = self.command.rows(pa.array(numbers, pa.int64()))
-        # A file of a partition that was chosen matches as a whole, and so does every row where there is no condition.
+        # Files were selected exactly if the condition is on partition columns only: then every row matches.
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
         frame = frame.select("*", matches.alias(self.command.names.matches))
@@ -162,25 +162,25 @@ class _Updated:
             return assigned_values.stored(frame.select("*", *new), types, self.command.log.table)
 
     def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
-        """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.
+        """The rows with the new values where `changed` is TRUE, and the caller's extra columns `beside`.
 
-        The generated columns that follow from others are left out.
+        Generated columns that are not assigned are left out; they are computed again from the new values.
         """
         tops = {path[0] for path in self.values}
         left_out = set(rows.generated(self.command, tops))
         new = {path: frame[_quoted(name)] for path, name in self.new.items()}
-        made = []
+        new_columns = []
         for f in self.columns:
             kept = frame[_quoted(f.name)]
             if f.name in tops:
                 value = assignments.whole((f.name,), f, kept, new)
-                made.append(F.when(changed, value).otherwise(kept).alias(f.name))
+                new_columns.append(F.when(changed, value).otherwise(kept).alias(f.name))
             elif f.name not in left_out:
-                made.append(kept)
-        return frame.select(*made, *self.command.passed_on(frame, changed), *beside)
+                new_columns.append(kept)
+        return frame.select(*new_columns, *self.command.passed_on(frame, changed), *beside)
 
     def changes(self, frame: DataFrame) -> DataFrame:
-        """The rows that change as they were and as they are afterwards, for the change data feed."""
+        """The preimages and postimages of the changed rows, for the change data feed."""
         images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
         after = self.command.names.after
         both = frame.where(frame[self.command.names.matches]).withColumn(after, F.explode(images))
@@ -195,8 +195,8 @@ def _quoted(name: str) -> str:
 
 
 def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
-    """The metrics as Delta has them: files that lose rows to a deletion vector count as removed, their bytes don't, and
-    vectors of files that are rewritten aren't counted.
+    """The operation metrics, as Delta defines them. Files that only get a deletion vector count as removed, without
+    their bytes. Deletion vectors of rewritten files are not counted.
     """
     return {
         "numRemovedFiles": len(done.removed),
