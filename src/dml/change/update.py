@@ -161,8 +161,8 @@ class _Updated:
             types = {self.new[path]: f.data_type for path, f in fields.items()}
             return assigned_values.stored(frame.select("*", *new), types, self.command.log.table)
 
-    def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
-        """The rows with the new values where `changed` is TRUE, and the caller's extra columns `beside`.
+    def after(self, frame: DataFrame, changed: Column, extra_columns: Sequence[str] = ()) -> DataFrame:
+        """The rows with the new values where `changed` is TRUE, and the caller's `extra_columns`.
 
         Generated columns that are not assigned are left out; they are computed again from the new values.
         """
@@ -177,14 +177,14 @@ class _Updated:
                 new_columns.append(F.when(changed, value).otherwise(kept).alias(f.name))
             elif f.name not in left_out:
                 new_columns.append(kept)
-        return frame.select(*new_columns, *self.command.passed_on(frame, changed), *beside)
+        return frame.select(*new_columns, *self.command.passed_on(frame, changed), *extra_columns)
 
     def changes(self, frame: DataFrame) -> DataFrame:
         """The preimages and postimages of the changed rows, for the change data feed."""
         images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
         after = self.command.names.after
         both = frame.where(frame[self.command.names.matches]).withColumn(after, F.explode(images))
-        shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), beside=[after])
+        shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), extra_columns=[after])
         kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
         names = (f.name for f in self.columns if f.data_type != VOID)
         return shaped.select(*map(_quoted, names), kind.alias(change_data.CHANGE_TYPE))

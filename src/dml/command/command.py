@@ -108,11 +108,11 @@ class Command:
     @cached_property
     def names(self) -> HiddenNames:
         """Names for the helper columns that the command adds to the table's columns."""
-        return HiddenNames.beside(self.column_names)
+        return HiddenNames.avoiding(self.column_names)
 
-    def name_beside(self, source: Iterable[str]) -> None:
+    def avoid_columns(self, source: Iterable[str]) -> None:
         """Make `names` avoid the columns of the command's source too. Call it before `names` is used."""
-        self.names = HiddenNames.beside({*self.column_names, *source})
+        self.names = HiddenNames.avoiding({*self.column_names, *source})
 
     @cached_property
     def carried(self) -> tuple[str, ...]:

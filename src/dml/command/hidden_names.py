@@ -8,7 +8,7 @@ from ...engine.sql.hidden_names import free_names
 
 @dataclass(frozen=True)
 class HiddenNames:
-    """Names of the helper columns; `beside` creates names that differ from all columns of the table and the source.
+    """Names of the helper columns; `avoiding` creates names that differ from all columns of the table and the source.
 
     `file_number` and `row_index` are the location of a row. UPDATE: `matches` is whether a row changes, `after` whether
     a row of the change feed is the postimage. MERGE: `source_row` is the number of a source row, `matched` the number
@@ -25,7 +25,7 @@ class HiddenNames:
     clause: str = "__tablelog_clause"
 
     @classmethod
-    def beside(cls, columns: Iterable[str]) -> "HiddenNames":
+    def avoiding(cls, columns: Iterable[str]) -> "HiddenNames":
         """Names that differ from all of `columns`."""
         wanted = [str(f.default) for f in fields(cls)]
         return cls(*free_names(wanted, columns))

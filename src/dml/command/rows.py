@@ -15,11 +15,11 @@ from ...errors import InvalidArgumentError
 from .command import Command
 
 
-def fitted(command: Command, frame: DataFrame, *, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:
-    """Align `frame` with the schema after the commit, followed by the columns `command.carried` and `beside`.
+def fitted(command: Command, frame: DataFrame, *, turn: Turn = ALONE, extra_columns: Sequence[str] = ()) -> DataFrame:
+    """Align `frame` with the schema after the commit, followed by the columns `command.carried` and `extra_columns`.
 
-    `beside` are bigint columns of the caller. Missing generated columns are computed, missing identity columns are
-    generated, other missing columns get their default value or null. For changed rows, the frame has the existing
+    `extra_columns` are bigint columns of the caller. Missing generated columns are computed, missing identity columns
+    are generated, other missing columns get their default value or null. For changed rows, the frame has the existing
     values of identity columns and lacks the generated columns that the user didn't set (`generated`). If one commit
     has several frames with new rows, each needs its own `turn`, and none may be coalesced afterwards. The job that
     reads the result fails for a row that violates a rule of the table.
@@ -28,7 +28,7 @@ def fitted(command: Command, frame: DataFrame, *, turn: Turn = ALONE, beside: Se
     rules = rules_of(command)
     present = {name.lower() for name in frame.columns}
     command.numbered.update(name for name in rules.identity if name.lower() not in present)
-    return _conformed(command, frame, rules, turn, beside)
+    return _conformed(command, frame, rules, turn, extra_columns)
 
 
 def rules_of(command: Command) -> Rules:
@@ -92,7 +92,7 @@ def without_void(command: Command, frame: DataFrame) -> DataFrame:
 
 
 def _conformed(
-    command: Command, frame: DataFrame, rules: Rules, turn: Turn = ALONE, beside: Sequence[str] = ()
+    command: Command, frame: DataFrame, rules: Rules, turn: Turn = ALONE, extra_columns: Sequence[str] = ()
 ) -> DataFrame:
     columns = schema.parse_schema(command.txn.metadata.schema_string)
     carried = [name for name in command.carried if name in frame.columns]  # missing if all rows are new
@@ -101,7 +101,7 @@ def _conformed(
         columns,
         table=command.log.table,
         rules=rules,
-        carried=[*carried, *beside],
+        carried=[*carried, *extra_columns],
         partition_columns=_recorded_partition_columns(command, rules),
         turn=turn,
     )

@@ -82,7 +82,7 @@ def resolve(
     Raises Spark's AnalysisException for an expression that doesn't resolve, SchemaMismatchError, InvalidArgumentError
     and UnsupportedFeatureError.
     """
-    command.name_beside(source.columns)
+    command.avoid_columns(source.columns)
     frame = scan.for_conditions(command.spark, command.snapshot)
     scope = Scope(frame.alias(alias) if alias else frame, source)
     names = _Names(command, scope, alias)

@@ -157,7 +157,7 @@ def test_a_change_of_names_under_a_frame(spark: SparkSession, mapped: HandMade) 
     less = schema_evolution.dropped(before, ("b",))
     again = StructType((*schemas.parse_schema(less.schema_string).fields, column("b", 16, "col-16")))
     mapped.commit([replace(less, schema_string=schemas.to_json(again))])
-    with pytest.raises(SchemaChangedError, match="of the same name is another one"):
+    with pytest.raises(SchemaChangedError, match="with the same name is a different column"):
         frame.count()
     assert scan.frame(spark, mapped.log).where("b is null").count() == 50
 
