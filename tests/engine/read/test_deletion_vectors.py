@@ -184,7 +184,7 @@ def test_only_the_vectors_of_the_files_read_are_loaded(
     frame = scan.frame(spark, marked.log)
     assert ids(frame.where("id between 100 and 120")) == set(range(100, 121))
     assert ids(frame.where("p = 1 and id < 200")) == set(range(100, 200))
-    with pytest.raises(MissingDataFileError, match=r"deletion_vector_.*is gone"):
+    with pytest.raises(MissingDataFileError, match=r"deletion_vector_.*doesn't exist"):
         frame.where("id < 10").count()
 
 
