@@ -1,4 +1,4 @@
-"""The setting that says which files outside of a table's directory are read (docs/decisions/0050)."""
+"""Checks which files outside of a table's directory the session may read (docs/decisions/0050)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,17 +16,17 @@ KEY = "spark.tablelog.externalPaths"
 
 
 def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Table") -> None:
-    """`check` for rows of `Snapshot.files`; nearly all lie in the table, which is decided at once."""
+    """`check` for rows of `Snapshot.files`; fast, because nearly all paths are relative and inside the table."""
     policy, column = _policy(spark), files.column("path")
     if policy == "sameStore":
         check(spark, table, version, external_paths.one_of_each_store(column))
     elif policy == "refuse":
-        of_links = scheme_of(table) == "file"  # any of them may be one
+        of_links = scheme_of(table) == "file"  # any local file may be a link
         check(spark, table, version, column.to_pylist() if of_links else external_paths.odd(column))
 
 
 def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterable[str]) -> None:
-    """UntrustedTableError where a version has a file, by its path in the log, that the session doesn't read."""
+    """Raise UntrustedTableError if a path in the log is outside of the table and the session doesn't allow it."""
     policy = _policy(spark)
     found = external_paths.refused(table, in_log, policy)
     if found is not None:
@@ -40,10 +40,10 @@ def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterab
 
 
 def _policy(spark: "SparkSession") -> external_paths.Policy:
-    given = settings.text(spark, KEY)
-    if given is None:
+    value = settings.text(spark, KEY)
+    if value is None:
         return external_paths.DEFAULT
     known = {one.lower(): one for one in external_paths.POLICIES}
-    if given.lower() not in known:
-        raise InvalidArgumentError(f"{KEY} is {given!r}: it needs to be {', '.join(external_paths.POLICIES)}")
-    return known[given.lower()]
+    if value.lower() not in known:
+        raise InvalidArgumentError(f"{KEY} is {value!r}: it needs to be {', '.join(external_paths.POLICIES)}")
+    return known[value.lower()]
