@@ -72,7 +72,7 @@ def test_a_generated_column_of_a_field_and_with_mapped_names(table: Table) -> No
         ("date", "current_date()", "differs between queries"),
         ("bigint", "count(a)", "more than one row"),
         ("int", "(select 1)", "more than one row"),
-        ("int", "a +", "no SQL expression"),
+        ("int", "a +", "not a valid SQL expression"),
         ("variant", "to_variant_object(struct(a))", "a variant can't be compared"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_column_that_is_used_up(table: Table) -> None:
         "v", "int"
     ).execute()
     one = table.spark.sql("select 1 v")
-    with pytest.raises(ConstraintViolationError, match="the identity column id is used up"):
+    with pytest.raises(ConstraintViolationError, match="the identity column id has no values left"):
         table.write(table.spark.range(4).coalesce(1).selectExpr("cast(id as int) v"))
     table.write(one)
     table.write(one)

@@ -115,7 +115,7 @@ def test_the_default_of_a_column(spark, table):
     t = table.delta
     for wrong, reason in (
         ("id + 1", "no columns, no subqueries"),
-        ("'x", "no SQL expression"),
+        ("'x", "not a valid SQL expression"),
         ("array(1)", "can't be stored"),
     ):
         with pytest.raises(InvalidArgumentError, match=reason):

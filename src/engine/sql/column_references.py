@@ -51,7 +51,7 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
     try:
         waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
     except ParseException as error:
-        raise InvalidArgumentError(f"{sql} is no SQL expression: {said(error)}") from error
+        raise InvalidArgumentError(f"{sql} is not a valid SQL expression: {said(error)}") from error
     while waiting:
         node = waiting.pop()
         yield node
@@ -70,7 +70,7 @@ def concerns(column: Column, named: frozenset[Column]) -> bool:
 
 
 def check_unused(spark: "SparkSession", rules: Rules, column: Column, change: str) -> None:
-    """Raise `InvalidArgumentError` if a rule of the table depends on a column to be changed, such as `change`="renamed"."""
+    """Raise `InvalidArgumentError` if a rule of the table depends on the column; `change` is "renamed", for example."""
     of_check, of_column = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE", "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
     used_by = [(check.what, check.sql, of_check) for check in rules.checks]
     used_by += [(f"the generated column {dotted((name,))}", sql, of_column) for name, sql in rules.generated.items()]

@@ -205,7 +205,7 @@ def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str, refu
         )
     if resolved_expression is None:
         raise InvalidArgumentError(
-            f"{what}, {sql}, must depend on one row only: it has an aggregate, or a window",
+            f"{what}, {sql}, reads more than one row: it has an aggregate, or a window",
             condition=refusals["aggregate"],
             parameters={"sqlExpr": sql},
         )
