@@ -1,4 +1,4 @@
-"""Commands: DataFrames in, committed actions out."""
+"""Commands: each takes a table and its arguments, runs Spark jobs, and commits actions to the Delta log."""
 
 from .command.command import register_post_commit_step
 from .maintain import auto_compact

@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.table import changes as core
+from ..core.table import changes
 from ..core.table.snapshot import Snapshot
-from ..engine.read import change_feed as changes
+from ..engine.read import change_feed
 from ..errors import InvalidArgumentError
 from .options import ChangeRange
 from .time_travel import timestamp_ms
@@ -24,25 +24,29 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     newest = log.snapshot()
     lenient = log.conf.get(_OUT_OF_RANGE, "false").lower() == "true"
     end = None if wanted.end is None else _bound(spark, wanted.end)
-    found = core.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
+    found = changes.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
     if found is None:
-        return changes.frame(spark, log, newest, [])
+        return change_feed.frame(spark, log, newest, [])
     first, last = found
     at_start = log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
-    commits = core.read_commits(log, first, last)
-    core.check_recorded(commits, at_start.metadata, log.table)
-    core.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
+    commits = changes.read_commits(log, first, last)
+    changes.check_recorded(commits, at_start.metadata, log.table)
+    changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
     files, vectors = [], []
     for commit in commits:
-        of_files, of_vectors = core.of_commit(commit, log.table)
+        of_files, of_vectors = changes.of_commit(commit, log.table)
         files += of_files
         vectors += of_vectors
-    return changes.frame(spark, log, read, files, vectors)
+    return change_feed.frame(spark, log, read, files, vectors)
 
 
-def _bound(spark: SparkSession, given: int | str) -> core.Bound:
-    return core.Bound(version=given) if isinstance(given, int) else core.Bound(timestamp_ms=timestamp_ms(spark, given))
+def _bound(spark: SparkSession, given: int | str) -> changes.Bound:
+    return (
+        changes.Bound(version=given)
+        if isinstance(given, int)
+        else changes.Bound(timestamp_ms=timestamp_ms(spark, given))
+    )
 
 
 def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, bounded: bool) -> Snapshot:

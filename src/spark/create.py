@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import rules, schema
-from ..dml.alter.create import Definition, Mode, check_same, create
+from ..dml.alter.create import CreateMode, Definition, check_same, create
 from ..engine.jvm.types import declared
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import names
@@ -35,7 +35,7 @@ class IdentityGenerator:
 class DeltaTableBuilder(Generic[TableT]):
     """Says what a table is to be, and makes it: see `DeltaTable.create` and its like."""
 
-    def __init__(self, spark: SparkSession, mode: Mode, made: Callable[[DeltaLog], TableT]) -> None:
+    def __init__(self, spark: SparkSession, mode: CreateMode, made: Callable[[DeltaLog], TableT]) -> None:
         self._spark = spark
         self._mode = mode
         self._made = made

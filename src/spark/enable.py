@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 
 from ..engine.jvm import builders
 from ..engine.jvm.gateway import check_version, is_classic
-from ..engine.read import errors as read_errors
-from ..engine.read import explain
+from ..engine.read import explain, read_errors
 from ..errors import UnsupportedEnvironmentError
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
 from ..engine.jvm import statements
-from ..engine.write import view_inserts as inserts
+from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
 from .writer import insert
@@ -17,9 +17,9 @@ def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:
 
     Raises Spark's AnalysisException where the statement doesn't fit the table.
     """
-    found = inserts.inserts_of(plan)
+    found = view_inserts.inserts_of(plan)
     names = [statements.name_of(one.table()) for one in found]
-    targets = [None if name is None else inserts.target(spark, name) for name in names]
+    targets = [None if name is None else view_inserts.target(spark, name) for name in names]
     if not any(targets):
         return False
     if not all(targets):
@@ -28,7 +28,7 @@ def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:
         )
     logs = [_log(spark, one) for one in targets if one is not None]
     tables = [(one, log, log.snapshot()) for one, log in zip(found, logs, strict=True)]
-    for one, log in zip(inserts.resolved(spark, plan, tables, _parameters(args)), logs, strict=True):
+    for one, log in zip(view_inserts.resolved(spark, plan, tables, _parameters(args)), logs, strict=True):
         insert(spark, log, one)
     return True
 
@@ -36,16 +36,16 @@ def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:
 def changes_view(spark: SparkSession, plan: Any) -> bool:
     """Whether a parsed statement changes rows of a temporary view of a Delta table, or gives it a constraint."""
     name = statements.subject(plan)
-    return name is not None and inserts.target(spark, name) is not None
+    return name is not None and view_inserts.target(spark, name) is not None
 
 
 def by_writer(frame: DataFrame, name: str, *, overwrite: bool) -> bool:
     """Run `DataFrameWriter.insertInto`; False: the name isn't that of a view of a Delta table."""
     spark = frame.sparkSession
-    return by_statement(spark, inserts.of_frame(frame, name, overwrite=overwrite), None)
+    return by_statement(spark, view_inserts.of_frame(frame, name, overwrite=overwrite), None)
 
 
-def _log(spark: SparkSession, target: inserts.Target) -> DeltaLog:
+def _log(spark: SparkSession, target: view_inserts.Target) -> DeltaLog:
     if target.version is not None:
         raise InvalidArgumentError(
             f"The view shows version {target.version} of {target.table}, and a version that is there doesn't change: "
@@ -54,7 +54,7 @@ def _log(spark: SparkSession, target: inserts.Target) -> DeltaLog:
     return target.log or delta_log(target.table, session_conf(spark, target.table))
 
 
-def _parameters(args: Any) -> inserts.Parameters:
+def _parameters(args: Any) -> view_inserts.Parameters:
     if isinstance(args, dict):
         return {name: functions.lit(value) for name, value in args.items()}
     return None if args is None else [functions.lit(value) for value in args]

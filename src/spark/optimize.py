@@ -104,10 +104,10 @@ class DeltaOptimizeBuilder:
         return self._run(OptimizeLayout.of(self._spark, full=True))
 
     def _run(self, layout: OptimizeLayout) -> DataFrame:
-        return run(self._spark, self._log, layout, self._where)
+        return run_optimize(self._spark, self._log, layout, self._where)
 
 
-def run(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | None) -> DataFrame:
+def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | None) -> DataFrame:
     """Optimize, and tell what was done as OPTIMIZE and REORG do."""
     outcome = optimize(spark, log, layout, where, options=commit_of(spark))
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)

@@ -13,7 +13,7 @@ from ..core.protocol import row_tracking
 from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
 from ..engine.read import row_ids, scan
-from ..engine.write import view_inserts as inserts
+from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TableNotFoundError
 from . import change_feed, names
 from .boundary import pyspark_errors
@@ -86,7 +86,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
             if wanted.row_ids:
                 return _with_row_ids(spark, log, seen)
             found = scan.frame(spark, log, snapshot=seen)
-            return inserts.mark(found, log, None if seen is None else seen.version)
+            return view_inserts.mark(found, log, None if seen is None else seen.version)
 
         return find(path, conf, wanted.file_system, of)
 

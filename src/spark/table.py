@@ -9,7 +9,7 @@ from ..core.deltalog import DeltaLog
 from ..core.schema_evolution.changes import column_of
 from ..core.table.snapshot import Snapshot
 from ..dml.alter.constraints import add_constraint, drop_constraint
-from ..dml.alter.create import Mode as Creation
+from ..dml.alter.create import CreateMode
 from ..dml.alter.drop_feature import drop_feature
 from ..dml.alter.properties import set_properties, unset_properties
 from ..dml.alter.protocol import add_feature, upgrade_protocol
@@ -24,7 +24,7 @@ from ..dml.maintain.restore import restore
 from ..dml.maintain.vacuum import Mode, vacuum
 from ..engine.jvm.gateway import is_classic
 from ..engine.read import scan
-from ..engine.write import view_inserts as inserts
+from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
 from .arguments import assignments_of, checked, names_of
@@ -34,8 +34,7 @@ from .conf import delta_log, session_conf
 from .convert import converted, named
 from .create import DeltaTableBuilder
 from .merge import DeltaMergeBuilder
-from .optimize import DeltaOptimizeBuilder
-from .optimize import run as optimized
+from .optimize import DeltaOptimizeBuilder, run_optimize
 from .reader import find_table, not_a_table
 from .time_travel import timestamp_ms
 from .writer import commit_of, session_commit
@@ -127,7 +126,7 @@ class DeltaTable:
         return cls._builder(sparkSession, "createOrReplace")
 
     @classmethod
-    def _builder(cls, spark: SparkSession | None, mode: Creation) -> "DeltaTableBuilder[DeltaTable]":
+    def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> "DeltaTableBuilder[DeltaTable]":
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise UnsupportedEnvironmentError("There is no active Spark session: make one, or pass one.")
@@ -136,7 +135,7 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""
-        frame = inserts.mark(scan.frame(self._spark, self._log), self._log, None)
+        frame = view_inserts.mark(scan.frame(self._spark, self._log), self._log, None)
         return frame.alias(self._alias) if self._alias else frame
 
     def alias(self, aliasName: str) -> "DeltaTable":
@@ -303,7 +302,7 @@ class DeltaTable:
 
     def reorg(self, where: str | None = None) -> DataFrame:
         """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
-        return optimized(self._spark, self._log, OptimizeLayout.of(self._spark, purge=True), where)
+        return run_optimize(self._spark, self._log, OptimizeLayout.of(self._spark, purge=True), where)
 
     def addColumns(self, columns: str | StructType | Iterable[StructField], position: str | None = None) -> None:
         """Add nullable columns, given in DDL or as fields; `a.b` is a field of the struct a. One commit, no data read.

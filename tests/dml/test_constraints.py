@@ -65,12 +65,12 @@ def test_rows_that_are_there_are_looked_at_first(people: Table) -> None:
     [
         ("age", "no condition"),
         ("height > 0", "can't be resolved over the columns id, age, name"),
-        ("age >", "no SQL expression"),
+        ("age >", "not a valid SQL expression"),
         ("count(*) > 1", "more than one row"),
         ("age > (select 1)", "more than one row"),
         ("row_number() over (order by id) > 0", "more than one row"),
         ("rand() < 2", "not deterministic"),
-        ("one(age) > 0", "function of a user"),
+        ("one(age) > 0", "user-defined function"),
     ],
 )
 def test_what_can_be_no_constraint(people: Table, sql: str, why: str) -> None:

@@ -17,7 +17,7 @@ from tablelog.core.protocol.deletion_vectors import DeletedRows
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
 from tablelog.engine.read.deletion_vectors import Vectors
-from tablelog.engine.write import deletion_vectors as vector_writer
+from tablelog.engine.write import deletion_vector_writer
 from tablelog.errors import CorruptLogError
 from tablelog.spark.conf import forget
 
@@ -97,7 +97,7 @@ def test_a_first_vector_and_the_last_row(spark: SparkSession, tmp_path: Path, mo
     Vectors._cache.clear()
     assert ids(table) == stay
     assert sorted(file.deletion_vector.cardinality for file in files(table)) == [8333, 8334]
-    monkeypatch.setattr(vector_writer, "MOST_COLLECTED", 0)
+    monkeypatch.setattr(deletion_vector_writer, "MOST_COLLECTED", 0)
     table.delta.delete("id >= 40000 and id % 7 < 6 or id > 70000")
     stay = [i for i in stay if i < 40_000 or (i % 7 == 6 and i <= 70_000)]
     Vectors._cache.clear()

@@ -116,7 +116,7 @@ def test_what_a_table_can_not_be_clustered_by(spark: SparkSession, table: Table)
             writer.clusterBy(*columns).save(table.path)
     assert not (table.root / "_delta_log").exists()
     table.write(frame, by=("p",))
-    with pytest.raises(InvalidArgumentError, match="partitioned or clustered"):
+    with pytest.raises(InvalidArgumentError, match="both partitioned and"):
         table.delta.clusterBy("id")
-    with pytest.raises(InvalidArgumentError, match="partitioned or clustered"):
+    with pytest.raises(InvalidArgumentError, match="both partitioned and"):
         frame.write.format("delta").mode("append").clusterBy("id").save(table.path)

@@ -219,7 +219,7 @@ def test_the_session_may_trust_functions_by_name(session: SparkSession, tmp_path
     conf(KEY, "other, REFLECT")
     tables[0].write(session.range(1))
     assert _ran(session, tmp_path)
-    with pytest.raises(UntrustedTableError, match="calls of_python, a function of a user"):
+    with pytest.raises(UntrustedTableError, match="calls of_python, a user-defined function"):
         tables[1].write(session.range(1))
     conf(KEY, "of_python")
     for table in tables[1:]:

@@ -192,7 +192,7 @@ def test_the_rules_of_clauses(table, spark):
     builder = merged(table, source(spark, (1, 0, "x")))
     with pytest.raises(InvalidArgumentError, match="at least one WHEN"):
         builder.execute()
-    with pytest.raises(InvalidArgumentError, match="only the last one"):
+    with pytest.raises(InvalidArgumentError, match="only the last WHEN"):
         builder.whenMatchedDelete().whenMatchedUpdateAll("s.v = 1").execute()
     for values in ({"id": "s.id", "t.ID": "1"}, {"nope": "1"}):
         with pytest.raises((InvalidArgumentError, SchemaMismatchError)):

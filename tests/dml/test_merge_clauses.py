@@ -3,7 +3,7 @@
 import pytest
 
 from tablelog.core.protocol.schema import LONG, STRING, StructField, StructType
-from tablelog.dml.merge.clauses import Clause, assigned_columns, check, only_delete
+from tablelog.dml.merge.clauses import Clause, assigned_columns, check_clauses, only_delete
 from tablelog.errors import InvalidArgumentError
 
 INNER = StructType((StructField("a", LONG), StructField("b", STRING)))
@@ -13,11 +13,11 @@ COLUMNS = StructType((StructField("id", LONG), StructField("n", INNER), StructFi
 def test_only_the_last_of_a_kind_may_have_no_condition():
     delete, update = Clause("matched", "delete"), Clause("matched", "update", "x")
     insert = Clause("not matched", "insert")
-    check([update, insert, delete])
-    check([delete, insert])
+    check_clauses([update, insert, delete])
+    check_clauses([delete, insert])
     for wrong in ([], [delete, update], [insert, delete, insert]):
         with pytest.raises(InvalidArgumentError):
-            check(wrong)
+            check_clauses(wrong)
     assert only_delete([delete, insert])
     assert only_delete([Clause("matched", "delete", "x"), Clause("matched", "delete", "y")])
     assert not only_delete([update, delete])

@@ -77,7 +77,7 @@ def test_only_what_the_catalog_shows_is_converted(spark, tmp_path, database):
     rows.write.partitionBy("p").option("path", str(path)).saveAsTable("own.t", format="parquet")
     os.rename(path / "p=1", path / "p=7")
     assert "p=7" in os.listdir(path)
-    with pytest.raises(InvalidArgumentError, match=r"p=7 .*no partitions in the catalog"):
+    with pytest.raises(InvalidArgumentError, match=r"p=7 .*catalog doesn't list them"):
         DeltaTable.convertToDelta(spark, "own.t")
     assert (provider(spark, "own.t"), (path / "_delta_log").exists()) == ("parquet", False)
     spark.sql("MSCK REPAIR TABLE own.t")

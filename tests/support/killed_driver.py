@@ -18,8 +18,7 @@ from support.spark_tables import Table
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
 from tablelog.engine.storage.table_files import LocalFiles
-from tablelog.engine.write import deletion_vectors as vector_writer
-from tablelog.engine.write import writer
+from tablelog.engine.write import deletion_vector_writer, writer
 from tablelog.engine.write.routes.local import LocalPlacement
 from tablelog.spark import enable
 
@@ -47,7 +46,7 @@ def _instead(where: Any, name: str, die: Callable[[], None], *, nth: int = 1) ->
 def _points(die: Callable[[], None]) -> dict[str, Callable[[], None]]:
     def after_reading() -> None:
         _instead(writer, "write_files", die)
-        _instead(vector_writer, "write", die)
+        _instead(deletion_vector_writer, "write", die)
 
     return {
         "after reading": after_reading,

@@ -13,8 +13,7 @@ from support.conflict_matrix import ERRORS, WRITES_METADATA, S, expected
 from support.spark_tables import Table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine.write import deletion_vectors as vector_writer
-from tablelog.engine.write import writer
+from tablelog.engine.write import deletion_vector_writer, writer
 from tablelog.errors import DeltaConcurrentModificationException
 
 Point = Literal["after reading", "before committing"]
@@ -85,7 +84,7 @@ def held(point: Point, meanwhile: Callable[[], None], *, writes: bool) -> Iterat
     if point == "before committing":
         seams = [(Transaction, "commit", before)]
     elif writes:
-        seams = [(writer, "write_files", before), (vector_writer, "write", before)]
+        seams = [(writer, "write_files", before), (deletion_vector_writer, "write", before)]
     else:
         seams = [(DeltaLog, "transaction", after)]
     patches = [mock.patch.object(where, name, wrap(getattr(where, name))) for where, name, wrap in seams]

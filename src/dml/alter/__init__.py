@@ -1,1 +1,1 @@
-"""Commands that change what a table is: create, columns, constraints, properties, features."""
+"""Commands that change the definition of a table: create, columns, constraints, properties, features."""

@@ -21,10 +21,11 @@ _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 def add_constraint(
     spark: SparkSession, log: DeltaLog, name: str, expression: str, *, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Have the table refuse rows for which `expression` isn't TRUE; `None` where the idempotent command ran before.
+    """Add a CHECK constraint: writes then fail for rows for which `expression` isn't TRUE.
 
-    One job looks for such a row in the table: ConstraintViolationError says how many there are, and nothing is
-    committed. InvalidArgumentError for a name that is taken and for what is no condition on one row.
+    One job checks the existing rows. Returns None if the transaction of `options` was already committed. Raises
+    ConstraintViolationError with the number of violating rows; InvalidArgumentError for a name that exists, and for an
+    expression that isn't a condition on a single row. Nothing is committed then.
     """
     if not name or name == _RESERVED:
         raise InvalidArgumentError(
@@ -39,7 +40,7 @@ def add_constraint(
         taken = _find(command, name)
         if taken is not None:
             raise InvalidArgumentError(
-                f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or choose another name",
+                f"{log.table} has the constraint {taken[0]} already, {taken[1]}: drop it first, or use another name",
                 condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
                 parameters={"constraintName": taken[0], "oldConstraint": taken[1]},
             )
@@ -50,8 +51,8 @@ def add_constraint(
             wrong = scan.frame(spark, log, snapshot=command.snapshot).where(~kept).count()
             if wrong:
                 raise ConstraintViolationError(
-                    f"{log.table}: {wrong} rows of the table break {expression}, so that it can't be the constraint "
-                    f"{name}: mend or delete them first",
+                    f"{log.table}: {wrong} rows of the table violate {expression}, so it can't be added as the "
+                    f"constraint {name}: correct or delete these rows first",
                     condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
                     parameters={"numRows": wrong, "tableName": log.table, "checkConstraint": expression},
                 )
@@ -63,16 +64,17 @@ def add_constraint(
 def drop_constraint(
     spark: SparkSession, log: DeltaLog, name: str, *, if_exists: bool = False, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Drop a constraint, whatever the case of its name; InvalidArgumentError where there is none, unless `if_exists`.
+    """Drop a CHECK constraint; names are case-insensitive.
 
-    As in Delta, one that isn't there is a commit too, which says so. `None` where the idempotent command ran before.
+    Raises InvalidArgumentError if there is none, unless `if_exists`. As in Delta, dropping a missing constraint is a
+    commit too. Returns None if the transaction of `options` was already committed.
     """
     with command_scope(spark, "DROP CONSTRAINT", log.table):
         command = Command.on(spark, log, options)
         if command.applied_already:
             return None
-        found = _find(command, name)
-        if found is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
+        constraint = _find(command, name)
+        if constraint is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
             known = ", ".join(sorted(rules.constraints(command.snapshot.metadata))) or "none"
             raise InvalidArgumentError(
                 f"{log.table} has no constraint {name!r}; it has {known}",
@@ -86,11 +88,11 @@ def drop_constraint(
             )
         parameters = {"name": name, "existed": "false"}
         metadata = command.snapshot.metadata
-        if found is not None:
-            gone = f"{CONSTRAINT_PREFIX}{found[0]}".lower()
+        if constraint is not None:
+            gone = f"{CONSTRAINT_PREFIX}{constraint[0]}".lower()
             kept = {key: value for key, value in metadata.configuration.items() if key.lower() != gone}
             metadata = replace(metadata, configuration=kept)
-            parameters = {"name": name, "expr": found[1], "existed": "true"}
+            parameters = {"name": name, "expr": constraint[1], "existed": "true"}
         command.txn.set_metadata(metadata)
         return command.commit([], Operation("DROP CONSTRAINT", parameters))
 

@@ -1,4 +1,4 @@
-"""CREATE TABLE and REPLACE TABLE, with no rows: the table's columns, rules and properties from a definition."""
+"""CREATE TABLE and REPLACE TABLE without rows, from a definition of columns, rules and properties."""
 
 import logging
 import uuid
@@ -27,12 +27,12 @@ from ...errors import (
     TableNotFoundError,
 )
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from ..command.metadata import partition_names
+from ..command.target_metadata import partition_names
 from ..maintain import cluster_by
 
 logger = logging.getLogger(__name__)
 
-Mode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
+CreateMode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
 
 _EXISTS_DEFAULT = "EXISTS_DEFAULT"
 _ATTEMPTS = 5
@@ -40,7 +40,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Definition:
-    """What a table is to be. `columns` bear their rules as metadata, as the log spells it."""
+    """The definition of a table. Rules of `columns` are in the fields' metadata, as in the Delta log."""
 
     columns: StructType = field(default_factory=StructType)
     partition_by: tuple[str, ...] = ()
@@ -48,16 +48,16 @@ class Definition:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     managed: bool = False
-    """Whether its files go when it is dropped from the catalog."""
+    """Whether the table is managed: dropping it from the catalog deletes its files."""
 
 
 def create(
-    spark: SparkSession, log: DeltaLog, definition: Definition, mode: Mode, *, options: CommitOptions = PLAIN
+    spark: SparkSession, log: DeltaLog, definition: Definition, mode: CreateMode, *, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Create the table, or replace it by an empty one; None: it is there already, and `createIfNotExists` leaves it.
+    """Create the table, or replace it by an empty one. Returns None if `createIfNotExists` finds an existing table.
 
-    Where another writer makes the table first, it is as if it had been there before. Raises TableAlreadyExistsError or
-    TableNotFoundError as the mode asks, InvalidArgumentError for what no table can be, the conflicts and
+    If another writer creates the table first, it is treated as existing. Raises TableAlreadyExistsError or
+    TableNotFoundError as the mode requires, InvalidArgumentError for an invalid definition, the conflict errors and
     CommitStateUnknownError.
     """
     with command_scope(spark, "CREATE TABLE", log.table):
@@ -73,14 +73,14 @@ def create(
     raise AssertionError("unreachable")
 
 
-def _create(command: Command, definition: Definition, mode: Mode) -> Committed | None:
+def _create(command: Command, definition: Definition, mode: CreateMode) -> Committed | None:
     log, txn, old = command.log, command.txn, command.txn.snapshot
     if old is not None and mode in ("create", "createIfNotExists"):
         if mode == "createIfNotExists":
-            logger.info("%s is there already: nothing is created", log.table)
+            logger.info("%s already exists: nothing is created", log.table)
             return None
         raise TableAlreadyExistsError(
-            f"There is a Delta table at {log.table}. createIfNotExists leaves it, createOrReplace replaces it.",
+            f"There is a Delta table at {log.table}. createIfNotExists keeps it, createOrReplace replaces it.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             parameters={"relationName": log.table},
         )
@@ -92,8 +92,8 @@ def _create(command: Command, definition: Definition, mode: Mode) -> Committed |
         )
     if command.applied_already:
         return None
-    made = _metadata(definition, log)
-    protocol = features.protocol_for_new_table(made, log.conf)
+    metadata = _metadata(definition, log)
+    protocol = features.protocol_for_new_table(metadata, log.conf)
     if old is not None:
         _check_replaceable(command, definition, old)
         supported = features.supported(old.protocol)
@@ -101,8 +101,8 @@ def _create(command: Command, definition: Definition, mode: Mode) -> Committed |
         protocol = features.protocol_of(supported | more) if more else old.protocol
     if old is None or protocol != old.protocol:
         txn.set_protocol(protocol)
-    stored = properties.without_protocol_properties(made.configuration)
-    txn.set_metadata(replace(made, configuration=stored), replaces_table=old is not None)
+    stored = properties.without_protocol_properties(metadata.configuration)
+    txn.set_metadata(replace(metadata, configuration=stored), replaces_table=old is not None)
     actions: list[Action] = []
     if definition.cluster_by:
         actions.append(cluster_by.staged(txn, definition.cluster_by))
@@ -116,24 +116,24 @@ def _create(command: Command, definition: Definition, mode: Mode) -> Committed |
     return command.commit(actions, _operation(definition, txn.metadata, mode))
 
 
-def check_same(definition: Definition, found: Snapshot) -> None:
-    """SchemaMismatchError where a table that is there isn't what a definition says; one of no columns says nothing."""
-    asked, metadata = definition, found.metadata
+def check_same(definition: Definition, existing: Snapshot) -> None:
+    """Raise SchemaMismatchError if an existing table differs from a definition; empty columns are not compared."""
+    metadata = existing.metadata
     wrong = []
-    if len(asked.columns):
-        if [(f.name, f.data_type) for f in asked.columns] != [(f.name, f.data_type) for f in found.schema]:
-            wrong.append(f"its columns are {schema.type_text(found.schema)}")
-        if asked.partition_by != metadata.partition_columns:
+    if len(definition.columns):
+        if [(f.name, f.data_type) for f in definition.columns] != [(f.name, f.data_type) for f in existing.schema]:
+            wrong.append(f"its columns are {schema.type_text(existing.schema)}")
+        if definition.partition_by != metadata.partition_columns:
             wrong.append(f"it is partitioned by {list(metadata.partition_columns)}")
-    for key, value in asked.properties.items():
+    for key, value in definition.properties.items():
         if metadata.configuration.get(key) != value:
             wrong.append(f"its property {key} is {metadata.configuration.get(key)}")
     if wrong:
         raise SchemaMismatchError(
-            f"{found.table} is there and isn't the table that was to be made: {', '.join(wrong)}. Leave out the "
-            "columns and properties to have it as it is, or replace it",
+            f"{existing.table} exists and differs from the definition: {', '.join(wrong)}. Leave out the "
+            "columns and properties to use the table as it is, or replace it",
             condition="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
-            parameters={"path": found.table},
+            parameters={"path": existing.table},
         )
 
 
@@ -141,7 +141,8 @@ def _check_replaceable(command: Command, definition: Definition, old: Snapshot) 
     command.check_removable()
     if not len(definition.columns):
         raise SchemaMismatchError(
-            f"To replace {command.log.table}, say what columns it has.", condition="DELTA_SCHEMA_NOT_PROVIDED"
+            f"To replace {command.log.table}, define the columns of the new table.",
+            condition="DELTA_SCHEMA_NOT_PROVIDED",
         )
     if definition.partition_by and "clustering" in features.supported(old.protocol):
         raise InvalidArgumentError(
@@ -163,42 +164,42 @@ def _metadata(definition: Definition, log: DeltaLog) -> Metadata:
 
 
 def _stored(f: StructField) -> StructField:
-    """The column without what Spark notes for rows that were there before it."""
+    """The column without `EXISTS_DEFAULT`, Spark's default value for existing rows."""
     return replace(f, metadata={key: value for key, value in f.metadata.items() if key != _EXISTS_DEFAULT})
 
 
 def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
-    """What must hold of a definition, whatever is there."""
+    """Check a definition on its own, independent of any existing table."""
     columns = definition.columns
     schema.check_no_duplicates(columns)
-    made = _metadata(definition, log)
+    metadata = _metadata(definition, log)
     expressions.check_generated(spark, columns)
-    for name, sql in rules.constraints(made).items():
+    for name, sql in rules.constraints(metadata).items():
         expressions.check_constraint(spark, columns, name, sql)
     for f in columns:
         if rules.identity_of(f) is None:
             continue
-        what = f"the identity column {schema.dotted((f.name,))}"
+        column = f"the identity column {schema.dotted((f.name,))}"
         if f.data_type != schema.LONG:
             raise InvalidArgumentError(
-                f"{what} is of the type {schema.type_text(f.data_type)}: it has to be bigint",
+                f"{column} is of the type {schema.type_text(f.data_type)}: it has to be bigint",
                 condition="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
                 parameters={"dataType": schema.type_text(f.data_type)},
             )
         if schema.GENERATION_KEY in f.metadata:
             raise InvalidArgumentError(
-                f"{what} has a generation expression too: it is the one or the other",
+                f"{column} has a generation expression too: a column can't be both",
                 condition="DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
             )
-        if f.name in made.partition_columns:
+        if f.name in metadata.partition_columns:
             raise InvalidArgumentError(
-                f"a table can't be partitioned by {what}",
+                f"a table can't be partitioned by {column}",
                 condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
                 parameters={"colName": f.name},
             )
     with_defaults = [schema.dotted((f.name,)) for f in columns if schema.DEFAULT_KEY in f.metadata]
     if with_defaults and "allowColumnDefaults" not in features.supported(
-        features.protocol_for_new_table(made, log.conf)
+        features.protocol_for_new_table(metadata, log.conf)
     ):
         raise InvalidArgumentError(
             f"the columns {', '.join(with_defaults)} have default values, for which the table needs a feature: set the "
@@ -208,8 +209,8 @@ def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
         )
 
 
-def _operation(definition: Definition, metadata: Metadata, mode: Mode) -> Operation:
-    names: dict[Mode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
+def _operation(definition: Definition, metadata: Metadata, mode: CreateMode) -> Operation:
+    names: dict[CreateMode, str] = {"replace": "REPLACE TABLE", "createOrReplace": "CREATE OR REPLACE TABLE"}
     parameters = {
         "isManaged": str(definition.managed).lower(),
         "description": metadata.description,

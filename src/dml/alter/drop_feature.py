@@ -1,8 +1,9 @@
-"""ALTER TABLE DROP FEATURE: its traces out of the newest version, then out of the protocol.
+"""ALTER TABLE DROP FEATURE: removes the traces of a feature from the newest version, then the feature itself from the
+protocol.
 
-What readers need a feature for may stand in older versions. Either checkpoints are set before the drop, so that nobody
-has to read what lies below, and protected from then on (`checkpointProtection`); or, with `truncate_history`, the drop
-waits until the versions that use it have expired, and removes them.
+Older versions may still need the feature. Either new checkpoints are written before the drop, so that no reader needs
+the versions below, and the checkpoints are protected (`checkpointProtection`). Or, with `truncate_history`, the drop
+waits until the versions that use the feature have expired, and deletes them.
 """
 
 import logging
@@ -25,7 +26,7 @@ from . import feature_traces
 logger = logging.getLogger(__name__)
 
 _BARRIERS = 3
-"""How many checkpoints are set, for readers try a few older ones where they can't read the newest."""
+"""The number of checkpoints to write: a reader that can't read the newest checkpoint tries a few older ones."""
 _ATTEMPTS = 10
 _MINUTE_MS = 60_000
 
@@ -33,14 +34,14 @@ _MINUTE_MS = 60_000
 def drop_feature(
     spark: SparkSession, log: DeltaLog, name: str, *, truncate_history: bool = False, options: CommitOptions = PLAIN
 ) -> Committed:
-    """Take a feature from the table; several commits, of which the last one lowers the protocol.
+    """Drop a feature from the table, in several commits; the last one lowers the protocol.
 
-    Raises FeatureInHistoryError where the versions before have to expire first (run it again then),
-    InvalidArgumentError or UnsupportedFeatureError where the feature can't go, and the conflicts.
+    Raises FeatureInHistoryError if older versions must expire first (then run it again), InvalidArgumentError or
+    UnsupportedFeatureError if the feature can't be dropped, and the conflict errors.
     """
     with command_scope(spark, "DROP FEATURE", log.table):
-        found = Command.on(spark, log, options).snapshot
-        plan = feature_removal.plan(found, name, truncates=truncate_history)
+        snapshot = Command.on(spark, log, options).snapshot
+        plan = feature_removal.plan(snapshot, name, truncates=truncate_history)
         changed = feature_traces.remove(spark, log, plan, options)
         if plan.name == PROTECTION and changed:
             _unprotect(log)
@@ -58,14 +59,14 @@ def drop_feature(
             except Exception:
                 logger.warning(
                     "%s: version %d, without the feature %s, is committed, but its checkpoint wasn't written: readers "
-                    "that don't know the feature need one. DeltaLog.checkpoint() writes it",
+                    "that don't support the feature need one. DeltaLog.checkpoint() writes it",
                     log.table, committed.version, plan.name, exc_info=True,
                 )  # fmt: skip
         return committed
 
 
 def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, options: CommitOptions) -> Committed:
-    """The commit that lowers the protocol, tried again on each new version as long as nothing needs the feature."""
+    """Commit the lowered protocol; retried on each new version while nothing in the table needs the feature."""
     parameters = {"featureName": plan.name, "truncateHistory": plan.truncates}
     operation = Operation("DROP FEATURE", parameters, lowers_protocol=True)
     for attempt in range(_ATTEMPTS):
@@ -73,8 +74,8 @@ def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, opt
         snapshot, txn = command.snapshot, command.txn
         if not plan.removal.clean(snapshot):
             raise ProtocolChangedException(
-                f"the feature {plan.name} of {log.table} wasn't dropped: another writer began to use it again. Run it "
-                "again"
+                f"the feature {plan.name} of {log.table} wasn't dropped: another writer started to use it again. "
+                "Retry the command"
             )
         kept = {k: v for k, v in snapshot.metadata.configuration.items() if k not in plan.removal.keys}
         if protects:
@@ -97,21 +98,21 @@ def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, opt
 
 
 def _checkpoint(log: DeltaLog) -> None:
-    """A checkpoint of a version that nothing happened in."""
+    """Make an empty commit and write a checkpoint of it."""
     log.transaction().commit([], Operation("Empty Commit"))
     log.checkpoint()
 
 
 def _truncate(log: DeltaLog, plan: Plan, changed: bool) -> None:
-    """Remove the versions that have expired; FeatureInHistoryError where others use the feature."""
+    """Delete the expired versions. Raises FeatureInHistoryError if remaining versions use the feature."""
     snapshot = log.snapshot()
     if not changed:
         _clean_up(log, snapshot)
     if changed or _in_history(log, plan, snapshot):
         raise FeatureInHistoryError(
-            f"the newest version of {log.table} is free of the feature {plan.name}, and older ones that the log still "
-            f"holds use it. Drop it again when they have expired ({_waiting(snapshot)}), or without truncateHistory at "
-            "once",
+            f"the newest version of {log.table} doesn't use the feature {plan.name}, but older versions in the log "
+            f"do. Drop the feature again when these have expired ({_waiting(snapshot)}), or drop it without "
+            "truncateHistory now",
             condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
             parameters={"feature": plan.name},
         )
@@ -143,7 +144,7 @@ def _in_history(log: DeltaLog, plan: Plan, snapshot: Snapshot) -> bool:
 
 
 def _unprotect(log: DeltaLog) -> None:
-    """Remove the history that is protected, then the property; FeatureInHistoryError where it is too young."""
+    """Delete the protected versions, then unset the property. Raises FeatureInHistoryError if they haven't expired."""
     snapshot = log.snapshot()
     below = int(properties.get(snapshot.metadata.configuration, "requireCheckpointProtectionBeforeVersion"))
     if not _gone_below(log, below):
@@ -151,7 +152,7 @@ def _unprotect(log: DeltaLog) -> None:
         _clean_up(log, log.snapshot())
         if not _gone_below(log, below):
             raise FeatureInHistoryError(
-                f"the log of {log.table} still holds versions below {below}, whose checkpoints are protected. Drop the "
+                f"the log of {log.table} still has versions below {below}, whose checkpoints are protected. Drop the "
                 f"feature again when they have expired ({_waiting(snapshot)})",
                 condition="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
             )

@@ -1,4 +1,4 @@
-"""The traces of a feature that is to be dropped, out of the newest version of a table."""
+"""Removes the traces of a feature from the newest version of a table, before the feature is dropped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,10 +25,10 @@ from .row_tracking import unbackfill
 
 
 def remove(spark: SparkSession, log: DeltaLog, plan: Plan, options: CommitOptions) -> bool:
-    """Have nothing in the newest version need the feature; whether anything needed it before.
+    """Make the newest version independent of the feature. Returns whether any trace of it was found.
 
-    First what lets a writer use it is taken away, so that the rest stays as it is then. Takes commits of its own.
-    InvalidArgumentError where the feature shows in what the table is, which only its user may change.
+    First the setting that lets writers use the feature is disabled, so that no new traces are written. Makes commits
+    of its own. Raises InvalidArgumentError if only the user may remove the traces, such as constraints.
     """
     snapshot = log.snapshot()
     changed = not plan.removal.clean(snapshot)
@@ -44,7 +44,7 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
     match name:
         case "checkConstraints":
             raise InvalidArgumentError(
-                f"{log.table} has constraints, without which the feature {name} can't be told from others: drop these "
+                f"{log.table} has constraints, so the feature {name} can't be dropped: drop the constraints "
                 f"first ({', '.join(constraints(metadata))})"
             )
         case "columnMapping":
@@ -72,7 +72,7 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
 
 
 def change_properties(log: DeltaLog, given: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> None:
-    """Set and unset properties in one commit, those too that no user may set."""
+    """Set and unset properties in one commit, without the checks for properties that users may not set."""
     txn = log.transaction()
     old = txn.metadata
     kept = {key: value for key, value in old.configuration.items() if key not in unset}
@@ -85,12 +85,12 @@ def change_properties(log: DeltaLog, given: Mapping[str, str] | None = None, *, 
 
 
 def remove_mapping(spark: SparkSession, log: DeltaLog, options: CommitOptions) -> None:
-    """Write all rows into files that bear the names of the table's columns, and have the table map them no more."""
+    """Rewrite all data files with the logical column names, and disable column mapping."""
     _rewrite(spark, log, _unmapped(log.snapshot().metadata), "REMOVE COLUMN MAPPING", options)
 
 
 def _unmapped(metadata: Metadata) -> Metadata:
-    """The metadata of the table once its files bear the names of its columns."""
+    """The metadata of the table without column mapping."""
     schema = transformed(parse_schema(metadata.schema_string), lambda f, _: without_mapping(f))
     gone = (column_mapping.MODE, column_mapping.MAX_ID)
     kept = {key: value for key, value in metadata.configuration.items() if key not in gone}
@@ -98,7 +98,7 @@ def _unmapped(metadata: Metadata) -> Metadata:
 
 
 def _unwidened(metadata: Metadata) -> Metadata:
-    """The metadata of the table once its files have its columns' own types."""
+    """The metadata of the table without records of type changes."""
 
     def plain(f: StructField, _: object) -> StructField:
         return replace(f, metadata={key: value for key, value in f.metadata.items() if key != TYPE_CHANGES_KEY})
@@ -108,7 +108,7 @@ def _unwidened(metadata: Metadata) -> Metadata:
 
 
 def _rewrite(spark: SparkSession, log: DeltaLog, metadata: Metadata, name: str, options: CommitOptions) -> None:
-    """Write all rows anew by other metadata, in one commit."""
+    """Rewrite all data files with other metadata, in one commit."""
     command = Command.on(spark, log, options)
     with command.discarded_on_failure():
         command.txn.read_whole_table()
@@ -122,9 +122,9 @@ def _rewrite(spark: SparkSession, log: DeltaLog, metadata: Metadata, name: str, 
 
 
 def _keep_vectors(log: DeltaLog) -> None:
-    """Tombstones for files of deletion vectors that old versions need.
+    """Add tombstones for deletion vector files that old versions need.
 
-    By them a writer that knows nothing of vectors leaves these files alone as long as the files that they belong to.
+    A writer without support for deletion vectors then keeps these files until the tombstones expire.
     """
     snapshot = log.snapshot()
     since = log.clock.now_ms() - snapshot.properties.deleted_file_retention_ms

@@ -1,4 +1,4 @@
-"""ALTER TABLE SET and UNSET TBLPROPERTIES: what is checked of them, and the commits that they take."""
+"""ALTER TABLE SET and UNSET TBLPROPERTIES: validates properties and commits the changes that they imply."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,9 +17,9 @@ from .row_tracking import backfill
 
 _COMMENT = "comment"
 _ELSEWHERE = {
-    "location": "a table's data stays where it is",
-    "provider": "a Delta table stays one",
-    "delta.feature.clustering": "a table is clustered by its columns: use clusterBy",
+    "location": "the location of a table can't be changed",
+    "provider": "a Delta table can't be converted to another format",
+    "delta.feature.clustering": "a clustered table needs clustering columns: use clusterBy",
     "clusteringcolumns": "use clusterBy",
 }
 
@@ -30,15 +30,15 @@ def set_properties(
     given: Mapping[str, str],
     options: CommitOptions = PLAIN,
     *,
-    told: Mapping[str, str] | None = None,
+    logged: Mapping[str, str] | None = None,
 ) -> Committed | None:
-    """Set table properties and commit; None: the idempotent command was applied before.
+    """Set table properties and commit. Returns None if the transaction of `options` was already committed.
 
-    `comment` is the table's description; `delta.feature.*` and the versions raise the protocol, as do properties that
-    need a feature. Row tracking is enabled once every file has row ids, and column mapping set to `none` once every
-    file is written anew: commits of their own. `told` is what the history shows of it (by default the keys in their
-    proper case). Raises InvalidArgumentError or UnsupportedFeatureError that name the key, the conflicts and
-    CommitStateUnknownError.
+    `comment` is the table's description. `delta.feature.*` and the protocol versions upgrade the protocol, as do
+    properties that require a feature. Row tracking is enabled after all files got row IDs, and column mapping is set
+    to `none` after all files were rewritten, in separate commits. `logged` are the properties in `commitInfo` (default:
+    the properties with canonical keys). Raises InvalidArgumentError or UnsupportedFeatureError naming the key, the
+    conflict errors and CommitStateUnknownError.
     """
     name = "SET TBLPROPERTIES"
     with command_scope(spark, name, log.table):
@@ -53,15 +53,15 @@ def set_properties(
             remove_mapping(spark, log, options)
             command = Command.on(spark, log, options)
         command.txn.set_metadata(with_properties(command.snapshot.metadata, valid))
-        return command.commit([], Operation(name, {"properties": valid if told is None else told}))
+        return command.commit([], Operation(name, {"properties": valid if logged is None else logged}))
 
 
 def unset_properties(
     spark: SparkSession, log: DeltaLog, keys: Sequence[str], *, if_exists: bool = False, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Take table properties away and commit; None: the idempotent command was applied before.
+    """Unset table properties and commit. Returns None if the transaction of `options` was already committed.
 
-    InvalidArgumentError for a key that isn't set, unless `if_exists`, and for one that can't be taken away.
+    Raises InvalidArgumentError for a key that isn't set, unless `if_exists`, and for one that can't be unset.
     """
     name = "UNSET TBLPROPERTIES"
     with command_scope(spark, name, log.table):
@@ -77,17 +77,17 @@ def unset_properties(
 
 
 def _unmaps(mode: str, command: Command) -> bool:
-    """Whether the table maps its columns, and is to map them no more."""
+    """Whether this disables column mapping on a table that has it enabled."""
     return mode.lower() == "none" and command.snapshot.mapping.active
 
 
 def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:
-    """The properties in their proper spelling, those refused that have a command of their own."""
+    """The properties with canonical keys. Raises InvalidArgumentError for keys that have their own command."""
     if not given:
         raise InvalidArgumentError("no table property was given")
     for key, value in given.items():
         if not isinstance(value, str):
-            raise InvalidArgumentError(f"the value of the table property {key} needs to be a text, not {value!r}")
+            raise InvalidArgumentError(f"the value of the table property {key} needs to be a string, not {value!r}")
         low = key.lower()
         if low.startswith(properties.CONSTRAINT_PREFIX):
             raise InvalidArgumentError(
@@ -108,7 +108,7 @@ def with_properties(metadata: Metadata, valid: Mapping[str, str]) -> Metadata:
 
 
 def without_properties(metadata: Metadata, keys: Sequence[str], table: str, *, if_exists: bool) -> Metadata:
-    """The metadata with the properties, in their proper spelling, taken away."""
+    """The metadata with the properties unset; `keys` are canonical."""
     if not keys:
         raise InvalidArgumentError("no table property was given")
     for key in keys:
@@ -116,13 +116,13 @@ def without_properties(metadata: Metadata, keys: Sequence[str], table: str, *, i
             raise InvalidArgumentError(f"{key} can't be unset as a property: use DeltaTable.dropConstraint")
         if not properties.editable(key):
             raise InvalidArgumentError(
-                f"the table property {key} can't be unset: it is kept by the table itself",
+                f"the table property {key} can't be unset: tablelog maintains it",
                 condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 parameters={"prop": key},
             )
         if key not in metadata.configuration and key != _COMMENT and not if_exists:
             raise InvalidArgumentError(
-                f"the table property {key} isn't set on {table}; ifExists=True passes over what isn't there",
+                f"the table property {key} isn't set on {table}; use ifExists=True to ignore missing keys",
                 condition="DELTA_UNSET_NON_EXISTENT_PROPERTY",
                 parameters={"property": key, "tableName": table},
             )

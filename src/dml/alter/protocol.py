@@ -1,4 +1,4 @@
-"""Raising a table's protocol: to versions, or by one feature (PROTOCOL.md, "Protocol Evolution")."""
+"""Upgrades a table's protocol to given versions, or by one feature (PROTOCOL.md, "Protocol Evolution")."""
 
 from pyspark.sql import SparkSession
 
@@ -12,18 +12,18 @@ from .properties import set_properties
 def upgrade_protocol(
     spark: SparkSession, log: DeltaLog, reader_version: int, writer_version: int, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Have the table support what the versions stand for; nothing that it supports already is taken away.
+    """Upgrade the protocol to support what these versions imply; supported features are kept.
 
-    InvalidArgumentError for versions that aren't, UnsupportedFeatureError for what isn't built.
+    Raises InvalidArgumentError for invalid versions, UnsupportedFeatureError for unsupported features.
     """
-    asked = {"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)}
-    return set_properties(spark, log, asked, options)
+    requested = {"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)}
+    return set_properties(spark, log, requested, options)
 
 
 def add_feature(spark: SparkSession, log: DeltaLog, name: str, options: CommitOptions = PLAIN) -> Committed | None:
-    """Have the table support a feature and those that it needs.
+    """Add a feature, and the features that it depends on, to the protocol.
 
-    UnsupportedFeatureError for a name that isn't known, or a feature that isn't built.
+    Raises UnsupportedFeatureError for an unknown feature, or one that tablelog doesn't support.
     """
-    asked = {properties.FEATURE_PREFIX + name: "supported"}
-    return set_properties(spark, log, asked, options, told=asked)
+    requested = {properties.FEATURE_PREFIX + name: "supported"}
+    return set_properties(spark, log, requested, options, logged=requested)

@@ -1,4 +1,4 @@
-"""Row ids for files that were there before their table tracked its rows, and how they go again."""
+"""Adds row IDs to the files of an existing table, and removes them (PROTOCOL.md, "Row Tracking")."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,13 +13,13 @@ from ...core.txn.operation import Operation
 from ..command.command import Command
 
 _FILES_PER_COMMIT = 100_000
-"""So that no commit file becomes too large to be read at once."""
+"""Limits the size of a commit file, which readers load at once."""
 
 
 def backfill(command: Command) -> bool:
-    """Give row ids to all files that have none, in commits of their own; whether there was anything to do.
+    """Assign row IDs to all files that have none, in separate commits. Returns whether there was any such file.
 
-    The feature is added first, so that whoever writes meanwhile assigns ids too (PROTOCOL.md, "Row Tracking").
+    The feature is added first, so that concurrent writers assign row IDs too (PROTOCOL.md, "Row Tracking").
     """
     raised = not row_tracking.supported(command.snapshot.protocol)
     if raised:
@@ -37,12 +37,12 @@ def _upgrade(protocol: Protocol) -> Operation:
         "readerFeatures": None if protocol.reader_features is None else sorted(protocol.reader_features),
         "writerFeatures": None if protocol.writer_features is None else sorted(protocol.writer_features),
     }
-    told = {key: value for key, value in listed.items() if value is not None}
-    return Operation("UPGRADE PROTOCOL", {"newProtocol": told})
+    versions = {key: value for key, value in listed.items() if value is not None}
+    return Operation("UPGRADE PROTOCOL", {"newProtocol": versions})
 
 
 def unbackfill(command: Command) -> bool:
-    """Take the row ids from all files, once the table has suspended them; whether there was anything to do."""
+    """Remove the row IDs from all files, after the table suspended row tracking. Returns whether any file had one."""
 
     def bare(add: AddFile) -> AddFile:
         return replace(add, base_row_id=None, default_row_commit_version=None)
@@ -51,7 +51,7 @@ def unbackfill(command: Command) -> bool:
 
 
 def with_ids(snapshot: Snapshot) -> pa.Array:
-    """The rows of `snapshot.files` that bear row ids."""
+    """Indexes in `snapshot.files` of the files with row IDs."""
     files = snapshot.files
     bear = pc.or_(pc.is_valid(files.column("baseRowId")), pc.is_valid(files.column("defaultRowCommitVersion")))
     return pc.indices_nonzero(bear)
@@ -62,14 +62,14 @@ def _without_ids(snapshot: Snapshot) -> pa.Array:
 
 
 def _restated(
-    command: Command, name: str, which: Callable[[Snapshot], pa.Array], change: Callable[[AddFile], AddFile]
+    command: Command, name: str, select: Callable[[Snapshot], pa.Array], change: Callable[[AddFile], AddFile]
 ) -> bool:
-    """Commit the files that `which` finds again, as `change` makes them, until a commit takes the last of them."""
+    """Re-add the files that `select` returns, modified by `change`, in batches until no file is left."""
     batch = 0
     while True:
         txn = command.log.transaction()
         assert txn.snapshot is not None
-        rows = which(txn.snapshot)
+        rows = select(txn.snapshot)
         if len(rows) == 0:
             return batch > 0
         files = txn.snapshot.add_files(rows[:_FILES_PER_COMMIT])

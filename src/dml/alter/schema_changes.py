@@ -1,4 +1,4 @@
-"""ALTER TABLE on columns: add, rename, drop, alter. Only the log changes; no data file is read or written."""
+"""ALTER TABLE ADD, RENAME, DROP and ALTER COLUMN: changes only the log, not the data files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
-from ...core.schema_evolution import changes as evolution
+from ...core.schema_evolution import changes
 from ...core.schema_evolution.changes import ColumnChange, NewColumn
 from ...core.schema_evolution.columns import resolved, type_at
 from ...core.table import clustering
@@ -25,26 +25,26 @@ from ..command.command import PLAIN, Command, CommitOptions, command_scope
 def add_columns(
     spark: SparkSession, log: DeltaLog, columns: Sequence[NewColumn], *, options: CommitOptions = PLAIN
 ) -> Committed:
-    """ALTER TABLE ADD COLUMNS: each goes to its place, one after the other; rows that are there have null in them.
+    """ALTER TABLE ADD COLUMNS: add columns one after the other at their positions; existing rows have nulls in them.
 
     Raises InvalidArgumentError, SchemaMismatchError and MetadataChangedException.
     """
     if not columns:
         raise InvalidArgumentError(f"There is no column to add to {log.table}.")
     command = Command.on(spark, log, options)
-    told = [
+    logged = [
         {"column": _told(new.name, new.field)} | ({} if new.position is None else {"position": str(new.position)})
         for new in columns
     ]
-    return _commit(command, evolution.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": told}))
+    return _commit(command, changes.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": logged}))
 
 
 def rename_column(
     spark: SparkSession, log: DeltaLog, column: Column, new_name: str, *, options: CommitOptions = PLAIN
 ) -> Committed:
-    """ALTER TABLE RENAME COLUMN, which takes column mapping. Raises as `add_columns` does."""
+    """ALTER TABLE RENAME COLUMN; requires column mapping. Raises as `add_columns` does."""
     command = Command.on(spark, log, options)
-    changed = evolution.renamed(command.txn.metadata, column, new_name)
+    changed = changes.renamed(command.txn.metadata, column, new_name)
     _check_unused(command, column, "renamed")
     parameters = {"oldColumnPath": _dotted(column), "newColumnPath": _dotted((*column[:-1], new_name))}
     return _commit(command, changed, Operation("RENAME COLUMN", parameters))
@@ -53,7 +53,7 @@ def rename_column(
 def drop_columns(
     spark: SparkSession, log: DeltaLog, columns: Sequence[Column], *, options: CommitOptions = PLAIN
 ) -> Committed:
-    """ALTER TABLE DROP COLUMNS, which takes column mapping; their data stays in the files, unread.
+    """ALTER TABLE DROP COLUMNS; requires column mapping. The data stays in the files, but is no longer read.
 
     Raises as `add_columns` does.
     """
@@ -63,7 +63,7 @@ def drop_columns(
     changed = command.txn.metadata
     clustered = clustering.columns_of(command.snapshot.domain_metadata) or ()
     for column in columns:
-        changed = evolution.dropped(changed, column)
+        changed = changes.dropped(changed, column)
         exact, _ = resolved(command.snapshot.schema, column)
         if any(concerns(command.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
             raise InvalidArgumentError(
@@ -78,21 +78,21 @@ def drop_columns(
 def alter_column(
     spark: SparkSession, log: DeltaLog, change: ColumnChange, *, options: CommitOptions = PLAIN
 ) -> Committed:
-    """ALTER TABLE ALTER COLUMN: type, nullability, comment, default, position.
+    """ALTER TABLE ALTER COLUMN: change type, nullability, comment, default value or position.
 
-    Raises as `add_columns` does, and UnsupportedFeatureError where the table lacks the feature that the change takes.
+    Raises as `add_columns` does, and UnsupportedFeatureError if the table lacks the feature that the change requires.
     """
     command = Command.on(spark, log, options)
     old = command.txn.metadata
-    changed = evolution.altered(old, command.txn.protocol, change)
+    changed = changes.altered(old, command.txn.protocol, change)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     exact, f = resolved(after, change.column)
     if type_at(before, exact) != type_at(after, exact):
         _check_unused(command, change.column, "given another type")
-    told = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
+    logged_field = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
     if change.default:
-        check_default(spark, told, change.default)
-    parameters: dict[str, Any] = {"column": _told(exact, told)}
+        check_default(spark, logged_field, change.default)
+    parameters: dict[str, Any] = {"column": _told(exact, logged_field)}
     if change.position is not None:
         parameters["position"] = str(change.position)
     return _commit(command, changed, Operation("CHANGE COLUMN", parameters))
@@ -104,12 +104,12 @@ def _commit(command: Command, metadata: Metadata, operation: Operation) -> Commi
         return command.commit([], operation)
 
 
-def _check_unused(command: Command, column: Column, what: str) -> None:
-    check_unused(command.spark, Rules.of(command.txn.protocol, command.txn.metadata), column, what)
+def _check_unused(command: Command, column: Column, action: str) -> None:
+    check_unused(command.spark, Rules.of(command.txn.protocol, command.txn.metadata), column, action)
 
 
 def _inside(schema: StructType, at: Column) -> StructField:
-    """What is inside an array or a map, as if it were a column."""
+    """The element, key or value of an array or a map, as a field."""
     above, inside = type_at(schema, at[:-1]), type_at(schema, at)
     if isinstance(above, ArrayType):
         return StructField(at[-1], inside, above.contains_null)
@@ -117,7 +117,7 @@ def _inside(schema: StructType, at: Column) -> StructField:
 
 
 def _before_its_record(f: StructField, old: StructField | None) -> StructField:
-    """A changed column without the record of this change of its type, which Delta's history leaves out."""
+    """The changed column without the record of this type change, which Delta leaves out of `commitInfo`."""
     kept = {key: value for key, value in f.metadata.items() if key != schemas.TYPE_CHANGES_KEY}
     if old is not None and schemas.TYPE_CHANGES_KEY in old.metadata:
         kept[schemas.TYPE_CHANGES_KEY] = old.metadata[schemas.TYPE_CHANGES_KEY]
@@ -125,7 +125,7 @@ def _before_its_record(f: StructField, old: StructField | None) -> StructField:
 
 
 def _told(name: Column, f: StructField) -> Mapping[str, Any]:
-    """A column as Delta's history tells of it."""
+    """A column as JSON, in Delta's format of `commitInfo`."""
     json = schemas.type_json(f.data_type)
     kind = json if isinstance(json, str) else json["type"]
     return {"name": _dotted(name), "type": kind, "nullable": f.nullable, "metadata": dict(f.metadata)}

@@ -25,10 +25,11 @@ def delete(
     alias: str | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
-    """Delete the rows for which `condition` is TRUE (None: all) and commit; None: nothing matched, nothing committed.
+    """Delete the rows for which `condition` is TRUE (None: all rows) and commit.
 
-    `alias` is the table's name within the condition. Raises AppendOnlyTableError, InvalidArgumentError or
-    UnsupportedFeatureError for a condition that can't be evaluated twice, the conflicts and CommitStateUnknownError.
+    `alias` is the table's name in the condition. Returns None if no row matches; then there is no commit. Raises
+    AppendOnlyTableError, InvalidArgumentError or UnsupportedFeatureError for a condition that can't be evaluated twice,
+    the conflict errors and CommitStateUnknownError.
     """
     with command_scope(spark, "DELETE", log.table):
         began = time.monotonic()
@@ -55,8 +56,8 @@ def delete(
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
-    """The metrics as Delta has them: a file that only gets a deletion vector is neither removed nor added, and no bytes
-    are told then; rows are left out where nobody counted them.
+    """The operation metrics, as Delta defines them. A file that only gets a deletion vector counts neither as removed
+    nor as added, and its bytes are not counted. Row counts are left out if the rows were not counted.
     """
     counts_bytes = not removal.by_vectors
     metrics: dict[str, int | str] = {

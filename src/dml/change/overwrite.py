@@ -1,4 +1,4 @@
-"""What an overwrite takes out of a table: everything, the partitions it writes to, or what a condition says."""
+"""Selects the files that an overwrite removes: all files, the written partitions, or the rows of replaceWhere."""
 
 from collections.abc import Sequence
 
@@ -23,21 +23,21 @@ CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
 def condition(command: Command, text: str) -> scan.Condition:
-    """A replaceWhere, resolved against the table as it is."""
+    """The replaceWhere condition, resolved against the current version of the table."""
     frame = scan.for_conditions(command.spark, command.snapshot)
-    found = scan.split_condition(frame, text, command.snapshot.mapping)
-    if found.data is not None and not _enabled(command.log, ON_DATA):
+    split = scan.split_condition(frame, text, command.snapshot.mapping)
+    if split.data is not None and not _enabled(command.log, ON_DATA):
         raise InvalidArgumentError(
             f"replaceWhere '{text}' names columns that {command.log.table} is not partitioned by, "
             f"and {ON_DATA} is false.",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
             parameters={"columnName": text, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
-    return found
+    return split
 
 
 def partitions(command: Command, adds: Sequence[AddFile]) -> Removal:
-    """Dynamic partition overwrite: the partitions that `adds` has files in, nulls among their values included."""
+    """Dynamic partition overwrite: remove the files of all partitions in `adds`; null partition values count too."""
     txn, snapshot = command.txn, command.snapshot
     if not adds:
         return Removal()
@@ -50,7 +50,7 @@ def partitions(command: Command, adds: Sequence[AddFile]) -> Removal:
 
 
 def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: str) -> Predicate:
-    """That the row lies in a partition of one of the files; values are compared by their types, not their texts."""
+    """The predicate "the row is in a partition of one of these files"; values are compared typed, not as text."""
     names, physical = snapshot.partition_columns, snapshot.mapping.physical_partition_columns
     tuples = list(dict.fromkeys(tuple(add.partition_values[name] for name in physical) for add in adds))
     columns = []
@@ -74,15 +74,15 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: 
 
 
 def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
-    """The frame, whose job fails at a row for which the condition isn't TRUE, unless the session does without."""
+    """The frame with a check that fails the job at a row for which the condition isn't TRUE, unless CHECK is false."""
     if not _enabled(command.log, CHECK):
         return frame
     metadata = command.txn.metadata
     columns = schema.parse_schema(metadata.schema_string)
     frame = conform.without_empty(frame, columns, metadata.partition_columns)
     message = (
-        f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row that is to be "
-        "written; nothing was written"
+        f"the data does not conform to replaceWhere '{condition}': the condition is not TRUE for a row of the data; "
+        "nothing was written"
     )
     mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
     return checks.checked(frame, functions.expr(condition), message, broken=mismatch)

@@ -1,4 +1,4 @@
-"""Which files a condition touches, and what is left of them: shared by DELETE and by overwrites with replaceWhere."""
+"""Finds the files that a condition touches and rewrites them; shared by DELETE and overwrites with replaceWhere."""
 
 import time
 
@@ -11,15 +11,13 @@ from ...core.txn.transaction import Transaction
 from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.write import writer
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
-from ..command import rows
+from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
 
 
 def remove_all(txn: Transaction) -> Removal:
-    """Every file of the table goes; no data is read."""
+    """Remove every file of the table, without reading data."""
     assert txn.snapshot is not None
     began = time.monotonic()
     txn.read_whole_table()
@@ -27,11 +25,11 @@ def remove_all(txn: Transaction) -> Removal:
 
 
 def remove_matching(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
-    """The rows for which the condition is TRUE go.
+    """Remove the rows for which the condition is TRUE.
 
-    A condition on partition columns alone takes whole files, and no data is read. Otherwise one job over the columns
-    of the condition finds the rows. Where the table has deletion vectors, these tell them; else a second job rewrites
-    the touched files that keep rows.
+    A condition on partition columns only removes whole files, without reading data. Otherwise one job over the
+    columns of the condition finds the rows. If deletion vectors are enabled, the rows are marked in them; else a second
+    job rewrites the touched files that keep rows.
     """
     snapshot = command.snapshot
     began = time.monotonic()
@@ -42,8 +40,8 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
 
     candidates = scan.candidates(command.spark, snapshot, condition)
     record_read(command, condition.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(command, "delete"):
-        return vectors.marked(command, matching_places(command, candidates, condition), numbers=candidates)
+    if len(candidates) and row_deletion.vectors_enabled(command, "delete"):
+        return row_deletion.delete_rows(command, matching_places(command, candidates, condition), numbers=candidates)
     touched = touched_files(command, candidates, condition)
     removal = Removal(deleted_rows=sum(touched.values()), scan_ms=_ms(began))
     if not touched:
@@ -59,23 +57,23 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
         stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
         written = rows.write_kept(command, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
-    if changes.wanted(command):
+    if change_data.wanted(command):
         frame = command.rows(pa.array(numbers, pa.int64()))
-        deleted = frame.where(condition.column(frame)).withColumn(changes.CHANGE_TYPE, functions.lit("delete"))
-        removal.changes = changes.write(command, deleted)
+        deleted = frame.where(condition.column(frame)).withColumn(change_data.CHANGE_TYPE, functions.lit("delete"))
+        removal.changes = change_data.write(command, deleted)
     removal.rewrite_ms = _ms(began)
     return removal
 
 
 def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
-    """The file, by its place in `candidates`, and the row index of each matching row."""
+    """The file number (index in `candidates`) and the row index of each matching row."""
     names = command.names
     frame = command.rows(candidates, file_number=names.file_number, row_index=names.row_index)
     return frame.where(condition.column(frame)).select(names.file_number, names.row_index)
 
 
 def touched_files(command: Command, candidates: pa.Array, condition: scan.Condition) -> dict[int, int]:
-    """Those of the files that hold matching rows, each with their number; one Spark job."""
+    """The files with matching rows, by index in `snapshot.files`, with the count of these rows; one Spark job."""
     if len(candidates) == 0:
         return {}
     file_number = command.names.file_number
@@ -86,7 +84,7 @@ def touched_files(command: Command, candidates: pa.Array, condition: scan.Condit
 
 
 def record_read(command: Command, predicate: predicates.Predicate, files: pa.Table) -> None:
-    """Note that the command chose these files by the predicate."""
+    """Record in the transaction that the command selected these files by the predicate."""
     command.txn.read_predicate(predicate, time_zone=settings.time_zone(command.spark))
     command.txn.read_table(files)
 

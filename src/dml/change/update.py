@@ -1,4 +1,4 @@
-"""UPDATE: new values for columns of the rows for which a condition is TRUE."""
+"""UPDATE: assigns new values to columns of the rows for which a condition is TRUE."""
 
 import logging
 import time
@@ -17,12 +17,10 @@ from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 from ...engine.jvm.types import frame_schema
 from ...engine.read import scan
-from ...engine.sql import assigned_values as assigned
+from ...engine.sql import assigned_values
 from ...engine.sql.hidden_names import free_names
 from ...engine.sql.violations import translated
-from ..command import assignments, rows
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
+from ..command import assignments, change_data, row_deletion, rows
 from ..command.assignments import Path
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal
@@ -40,13 +38,13 @@ def update(
     alias: str | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
-    """Set columns of the rows for which `condition` is TRUE (None: all) and commit; None: nothing to do.
+    """Update the rows for which `condition` is TRUE (None: all rows) and commit. Returns None if nothing changes.
 
-    The keys of `values` are columns, or fields of structs (`a.b`); the values SQL expressions or Columns over the row
-    as it was. `alias` is the table's name in all of them. Raises AppendOnlyTableError, SchemaMismatchError for a column
-    that isn't there or a type that doesn't fit, ConstraintViolationError, InvalidArgumentError or
-    UnsupportedFeatureError for a condition or a value that can't be evaluated twice, the conflicts and
-    CommitStateUnknownError.
+    The keys of `values` are columns, or struct fields (`a.b`). The values are SQL expressions or Columns, evaluated on
+    the row before the update. `alias` is the table's name in all expressions. Raises AppendOnlyTableError;
+    SchemaMismatchError for an unknown column or a type that doesn't fit; ConstraintViolationError;
+    InvalidArgumentError or UnsupportedFeatureError for an expression that can't be evaluated twice; the conflict errors
+    and CommitStateUnknownError.
     """
     with command_scope(spark, "UPDATE", log.table):
         began = time.monotonic()
@@ -73,20 +71,22 @@ def update(
 
 def _assignments(
     command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
-) -> dict[Path, assigned.Value]:
+) -> dict[Path, assigned_values.Value]:
     columns = command.snapshot.schema
     case_sensitive = settings.case_sensitive(command.spark)
     paths = [
-        assignments.path_of(name, assigned.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive)
+        assignments.path_of(
+            name, assigned_values.name_parts(frame, name), columns, alias, case_sensitive=case_sensitive
+        )
         for name in values
     ]
     assignments.check_distinct(paths)
     rows.check_updated(command, [path[0] for path in paths])
-    return dict(zip(paths, assigned.resolved(frame, list(values.values())), strict=True))
+    return dict(zip(paths, assigned_values.resolved(frame, list(values.values())), strict=True))
 
 
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
-    """The files with rows to update; where vectors mark these, with the vectors, else to be rewritten as a whole."""
+    """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
     snapshot, txn = command.snapshot, command.txn
     began = time.monotonic()
     if split is None:
@@ -99,8 +99,8 @@ def _removed(command: Command, split: scan.Condition | None) -> Removal:
         return _all(command, chosen.to_pylist(), began)
     candidates = scan.candidates(command.spark, snapshot, split)
     record_read(command, split.predicate, snapshot.files.take(candidates))
-    if len(candidates) and vectors.enabled(command, "update"):
-        return vectors.marked(command, matching_places(command, candidates, split), numbers=candidates)
+    if len(candidates) and row_deletion.vectors_enabled(command, "update"):
+        return row_deletion.delete_rows(command, matching_places(command, candidates, split), numbers=candidates)
     touched = touched_files(command, candidates, split)
     removal = _all(command, sorted(touched), began)
     removal.deleted_rows = sum(touched.values())
@@ -113,12 +113,12 @@ def _all(command: Command, numbers: list[int], began: float) -> Removal:
 
 
 def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
-    """The removal with the new files, of the rows that changed or, where files are rewritten, of all their rows."""
+    """Write the new files: of the changed rows only if the old ones are marked deleted, else of all rows."""
     began = time.monotonic()
     frame = updated.over(removal.numbers)
     rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
     written = rows.write_new(command, rows.fitted(command, updated.after(rewritten, rewritten[command.names.matches])))
-    removal.changes = changes.write(command, updated.changes(frame)) if changes.wanted(command) else []
+    removal.changes = change_data.write(command, updated.changes(frame)) if change_data.wanted(command) else []
     if removal.deleted_rows is None:  # whole partitions
         removal.deleted_rows = written.rows
     removal.copied_rows = written.rows - removal.deleted_rows
@@ -129,11 +129,11 @@ def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
 
 @dataclass(frozen=True)
 class _Updated:
-    """What becomes of rows: `values` are set where `condition` is TRUE."""
+    """The update applied to frames: `values` are assigned where `condition` is TRUE."""
 
     command: Command
     condition: scan.Condition | None
-    values: Mapping[Path, assigned.Value]
+    values: Mapping[Path, assigned_values.Value]
 
     @cached_property
     def columns(self) -> StructType:
@@ -141,14 +141,14 @@ class _Updated:
 
     @cached_property
     def new(self) -> dict[Path, str]:
-        """The names of the columns with the new values."""
+        """The names of the columns that hold the new values."""
         taken = [*self.command.column_names, *vars(self.command.names).values()]
         return dict(zip(self.values, free_names([f"SET {dotted(path)}" for path in self.values], taken), strict=True))
 
     def over(self, numbers: Sequence[int]) -> DataFrame:
-        """The rows of some files with whether they match, and with the new values, null where they don't."""
+        """The rows of some files, with whether each row matches, and with the new values (null if it doesn't match)."""
         frame = self.command.rows(pa.array(numbers, pa.int64()))
-        # A file of a partition that was chosen matches as a whole, and so does every row where there is no condition.
+        # Files were selected exactly if the condition is on partition columns only: then every row matches.
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)
         frame = frame.select("*", matches.alias(self.command.names.matches))
@@ -159,35 +159,35 @@ class _Updated:
                 for path, value in self.values.items()
             ]
             types = {self.new[path]: f.data_type for path, f in fields.items()}
-            return assigned.stored(frame.select("*", *new), types, self.command.log.table)
+            return assigned_values.stored(frame.select("*", *new), types, self.command.log.table)
 
-    def after(self, frame: DataFrame, changed: Column, beside: Sequence[str] = ()) -> DataFrame:
-        """The rows with the new values where `changed` is TRUE, and columns of the caller's own, `beside`.
+    def after(self, frame: DataFrame, changed: Column, extra_columns: Sequence[str] = ()) -> DataFrame:
+        """The rows with the new values where `changed` is TRUE, and the caller's `extra_columns`.
 
-        The generated columns that follow from others are left out.
+        Generated columns that are not assigned are left out; they are computed again from the new values.
         """
         tops = {path[0] for path in self.values}
         left_out = set(rows.generated(self.command, tops))
         new = {path: frame[_quoted(name)] for path, name in self.new.items()}
-        made = []
+        new_columns = []
         for f in self.columns:
             kept = frame[_quoted(f.name)]
             if f.name in tops:
                 value = assignments.whole((f.name,), f, kept, new)
-                made.append(F.when(changed, value).otherwise(kept).alias(f.name))
+                new_columns.append(F.when(changed, value).otherwise(kept).alias(f.name))
             elif f.name not in left_out:
-                made.append(kept)
-        return frame.select(*made, *self.command.passed_on(frame, changed), *beside)
+                new_columns.append(kept)
+        return frame.select(*new_columns, *self.command.passed_on(frame, changed), *extra_columns)
 
     def changes(self, frame: DataFrame) -> DataFrame:
-        """The rows that change as they were and as they are afterwards, for the change data feed."""
+        """The preimages and postimages of the changed rows, for the change data feed."""
         images = F.array(F.lit(0), F.lit(1)).cast("array<bigint>")
         after = self.command.names.after
         both = frame.where(frame[self.command.names.matches]).withColumn(after, F.explode(images))
-        shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), beside=[after])
+        shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), extra_columns=[after])
         kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
         names = (f.name for f in self.columns if f.data_type != VOID)
-        return shaped.select(*map(_quoted, names), kind.alias(changes.CHANGE_TYPE))
+        return shaped.select(*map(_quoted, names), kind.alias(change_data.CHANGE_TYPE))
 
 
 def _quoted(name: str) -> str:
@@ -195,8 +195,8 @@ def _quoted(name: str) -> str:
 
 
 def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
-    """The metrics as Delta has them: files that lose rows to a deletion vector count as removed, their bytes don't, and
-    vectors of files that are rewritten aren't counted.
+    """The operation metrics, as Delta defines them. Files that only get a deletion vector count as removed, without
+    their bytes. Deletion vectors of rewritten files are not counted.
     """
     return {
         "numRemovedFiles": len(done.removed),

@@ -1,4 +1,4 @@
-"""A DataFrame into a table: create, append, overwrite (all, by partition, by condition), rearrange."""
+"""Writes a DataFrame to a table: create, append, or overwrite the whole table, partitions, or rows of a condition."""
 
 import logging
 from collections.abc import Mapping
@@ -22,13 +22,11 @@ from ...errors import (
     ProtocolChangedException,
     TableAlreadyExistsError,
 )
-from ..command import change_data as changes
-from ..command import metadata as decide
-from ..command import rows
+from ..command import change_data, rows, target_metadata
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal, num_records
 from ..maintain import cluster_by
-from . import overwrite as replacing
+from . import overwrite
 from .touched_files import remove_all, remove_matching
 
 logger = logging.getLogger(__name__)
@@ -38,10 +36,10 @@ _ATTEMPTS_TO_CREATE = 5
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """A write as the user asked for it, checked. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
+    """A validated write request. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
 
-    `data_change=False` promises that the rows are those that were there. `file_options` say how data files are made
-    (`engine.writer.WriteOptions`).
+    `data_change=False` declares that the write only rearranges existing rows. `file_options` configure the data files
+    (`engine.write.routes.job.WriteOptions`).
     """
 
     mode: str = "Append"
@@ -67,11 +65,11 @@ class WriteRequest:
 
 
 def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRequest) -> Committed | None:
-    """Write `frame` and commit; None: nothing had to be committed.
+    """Write `frame` and commit. Returns None if there is nothing to commit.
 
-    Where another writer makes the table first, the write starts again on that table: an append appends to it.
-    Raises what the mode asks for (TableAlreadyExistsError), SchemaMismatchError, ConstraintViolationError, the
-    conflicts and CommitStateUnknownError. Unless that last one is raised, no file of a failed write stays.
+    If another writer creates the table first, the write restarts on that table: an append appends to it.
+    Raises TableAlreadyExistsError as the mode requires, SchemaMismatchError, ConstraintViolationError, the conflict
+    errors and CommitStateUnknownError. After any error but the last, no file of the write is left.
     """
     with command_scope(spark, "WRITE", log.table):
         for attempt in range(1, _ATTEMPTS_TO_CREATE + 1):
@@ -123,24 +121,24 @@ def _write(
         data = rows.fitted(command, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = replacing.checked(command, data, request.replace_where)
+            data = overwrite.checked(command, data, request.replace_where)
             if replaces:
-                condition = replacing.condition(command, request.replace_where)
+                condition = overwrite.condition(command, request.replace_where)
                 if not request.data_change and condition.data is not None:
                     raise InvalidArgumentError(
-                        "dataChange=false takes a replaceWhere on partition columns only: with any other, rows that "
-                        "stay would be written anew.",
+                        "dataChange=false allows a replaceWhere on partition columns only: any other condition would "
+                        "rewrite rows that stay.",
                         condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                         parameters={"dataFilters": request.replace_where},
                     )
                 removal = remove_matching(command, condition, options)
         if removal.changes:
-            written, inserted = changes.write_inserted(command, data, options)
+            written, inserted = change_data.write_inserted(command, data, options)
             removal.changes += inserted
         else:
             written = rows.write_new(command, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
-            removal = replacing.partitions(command, written.adds) if dynamic else remove_all(txn)
+            removal = overwrite.partitions(command, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
         if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
@@ -150,12 +148,12 @@ def _write(
 
 
 def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -> None:
-    """Stage the metadata of a new table, or what the write changes in that of an old one."""
+    """Stage the metadata of a new table, or the changes to that of an existing one."""
     txn, log = command.txn, command.log
     if txn.snapshot is None:
         if not request.data_change:
-            raise InvalidArgumentError(f"dataChange=false can't create a table: there is none at {log.table}.")
-        made = decide.new_table(
+            raise InvalidArgumentError(f"dataChange=false can't create a table: there is no table at {log.table}.")
+        metadata = target_metadata.new_table(
             conform.new_table_schema(frame),
             request.partition_by,
             request.table_properties,
@@ -163,22 +161,20 @@ def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -
             created_time=log.clock.now_ms(),
             table=log.table,
         )
-        stored = properties.without_protocol_properties(made.configuration)
-        if len(stored) < len(made.configuration):
-            txn.set_protocol(features.protocol_for_new_table(made, log.conf))
-        txn.set_metadata(replace(made, configuration=stored))
+        stored = properties.without_protocol_properties(metadata.configuration)
+        if len(stored) < len(metadata.configuration):
+            txn.set_protocol(features.protocol_for_new_table(metadata, log.conf))
+        txn.set_metadata(replace(metadata, configuration=stored))
         return
     current = txn.snapshot.metadata
     if request.table_properties:
         names = ", ".join(sorted(request.table_properties))
-        logger.warning(
-            "%s is there already: the table properties given as options (%s) change nothing", log.table, names
-        )
+        logger.warning("%s already exists: the table properties given as options (%s) are ignored", log.table, names)
     if request.replaces_schema:
-        changed = decide.replaced(current, conform.new_table_schema(frame), request.partition_by)
+        changed = target_metadata.replaced(current, conform.new_table_schema(frame), request.partition_by)
     else:
-        decide.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
-        changed = decide.evolved(command, table_schema(frame.schema)) if request.merge_schema else current
+        target_metadata.check_partitioning(current, request.partition_by, log.table, overwriting=request.overwrites)
+        changed = target_metadata.evolved(command, table_schema(frame.schema)) if request.merge_schema else current
     if changed != current:
         if not request.data_change:
             raise InvalidArgumentError(
@@ -190,7 +186,7 @@ def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -
 
 
 def _stage_clustering(txn: Transaction, request: WriteRequest) -> list[Action]:
-    """What the write says of the clustering of a table that it makes or replaces; of any other it has to be right."""
+    """Stage the clustering columns of a created or replaced table; for an existing table, check that they agree."""
     if txn.snapshot is None or (request.replaces_schema and request.cluster_by):
         return [cluster_by.staged(txn, request.cluster_by)] if request.cluster_by else []
     now = cluster_by.current(txn.snapshot)
@@ -220,7 +216,7 @@ def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed
 
 
 def _operation(request: WriteRequest, written: writer.Written, removal: Removal) -> Operation:
-    """What `commitInfo` tells of the write, in Delta's words."""
+    """The operation of `commitInfo`, with Delta's parameters and metrics."""
     parameters: dict[str, object] = {"mode": request.mode, "partitionBy": list(request.partition_by)}
     if request.replace_where is not None:
         parameters["predicate"] = request.replace_where
@@ -230,7 +226,7 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
         parameters["canOverwriteSchema"] = True
     if request.merge_schema:
         parameters["canMergeSchema"] = True
-    # Files that stay with a new deletion vector count, as Delta has it, as written anew with the rows that are left.
+    # As in Delta, a file that is re-added with a new deletion vector counts as written, with its remaining rows.
     kept = sum(num_records(add) or 0 for add in removal.added) if removal.by_vectors else removal.copied_rows
     metrics: dict[str, int | str] = {
         "numFiles": len(written.adds) + len(removal.added),

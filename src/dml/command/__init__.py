@@ -1,1 +1,1 @@
-"""What every command is made of: the transaction it owns, the rows it reads and writes, what it removes."""
+"""The parts shared by all commands: the transaction, reading and writing rows, removing rows and files."""

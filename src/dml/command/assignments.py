@@ -1,4 +1,4 @@
-"""Which columns an UPDATE, or a clause of a MERGE, sets, and what a row is once they are set."""
+"""The columns that an UPDATE or a MERGE clause assigns, and the resulting column values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,35 +23,35 @@ def path_of(
     case_sensitive: bool,
     command: str = "UPDATE",
 ) -> Path:
-    """The column that the parts of `name` say, with or without the table's alias in front, as the table spells it.
+    """Resolve `name`, split into `parts`, to a column or struct field, spelled as in the table's schema.
 
-    `command` says in messages what sets it. SchemaMismatchError where there is none: fields inside of arrays and maps
-    can't be set by themselves.
+    The table's alias may be the first part. `command` names the command in error messages. Raises SchemaMismatchError
+    if there is no such column. Fields inside arrays and maps cannot be assigned individually.
     """
-    found = None
+    match = None
     if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
-        found = find(columns, parts[1:], case_sensitive=case_sensitive)
-    found = found or find(columns, parts, case_sensitive=case_sensitive)
-    if found is None:
+        match = find(columns, parts[1:], case_sensitive=case_sensitive)
+    match = match or find(columns, parts, case_sensitive=case_sensitive)
+    if match is None:
         listed = ", ".join(dotted((f.name,)) for f in columns)
         raise SchemaMismatchError(
-            f"{command} sets the column {name}, and the table has none of that name; it has {listed}. What lies inside "
-            "an array or a map is set with the whole column",
+            f"{command} sets the column {name}, which the table doesn't have; it has {listed}. To change a value "
+            "inside an array or a map, set the whole column",
             condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
             parameters={"objectName": name, "proposal": listed},
         )
-    return found[0]
+    return match[0]
 
 
 def field_of(path: Path, columns: StructType) -> StructField:
-    """What `path_of` found in these columns, by its full name."""
+    """The field at `path`, a result of `path_of`; its name is the full dotted name."""
     known = find(columns, path, case_sensitive=True)
     assert known is not None
     return replace(known[1], name=dotted(path))
 
 
 def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:
-    """InvalidArgumentError where a column is set twice, or as a whole and inside; `command` is what sets them."""
+    """Raise InvalidArgumentError if `command` assigns a column twice, or a column and one of its fields."""
     for i, path in enumerate(paths):
         for other in paths[:i]:
             shared = min(len(path), len(other))
@@ -65,7 +65,10 @@ def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:
 
 
 def whole(at: Path, f: StructField, kept: Column, assigned: Mapping[Path, Column]) -> Column:
-    """The value of the column `at`: fields inside it that aren't set are `kept`. A null struct gets its fields."""
+    """The new value of the column `at`: assigned fields get their values, other fields keep those of `kept`.
+
+    A null struct becomes a struct if one of its fields is assigned.
+    """
     if at in assigned:
         return assigned[at]
     if not any(path[: len(at)] == at for path in assigned):

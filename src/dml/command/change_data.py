@@ -1,7 +1,7 @@
-"""The change data of commands: the rows that one deletes, updates or inserts, in files beside those of the table.
+"""Change data files of commands: the rows that a command deletes, updates or inserts.
 
-A reader of the change data feed goes by a version's change files alone where it has any (PROTOCOL.md, "Change Data
-Files", "Add CDC File"). A command that only adds whole files, or takes whole files out, thus writes none.
+If a version has change data files, a reader of the change data feed reads only those (PROTOCOL.md, "Change Data
+Files", "Add CDC File"). A command that only adds or removes whole files writes no change data files.
 """
 
 from pyspark.sql import DataFrame, functions
@@ -21,16 +21,16 @@ _FIELD = schema.StructField(CHANGE_TYPE, schema.STRING)
 
 
 def wanted(command: Command) -> bool:
-    """Whether the table as it will be after the commit records its changes (`delta.enableChangeDataFeed`)."""
+    """Whether the change data feed is enabled after the commit (`delta.enableChangeDataFeed`)."""
     enabled = TableProperties.of(command.txn.metadata).enable_change_data_feed
     return enabled and "changeDataFeed" in features.supported(command.txn.protocol)
 
 
 def write(command: Command, frame: DataFrame) -> list[AddCDCFile]:
-    """Write changed rows and give the actions for the commit; none for no rows.
+    """Write change data files and return their actions; an empty list if there are no rows.
 
-    `frame` has the table's columns, found by name, and `_change_type`: insert, delete, update_preimage or
-    update_postimage. A column of the table that it lacks is null, one that the table lacks isn't written.
+    `frame` has the table's columns, matched by name, and `_change_type`: insert, delete, update_preimage or
+    update_postimage. Missing columns are written as null; columns that the table doesn't have are dropped.
     """
     txn = command.txn
     written = command.keep(
@@ -47,7 +47,7 @@ def write(command: Command, frame: DataFrame) -> list[AddCDCFile]:
 
 
 def shaped(command: Command, frame: DataFrame) -> DataFrame:
-    """Changed rows with the columns that their files have."""
+    """`frame` with exactly the columns of a change data file, in their order."""
     columns = plain(schema.parse_schema(command.txn.metadata.schema_string))
     return frame.to(spark_type(schema.StructType((*columns.fields, _FIELD))))
 
@@ -55,14 +55,15 @@ def shaped(command: Command, frame: DataFrame) -> DataFrame:
 def write_inserted(
     command: Command, frame: DataFrame, options: writer.WriteOptions
 ) -> tuple[writer.Written, list[AddCDCFile]]:
-    """Write new rows, from a frame that `rows.fitted` made, for a version that has change files: to the table and, as
-    the very same files, to its change data, which the protocol allows where a file holds no other rows.
+    """Write new rows, prepared by `rows.fitted`, both as data files and as change data.
+
+    The same files serve both purposes. The protocol allows this if a file holds only inserted rows.
     """
     txn = command.txn
-    told = frame.withColumn(CHANGE_TYPE, functions.lit(INSERT))
+    inserted = frame.withColumn(CHANGE_TYPE, functions.lit(INSERT))
     written = command.keep(
         writer.write_files(
-            told, command.log, metadata=txn.metadata, protocol=txn.protocol, options=options, extra=(_FIELD,)
+            inserted, command.log, metadata=txn.metadata, protocol=txn.protocol, options=options, extra=(_FIELD,)
         )
     )
     return written, [AddCDCFile(add.path, add.partition_values, add.size) for add in written.adds]

@@ -1,4 +1,4 @@
-"""What every command does around its Spark jobs: Ctrl-C ends them and says what is committed, files of a failure go."""
+"""Job tagging, cancellation, cleanup of files and commit, shared by all commands."""
 
 import logging
 import sys
@@ -29,9 +29,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitOptions:
-    """What a user may say of the commit of any command.
+    """Options of a commit that the user can set for any command.
 
-    `transaction` is (application, version) of an idempotent command (PROTOCOL.md, "Transaction Identifiers").
+    `user_metadata` is stored in `commitInfo`. `transaction` is (application ID, version) of an idempotent command
+    (PROTOCOL.md, "Transaction Identifiers").
     """
 
     user_metadata: str | None = None
@@ -39,15 +40,15 @@ class CommitOptions:
 
 
 PLAIN = CommitOptions()
-"""The options of a commit of which nothing is said."""
+"""The default commit options."""
 
 
 @contextmanager
 def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
-    """Run a command: tag its Spark jobs and note its commits, so that whatever ends it early can say what they are.
+    """Run a command: tag its Spark jobs and record its commits, so that errors can report what was committed.
 
-    On Ctrl-C the jobs are cancelled, and CommandInterrupted says what is committed. Another error of a command that has
-    committed something gets a note that says so.
+    On Ctrl-C, the jobs are cancelled and CommandInterrupted lists the commits. If another error is raised after a
+    commit, a note with the commits is added to it.
     """
     handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog") as tag, recorded() as records:
@@ -67,7 +68,7 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
 
 
 class Command:
-    """One command on one table: its session, handle and transaction, and the data files that it has written."""
+    """One run of a command on one table: the session, the log, the transaction and the files written so far."""
 
     def __init__(self, spark: SparkSession, log: DeltaLog, txn: Transaction, options: CommitOptions = PLAIN) -> None:
         self.spark = spark
@@ -76,14 +77,14 @@ class Command:
         txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
         self.options = options
         self.numbered: set[str] = set()
-        """Identity columns whose values this command has made: the commit moves their high-water marks."""
+        """Identity columns for which this command generated values; the commit updates their high-water marks."""
         self._written: list[tuple[Placement, list[str]]] = []
         self._last: tuple[pa.Array, str, DataFrame] | None = None
-        """The files whose rows were asked for last with the number of their file, its column, and the frame."""
+        """The last result of `rows` with a file number: the files, the name of the column, and the frame."""
 
     @classmethod
     def on(cls, spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> "Command":
-        """A command on a table that has to be there: TableNotFoundError."""
+        """Start a command on an existing table. Raises TableNotFoundError."""
         txn = log.transaction()
         if txn.snapshot is None:
             raise TableNotFoundError(
@@ -95,30 +96,30 @@ class Command:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The table as the transaction reads it; there is one."""
+        """The snapshot that the transaction reads; the table must exist."""
         assert self.txn.snapshot is not None
         return self.txn.snapshot
 
     @property
     def column_names(self) -> frozenset[str]:
-        """What the table's columns are called, by its users and in its data files."""
+        """Logical and physical names of the table's columns, and the names in `carried`."""
         return scan.columns_of(self.snapshot) | set(self.carried)
 
     @cached_property
     def names(self) -> HiddenNames:
-        """The names of columns that the command adds to the table's."""
-        return HiddenNames.beside(self.column_names)
+        """Names for the helper columns that the command adds to the table's columns."""
+        return HiddenNames.avoiding(self.column_names)
 
-    def name_beside(self, source: Iterable[str]) -> None:
-        """Have `names` differ also from the columns of the command's source; before any of them is used."""
-        self.names = HiddenNames.beside({*self.column_names, *source})
+    def avoid_columns(self, source: Iterable[str]) -> None:
+        """Make `names` avoid the columns of the command's source too. Call it before `names` is used."""
+        self.names = HiddenNames.avoiding({*self.column_names, *source})
 
     @cached_property
     def carried(self) -> tuple[str, ...]:
-        """Columns of `rows` beside the table's that a command passes on with each row that it writes again: id and
-        version of the row where the table tracks them, as its data files call them.
+        """Physical names of the row ID and row commit version columns, which are copied with each rewritten row.
 
-        They are null for a new row; `passed_on` says what they are for one that changed.
+        Empty if row tracking is disabled (PROTOCOL.md, "Row Tracking"). The values are null for new rows; see
+        `passed_on` for changed rows.
         """
         seen = self.txn.snapshot
         if seen is None or not row_tracking.enabled(seen.protocol, seen.metadata):
@@ -126,8 +127,8 @@ class Command:
         return row_ids.columns(seen.metadata)
 
     def passed_on(self, frame: DataFrame, changed: Column) -> list[Column]:
-        """The columns `carried` of the rows of `frame`, of which those are changed for which `changed` is TRUE: these
-        keep their id, and get the version of the commit.
+        """The columns `carried` for the rows of `frame`. Rows for which `changed` is TRUE keep their row ID and get a
+        null row commit version, so that the version of this commit applies.
         """
         if not self.carried:
             return []
@@ -137,7 +138,7 @@ class Command:
 
     @property
     def applied_already(self) -> bool:
-        """Whether the application's version, or a later one, is in the table: then there is nothing to do."""
+        """Whether this version of the application, or a later one, is already committed; then nothing is to do."""
         if self.options.transaction is None:
             return False
         app_id, version = self.options.transaction
@@ -148,24 +149,24 @@ class Command:
         return True
 
     def check_removable(self) -> None:
-        """AppendOnlyTableError where the table forbids to remove data; told before any work is done."""
+        """Raise AppendOnlyTableError if `delta.appendOnly` is true. Called before any work is done."""
         if properties.TableProperties.of(self.txn.metadata).append_only:
             raise AppendOnlyTableError(
-                f"The table {self.txn.table} is append-only (delta.appendOnly=true): rows can't be removed or "
-                "replaced. Unset the property first if that is what you want.",
+                f"The table {self.txn.table} is append-only (delta.appendOnly=true): its rows can't be deleted or "
+                "replaced. To allow this, set delta.appendOnly to false.",
                 condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
                 parameters={"table_name": self.txn.table, "config": "delta.appendOnly"},
             )
 
     def rows(self, numbers: pa.Array, *, file_number: str | None = None, row_index: str | None = None) -> DataFrame:
-        """The rows of some files (by their rows in `snapshot.files`) as the table has them, with what is `carried`.
+        """The rows of some files, with the table's columns and the columns `carried`.
 
-        `file_number` names one more column: where in `numbers` the file of a row stands. `row_index` names another:
-        the row's place in its data file (bigint).
+        `numbers` are indexes in `snapshot.files`. `file_number` is the name of an extra column with the index of the
+        row's file in `numbers`; `row_index` is the name of one with the row's index in its data file (bigint).
         """
         numbers = numbers.cast(pa.int64())
         if file_number is None and row_index is None and self._last is not None and self._last[0].equals(numbers):
-            _, name, frame = self._last  # Spark's JVM has a listing of these files: some 0.1 s less
+            _, name, frame = self._last  # reuses the file listing in the JVM: saves about 0.1 s
             return frame.drop(name)
         frame = self._rows(numbers, file_number, row_index)
         if file_number is not None and row_index is None:
@@ -190,9 +191,9 @@ class Command:
         )
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
-        """Commit, and have Spark forget what it cached of the table, so that cached frames see the new version.
+        """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
-        The `txn` action of an idempotent command is put before `actions`, unless there are none.
+        The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty.
         """
         if self.numbered:
             self._move_marks(actions, operation)
@@ -201,7 +202,7 @@ class Command:
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
         try:
             scan.refresh_cached(self.spark, self.log)
-        except Exception as error:  # the commit stands, whatever becomes of Spark's cache
+        except Exception as error:  # the commit is complete; a failed refresh doesn't change that
             logger.warning(
                 "%s: version %d is committed, but Spark's cached frames of the table could not be refreshed: %s",
                 self.log.table, committed.version, error,
@@ -209,38 +210,38 @@ class Command:
         for failure, step in _post_commit_steps.items():
             try:
                 step(self, committed)
-            except Exception:  # the commit stands, and the next step runs
+            except Exception:  # the commit is complete, and the next step still runs
                 logger.warning(
                     "%s: version %d is committed, but %s", self.log.table, committed.version, failure, exc_info=True
                 )
         return committed
 
     def _move_marks(self, actions: Sequence[Action], operation: Operation) -> None:
-        """Stage the identity columns' high-water marks that the new files ask for."""
+        """Stage new high-water marks of identity columns, taken from the statistics of the new files."""
         metadata = self.txn.metadata
         columns = schema.parse_schema(metadata.schema_string)
-        moved = rules.moved_marks(columns, self.numbered, [one for one in actions if isinstance(one, AddFile)])
-        if moved != columns:
-            changed = replace(metadata, schema_string=schema.to_json(moved))
+        updated = rules.moved_marks(columns, self.numbered, [one for one in actions if isinstance(one, AddFile)])
+        if updated != columns:
+            changed = replace(metadata, schema_string=schema.to_json(updated))
             self.txn.set_metadata(changed, replaces_table=operation.replaces_table)
 
     def keep(self, written: writer.Written) -> writer.Written:
-        """Note what was written; returns it."""
+        """Record the written files for cleanup on failure; returns `written`."""
         self.keep_files(written.placement, written.names)
         return written
 
     def keep_files(self, placement: Placement, names: Sequence[str]) -> None:
-        """Note files that were published by a placement, by their names in the table, not encoded."""
+        """Record published files for cleanup on failure; `names` are relative to the table, not URL-encoded."""
         self._written.append((placement, list(names)))
 
     @contextmanager
     def discarded_on_failure(self) -> Iterator[None]:
-        """Remove the files when the command fails, unless they are, or may be, part of the table."""
+        """Delete the recorded files if the command fails, unless its commit succeeded or may have succeeded."""
         try:
             yield
         except BaseException:
-            # This command's own transaction decides: an interrupt of what runs after its commit (compaction) says
-            # that nothing was committed by that, and these files are part of the table.
+            # Only this command's own transaction counts. An interrupt during a post-commit step (auto compaction)
+            # reports no commit of that step, while these files are already part of the table.
             if not self.txn.may_be_committed:
                 self._discard()
             raise
@@ -257,8 +258,8 @@ _post_commit_steps: dict[str, PostCommitStep] = {}
 
 
 def register_post_commit_step(failure: str, step: PostCommitStep) -> None:
-    """Have `step` run after each commit of a command; `failure` is what is logged where it fails.
+    """Register `step` to run after each commit of a command; `failure` is the text logged if the step fails.
 
-    The package `tablelog.dml` registers its steps when it is imported: they are commands themselves, above this module.
+    The package `tablelog.dml` registers the steps on import, because they are commands and depend on this module.
     """
     _post_commit_steps[failure] = step

@@ -1,4 +1,4 @@
-"""The columns that commands add to the rows of a table while they work on them."""
+"""Names of the helper columns that commands add to the rows of a table while they process them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -8,11 +8,11 @@ from ...engine.sql.hidden_names import free_names
 
 @dataclass(frozen=True)
 class HiddenNames:
-    """The names of these columns; `beside` gives names that no column of a table or a source has.
+    """Names of the helper columns; `avoiding` creates names that differ from all columns of the table and the source.
 
-    `file_number` and `row_index` say where a row lies. UPDATE: `matches` says whether a row changes, `after` which
-    image of it a row of the change feed is. MERGE: `source_row` is the number of a row of the source, `matched` the
-    same of a row that matches, `present` whether there is one, `clause` the number of the clause that takes a row.
+    `file_number` and `row_index` are the location of a row. UPDATE: `matches` is whether a row changes, `after` whether
+    a row of the change feed is the postimage. MERGE: `source_row` is the number of a source row, `matched` the number
+    of a source row that matches, `present` whether a match exists, `clause` the number of the clause that applies.
     """
 
     file_number: str = "__tablelog_file"
@@ -25,7 +25,7 @@ class HiddenNames:
     clause: str = "__tablelog_clause"
 
     @classmethod
-    def beside(cls, columns: Iterable[str]) -> "HiddenNames":
-        """The names for frames that have these columns."""
+    def avoiding(cls, columns: Iterable[str]) -> "HiddenNames":
+        """Names that differ from all of `columns`."""
         wanted = [str(f.default) for f in fields(cls)]
         return cls(*free_names(wanted, columns))

@@ -1,4 +1,4 @@
-"""What a command takes out of a table, and what becomes of the rows that stay."""
+"""The files that a command removes or rewrites, and the counts of the affected rows."""
 
 import json
 import re
@@ -11,11 +11,11 @@ _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 
 @dataclass
 class Removal:
-    """Files that go, and files with the rows that stay: new ones, or the same with new deletion vectors.
+    """Removed files, and the files that hold the remaining rows: new files, or the same ones with new deletion vectors.
 
-    `changes` tell the deleted rows to the change data feed, where `removed` and `added` don't. `numbers` are the rows
-    of `snapshot.files` that `removed` are, where somebody needs them. `deleted_rows` is `None` where nobody counted.
-    `by_vectors`: rows went by deletion vectors.
+    `changes` are change data files with the deleted rows, if `removed` and `added` don't imply them. `numbers` are the
+    indexes of `removed` in `snapshot.files`, filled in where the caller needs them. `deleted_rows` is `None` if the
+    rows were not counted. `by_vectors`: rows were deleted by deletion vectors.
     """
 
     removed: list[AddFile] = field(default_factory=list)
@@ -30,22 +30,22 @@ class Removal:
 
     @property
     def written(self) -> list[AddFile]:
-        """Those of `added` that are new files."""
+        """The files in `added` that are new, not re-added with a new deletion vector."""
         before = {add.path for add in self.removed}
         return [add for add in self.added if add.path not in before]
 
     @property
     def gone(self) -> list[AddFile]:
-        """Those of `removed` of which nothing stays in its place."""
+        """The files in `removed` that are not re-added with a new deletion vector."""
         marked = {add.path for add in self.added}
         return [add for add in self.removed if add.path not in marked]
 
     def actions(self, deletion_timestamp: int) -> list[Action]:
-        """All of it; `deletion_timestamp` is in milliseconds."""
+        """All actions of the removal; `deletion_timestamp` is in milliseconds since the epoch."""
         return [*(add.remove(deletion_timestamp) for add in self.removed), *self.added, *self.changes]
 
     def vector_metrics(self) -> dict[str, int]:
-        """How many deletion vectors came, went and were replaced, by Delta's names; what was replaced came and went."""
+        """Counts of deletion vectors, by Delta's names; an updated one also counts as added and as removed."""
         gone = {add.path for add in self.gone}
         marked = [add for add in self.removed if add.path not in gone]
         updated = sum(add.deletion_vector is not None for add in marked)
@@ -57,18 +57,18 @@ class Removal:
 
 
 def num_records(add: AddFile) -> int | None:
-    """How many rows a file has by its statistics, those that its deletion vector takes left out; None: unknown."""
+    """The number of live rows of a file by its statistics, without rows in its deletion vector; None if unknown."""
     physical = physical_records(add)
     return None if physical is None else physical - num_deleted(add)
 
 
 def num_deleted(add: AddFile) -> int:
-    """How many rows of a file its deletion vector takes."""
+    """The number of rows in the deletion vector of a file."""
     return 0 if add.deletion_vector is None else add.deletion_vector.cardinality
 
 
 def physical_records(add: AddFile) -> int | None:
-    """How many rows lie in a file by its statistics; None: unknown."""
+    """The number of physical rows of a file by its statistics, deleted ones included; None if unknown."""
     if add.stats is None:
         return None
     if (match := _COUNT_FIRST.match(add.stats)) is not None:

@@ -1,4 +1,4 @@
-"""Rows on their way into a table: new ones, which must meet its rules, and such as it has already."""
+"""Writes rows to a table: new rows, which are checked against the table's rules, and unchanged rows, which are not."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,49 +15,49 @@ from ...errors import InvalidArgumentError
 from .command import Command
 
 
-def fitted(command: Command, frame: DataFrame, *, turn: Turn = ALONE, beside: Sequence[str] = ()) -> DataFrame:
-    """`frame` with the columns of the table as it will be after the commit, in its order, `command.carried` behind
-    them, and columns of the caller's own, `beside`, which are bigint.
+def fitted(command: Command, frame: DataFrame, *, turn: Turn = ALONE, extra_columns: Sequence[str] = ()) -> DataFrame:
+    """Align `frame` with the schema after the commit, followed by the columns `command.carried` and `extra_columns`.
 
-    A generated column that the frame lacks is computed, an identity column numbered, any other one is its default value
-    or null. So a frame of changed rows has the identity columns as they were, and leaves out the generated ones that
-    the user didn't set (`generated`). Where several frames with new rows go into one commit, each needs a `turn` of its
-    own; and none may be coalesced afterwards. The job that reads the result fails for a row that the table can't hold.
+    `extra_columns` are bigint columns of the caller. Missing generated columns are computed, missing identity columns
+    are generated, other missing columns get their default value or null. For changed rows, the frame has the existing
+    values of identity columns and lacks the generated columns that the user didn't set (`generated`). If one commit
+    has several frames with new rows, each needs its own `turn`, and none may be coalesced afterwards. The job that
+    reads the result fails for a row that violates a rule of the table.
     Raises SchemaMismatchError and ConstraintViolationError.
     """
     rules = rules_of(command)
     present = {name.lower() for name in frame.columns}
     command.numbered.update(name for name in rules.identity if name.lower() not in present)
-    return _conformed(command, frame, rules, turn, beside)
+    return _conformed(command, frame, rules, turn, extra_columns)
 
 
 def rules_of(command: Command) -> Rules:
-    """The rules of the table as it will be after the commit."""
+    """The rules of the table after the commit: constraints, generated, identity and default columns."""
     return Rules.of(command.txn.protocol, command.txn.metadata)
 
 
 def generated(command: Command, given: Iterable[str] = ()) -> list[str]:
-    """The generated columns but those that the user has set, `given`."""
-    known = {name.lower() for name in given}
-    return [name for name in rules_of(command).generated if name.lower() not in known]
+    """The generated columns, without those that the user has set (`given`)."""
+    assigned = {name.lower() for name in given}
+    return [name for name in rules_of(command).generated if name.lower() not in assigned]
 
 
 def check_inserted(command: Command, given: Iterable[str]) -> None:
-    """InvalidArgumentError where new rows bring values of an identity column that is GENERATED ALWAYS."""
-    identity = {name.lower(): (name, found) for name, found in rules_of(command).identity.items()}
+    """Raise InvalidArgumentError if new rows have values for an identity column that is GENERATED ALWAYS."""
+    identity = {name.lower(): (name, column) for name, column in rules_of(command).identity.items()}
     for name in given:
-        known = identity.get(name.lower())
-        if known is not None and not known[1].explicit:
+        identity_column = identity.get(name.lower())
+        if identity_column is not None and not identity_column[1].explicit:
             raise InvalidArgumentError(
-                f"{command.log.table}: the column {known[0]} is GENERATED ALWAYS AS IDENTITY, and takes no values from "
-                "outside: leave it out",
+                f"{command.log.table}: the column {identity_column[0]} is GENERATED ALWAYS AS IDENTITY, so values for "
+                "it can't be inserted: leave the column out",
                 condition="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
-                parameters={"colName": known[0]},
+                parameters={"colName": identity_column[0]},
             )
 
 
 def check_updated(command: Command, given: Iterable[str]) -> None:
-    """InvalidArgumentError where a command sets an identity column of rows that are there."""
+    """Raise InvalidArgumentError if a command updates an identity column of existing rows."""
     identity = {name.lower(): name for name in rules_of(command).identity}
     for name in given:
         if (known := identity.get(name.lower())) is not None:
@@ -71,46 +71,46 @@ def check_updated(command: Command, given: Iterable[str]) -> None:
 def write_new(
     command: Command, frame: DataFrame, options: writer.WriteOptions | None = None, *, data_change: bool = True
 ) -> writer.Written:
-    """Write rows that are new or changed, from a frame that `fitted` made."""
+    """Write new or changed rows; `frame` is a result of `fitted`."""
     return _write(command, frame, options, data_change)
 
 
 def write_kept(
     command: Command, frame: DataFrame, options: writer.WriteOptions | None = None, *, data_change: bool = True
 ) -> writer.Written:
-    """Write rows that the table holds as they are, from a frame of `Command.rows`: they were checked when they came."""
+    """Write unchanged rows of the table; `frame` is a result of `Command.rows`. Rules are not checked again."""
     if command.txn.metadata.schema_string != command.snapshot.metadata.schema_string:  # the same commit adds columns
         frame = _conformed(command, frame, NO_RULES)
     return _write(command, without_void(command, frame), options, data_change)
 
 
 def without_void(command: Command, frame: DataFrame) -> DataFrame:
-    """Rows of the table as files hold them: without void columns and fields."""
+    """The frame as data files store it: without void columns and fields."""
     if not has_void(table_schema(frame.schema)):
         return frame
     return _conformed(command, frame, NO_RULES)
 
 
 def _conformed(
-    command: Command, frame: DataFrame, rules: Rules, turn: Turn = ALONE, beside: Sequence[str] = ()
+    command: Command, frame: DataFrame, rules: Rules, turn: Turn = ALONE, extra_columns: Sequence[str] = ()
 ) -> DataFrame:
     columns = schema.parse_schema(command.txn.metadata.schema_string)
-    carried = [name for name in command.carried if name in frame.columns]  # new rows alone have none
+    carried = [name for name in command.carried if name in frame.columns]  # missing if all rows are new
     return conform.conform(
         frame,
         columns,
         table=command.log.table,
         rules=rules,
-        carried=[*carried, *beside],
-        partition_columns=_told_of(command, rules),
+        carried=[*carried, *extra_columns],
+        partition_columns=_recorded_partition_columns(command, rules),
         turn=turn,
     )
 
 
-def _told_of(command: Command, rules: Rules) -> Sequence[str]:
-    """The partition columns, where what they hold is looked at before the log has it: by rules, or in the files.
+def _recorded_partition_columns(command: Command, rules: Rules) -> Sequence[str]:
+    """The partition columns, if their values are read before they are in the log: by rules, or from the files.
 
-    Elsewhere the frame stays as it is, for Spark would sort by a column that is made anew.
+    Otherwise none: Spark would sort the rows by a recomputed partition column.
     """
     protocol, metadata = command.txn.protocol, command.txn.metadata
     seen = rules.checks or rules.generated or iceberg_compat.materialises(protocol, metadata)

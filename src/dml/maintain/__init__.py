@@ -1,1 +1,1 @@
-"""Commands that keep a table in order: optimize, cluster, vacuum, restore, clone, convert, manifests."""
+"""Maintenance commands: optimize, cluster, vacuum, restore, clone, convert, manifests."""

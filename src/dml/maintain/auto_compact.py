@@ -1,10 +1,10 @@
-"""Auto compaction: the small files of the partitions that a commit wrote to become larger ones after it."""
+"""Auto compaction: after a commit, small files of the partitions that it wrote to are merged into larger ones."""
 
 from collections import Counter
 
 from ...core.protocol import properties
 from ...core.protocol.actions import AddFile
-from ...core.table import bin_packing as bins
+from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 from ..command.command import Command
@@ -15,33 +15,35 @@ _MIB = 1 << 20
 
 
 def run(command: Command, committed: Committed) -> None:
-    """Compact what `committed` wrote to, where the table or the session asks for it."""
+    """Compact the partitions that `committed` wrote to, if the table or the session enables auto compaction."""
     touched = {
-        bins.partition_of(a.partition_values) for a in committed.actions if isinstance(a, AddFile) and a.data_change
+        bin_packing.partition_of(a.partition_values)
+        for a in committed.actions
+        if isinstance(a, AddFile) and a.data_change
     }
     if touched and _compacts(command):
         _compact(command, touched)
 
 
 def _compacts(command: Command) -> bool:
-    """The session's word goes before the table's; `delta.autoOptimize` is the older name of it."""
-    asked = settings.text(command.spark, f"{_PREFIX}enabled")
-    if asked is None:
+    """The session's setting overrides the table's; `delta.autoOptimize` is the older name of the table property."""
+    enabled = settings.text(command.spark, f"{_PREFIX}enabled")
+    if enabled is None:
         configuration = command.txn.metadata.configuration
         if properties.get(configuration, "autoOptimize"):
             return True
-        asked = properties.get(configuration, "autoOptimize.autoCompact") or "false"
-    return bool(properties.PROPERTIES["autooptimize.autocompact"].check(asked, f"{_PREFIX}enabled") != "false")
+        enabled = properties.get(configuration, "autoOptimize.autoCompact") or "false"
+    return bool(properties.PROPERTIES["autooptimize.autocompact"].check(enabled, f"{_PREFIX}enabled") != "false")
 
 
-def _compact(command: Command, touched: set[bins.Partition]) -> None:
-    """Compact the partitions just written to that have gathered enough small files."""
+def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
+    """Compact those of the written partitions that have enough small files."""
     largest = settings.byte_count(command.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
     smallest = settings.byte_count(command.spark, f"{_PREFIX}minFileSize", largest // 2)
     enough = settings.number(command.spark, f"{_PREFIX}minNumFiles", 50)
     files = command.log.snapshot().files
     small = Counter(
-        bins.partition_of(values)
+        bin_packing.partition_of(values)
         for values, size in zip(
             files.column("partitionValues").to_pylist(), files.column("size").to_pylist(), strict=True
         )

@@ -1,4 +1,4 @@
-"""SHALLOW CLONE: a table of its own over the data files of another one, none of which is copied."""
+"""SHALLOW CLONE: a new table that references the data files of another table, without copying them."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ _MATERIALISED = "delta.rowTracking.materialized"
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """What is cloned: a version of a table, and how the user names that table."""
+    """The source of a clone: a version of a table, and the name that the user gave for the table."""
 
     snapshot: Snapshot
     name: str
@@ -45,11 +45,11 @@ def clone(
     overrides: Mapping[str, str] | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed:
-    """Make a table at `target` with the rows, the schema and the properties of `source`.
+    """Create a table at `target` with the rows, the schema and the properties of `source`.
 
-    Its files stay where they are: a VACUUM of the source's table takes them from the clone too. `replaces` lets it take
-    the place of a table that is there; `overrides` are properties that differ. Raises TableAlreadyExistsError,
-    InvalidArgumentError, AppendOnlyTableError, UnsupportedFeatureError and the conflicts.
+    The data files stay in the source table: a VACUUM of that table may delete files that the clone needs. With
+    `replaces`, the clone may replace an existing table; `overrides` are properties that differ. Raises
+    TableAlreadyExistsError, InvalidArgumentError, AppendOnlyTableError, UnsupportedFeatureError and the conflicts.
     """
     then = source.snapshot
     if then.table == target.table:
@@ -63,7 +63,7 @@ def clone(
         txn, old = command.txn, command.txn.snapshot
         if old is not None and not replaces:
             raise TableAlreadyExistsError(
-                f"There is a Delta table at {target.table}. Clone with replace=True to put the clone in its place.",
+                f"There is a Delta table at {target.table}. Use replace=True to replace it by the clone.",
                 condition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
                 parameters={"tableId": target.table, "tableLocation": target.table},
             )
@@ -74,8 +74,9 @@ def clone(
         modes = {column_mapping.mode_of(one) for one in (then.metadata, txn.metadata, before) if one is not None}
         if len(modes) > 1:
             raise InvalidArgumentError(
-                f"{target.table}: a clone keeps {column_mapping.MODE} of its source, and {' and '.join(sorted(modes))} "
-                "would have to be one (the source's, the target's, a property given or a default of the session)"
+                f"{target.table}: a clone keeps the {column_mapping.MODE} of its source, but the values "
+                f"{' and '.join(sorted(modes))} differ (of the source, the target, a given property, or a default of "
+                "the session)"
             )
         supported = None if old is None else old.protocol
         protocol = cloned_protocol(then.protocol, supported, txn.metadata, own, target.table)
@@ -83,7 +84,7 @@ def clone(
             txn.set_protocol(protocol)
         sources = list(then.add_files())
         files = {_key(add, target.table): add for add in (adopted(add, then.table) for add in sources)}
-        # What the source may not name the clone must not name as its own, and the session has to be able to read it.
+        # Paths that are not allowed in the source must not become paths of the clone, and must be readable here.
         external_files.check(spark, then.table, then.version, _paths(sources))
         external_files.check(spark, target.table, None, _paths(files.values()))
         there = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
@@ -106,7 +107,7 @@ def clone(
 
 
 def _paths(adds: Iterable[AddFile]) -> Iterator[str]:
-    """The paths of files and of their deletion vectors, as the log spells them."""
+    """The paths of files and of their deletion vectors, URL-encoded as in the log."""
     for add in adds:
         yield add.path
         if add.deletion_vector is not None and add.deletion_vector.storage_type != "i":
@@ -118,7 +119,7 @@ def _key(add: AddFile, table: str) -> FileKey:
 
 
 def adopted(add: AddFile, source: str) -> AddFile:
-    """A file of the table at `source` as another table has it: by absolute paths, with no row ids of the source."""
+    """A file of the table at `source`, as an action for another table: with absolute paths and without row IDs."""
     vector = add.deletion_vector
     if vector is not None and vector.storage_type != "i":
         place = paths.absolute_uri(source, deletion_vectors.path_of(vector))
@@ -134,7 +135,7 @@ def adopted(add: AddFile, source: str) -> AddFile:
 
 
 def cloned_metadata(source: Metadata, target: Metadata | None, overrides: Mapping[str, str]) -> Metadata:
-    """The source's schema and properties under the identity of the target, or a new one."""
+    """The source's schema and properties, with the ID and name of the target, or a new ID."""
     kept = {key: value for key, value in source.configuration.items() if not key.startswith(_MATERIALISED)}
     if target is not None:
         kept |= {key: value for key, value in target.configuration.items() if key.startswith(_MATERIALISED)}
@@ -150,7 +151,7 @@ def cloned_metadata(source: Metadata, target: Metadata | None, overrides: Mappin
 def cloned_protocol(
     source: Protocol, target: Protocol | None, metadata: Metadata, overrides: Mapping[str, str], table: str
 ) -> Protocol:
-    """What source and target support, and what the properties ask for."""
+    """The protocol with all features of source and target, and those that properties require."""
     wanted = features.supported(source) | features.requested(overrides)
     if target is not None:
         wanted |= features.supported(target)
@@ -162,7 +163,7 @@ def cloned_protocol(
 
 
 def _domains(source: Snapshot, target: Snapshot | None) -> list[DomainMetadata]:
-    """The clustering of the source takes the place of the target's."""
+    """The clustering columns of the source replace those of the target."""
     new = source.domain_metadata.get(clustering.DOMAIN)
     old = None if target is None else target.domain_metadata.get(clustering.DOMAIN)
     if new is None and old is None:

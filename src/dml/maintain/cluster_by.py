@@ -1,4 +1,4 @@
-"""By which columns a table is clustered: decided for a new table, and changed for one that is there."""
+"""CLUSTER BY: validates, sets and changes the clustering columns of a table (PROTOCOL.md, "Clustered Table")."""
 
 from collections.abc import Sequence
 
@@ -21,10 +21,10 @@ MOST_COLUMNS = 4
 def cluster_by(
     spark: SparkSession, log: DeltaLog, columns: Sequence[str], *, options: CommitOptions = PLAIN
 ) -> Committed | None:
-    """Have OPTIMIZE cluster the table by `columns` from now on (none: not at all); no file is rewritten here.
+    """Set the clustering columns for future OPTIMIZE runs (empty: no clustering); no file is rewritten.
 
-    None: it is so already. Raises InvalidArgumentError for a partitioned table and for columns that nothing can be
-    clustered by. PROTOCOL.md, "Clustered Table".
+    Returns None if the columns are already set. Raises InvalidArgumentError for a partitioned table, and for columns
+    that can't be clustering columns. PROTOCOL.md, "Clustered Table".
     """
     with command_scope(spark, "CLUSTER BY", log.table):
         command = Command.on(spark, log, options)
@@ -42,7 +42,7 @@ def cluster_by(
 
 
 def current(snapshot: Snapshot) -> list[schema.Column] | None:
-    """The columns that a table is clustered by, as it calls them; `None` where it isn't a clustered one."""
+    """The clustering columns of a table, by logical names; `None` if it isn't a clustered table."""
     if "clustering" not in features.supported(snapshot.protocol):
         return None
     columns = clustering.columns_of(snapshot.domain_metadata)
@@ -50,7 +50,7 @@ def current(snapshot: Snapshot) -> list[schema.Column] | None:
 
 
 def staged(txn: Transaction, columns: Sequence[str]) -> DomainMetadata:
-    """Have the table be a clustered one from the commit on; the action says by what. Errors as of `checked`."""
+    """Stage the feature for clustering; returns the action with the clustering columns. Raises as `checked` does."""
     wanted = checked(txn.metadata, columns, txn.table)
     protocol = txn.protocol
     txn.set_protocol(features.protocol_of(features.supported(protocol) | {"clustering", "domainMetadata"}))
@@ -59,12 +59,13 @@ def staged(txn: Transaction, columns: Sequence[str]) -> DomainMetadata:
 
 
 def checked(metadata: Metadata, columns: Sequence[str], table: str) -> list[schema.Column]:
-    """The clustering columns as the schema spells them; InvalidArgumentError says what is wrong with one."""
+    """The clustering columns, spelled as in the schema. Raises InvalidArgumentError for an invalid column."""
     if not columns:
         return []
     if metadata.partition_columns:
         raise InvalidArgumentError(
-            f"{table} is partitioned by {', '.join(metadata.partition_columns)}: a table is partitioned or clustered",
+            f"{table} is partitioned by {', '.join(metadata.partition_columns)}: a table can't be both partitioned and "
+            "clustered",
             condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
         )
     if len(columns) > MOST_COLUMNS:
@@ -73,7 +74,7 @@ def checked(metadata: Metadata, columns: Sequence[str], table: str) -> list[sche
             condition="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
             parameters={"numColumnsLimit": MOST_COLUMNS, "actualNumColumns": len(columns)},
         )
-    found: list[schema.Column] = []
+    clustered: list[schema.Column] = []
     fields = schema.parse_schema(metadata.schema_string)
     known = properties.TableProperties.of(metadata)
     kept = {
@@ -86,27 +87,27 @@ def checked(metadata: Metadata, columns: Sequence[str], table: str) -> list[sche
         try:
             (wanted,) = properties.column_list(text)
         except ValueError:
-            raise InvalidArgumentError(f"a table is clustered by names of columns, not by {text!r}") from None
-        hit = schema.find(fields, wanted)
-        if hit is None:
+            raise InvalidArgumentError(f"a clustering column needs to be a column name, not {text!r}") from None
+        match = schema.find(fields, wanted)
+        if match is None:
             raise InvalidArgumentError(
-                f"{table} has no column {text} to be clustered by",
+                f"{table} has no column {text} to cluster by",
                 condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 parameters={"columnName": text},
             )
-        column, field = hit
-        if column in found:
+        column, field = match
+        if column in clustered:
             raise InvalidArgumentError(
-                f"{table} can't be clustered by {text} twice",
+                f"the clustering columns of {table} contain {text} twice",
                 condition="DELTA_DUPLICATE_COLUMNS_FOUND",
                 parameters={"duplicateCols": text},
             )
         if not schema.has_min_max(field.data_type) or column not in kept:
             raise InvalidArgumentError(
-                f"{table} keeps no statistics of {text}, so that no filter would gain from clustering by it: see the "
-                "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
+                f"{table} has no statistics for {text}, so clustering by it wouldn't help any filter: see the table "
+                "properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
                 condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
                 parameters={"columns": text},
             )
-        found.append(column)
-    return found
+        clustered.append(column)
+    return clustered

@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA: a directory of Parquet files becomes a table where it lies; no data file is touched."""
+"""CONVERT TO DELTA: turns a directory of Parquet files into a table, in place; no data file is changed."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +17,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
 from ...core.upkeep.vacuum import ListedFile
 from ...engine.jvm import settings
-from ...engine.storage import foreign_parquet as foreign_files
-from ...engine.storage import table_files
+from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel
 from ...engine.storage.table_files import TableFiles
 from ...engine.write.routes.spark_writer import value_of_directory
@@ -31,7 +30,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from ..command.metadata import new_table
+from ..command.target_metadata import new_table
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -53,31 +52,32 @@ def convert(
     partitions: Collection[str] | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
-    """Make a table of the Parquet files in a directory; None: it is a Delta table already.
+    """Create a table from the Parquet files in a directory. Returns None if it is a Delta table already.
 
-    `partition_schema` says by which columns its directories (`name=value`) are partitioned, `partitions` which of them
-    are the table's: InvalidArgumentError where others have files. The statistics come from
-    the files' footers, unless `statistics` is False. Raises TableNotFoundError for no such directory or no file in it,
-    InvalidArgumentError for directories that don't fit `partition_schema` and for files that aren't Parquet,
-    SchemaMismatchError for files whose schemas can't be one, UnsupportedFeatureError, the `StorageError` group.
+    `partition_schema` has the partition columns of the directories (`name=value`). `partitions` are the partition
+    directories that belong to the table, if a catalog lists them: InvalidArgumentError if other directories have
+    files. Statistics are derived from the files' footers, unless `statistics` is False. Raises TableNotFoundError if
+    the directory doesn't exist or has no files, InvalidArgumentError for directories that don't match
+    `partition_schema` and for files that aren't Parquet, SchemaMismatchError for files with incompatible schemas,
+    UnsupportedFeatureError, the `StorageError` group.
     """
     with command_scope(spark, "CONVERT TO DELTA", log.table):
         txn = log.transaction()
         if txn.snapshot is not None:
             logger.info("%s is a Delta table already: nothing to convert", log.table)
             return None
-        txn.read_whole_table()  # no blind append: it says what the directory holds
+        txn.read_whole_table()  # the commit depends on the contents of the directory: it is no blind append
         command = Command(spark, log, txn, options)
         files = table_files.choose(spark, log)
-        found = _listed(files, log.table)
+        listed = _listed(files, log.table)
         if partitions is not None:
-            _check_known(found, partitions, log.table)
-        values = _partition_values(found, partition_schema, log.table, checked=not settings.flag(spark, _IGNORE_CAST))
+            _check_known(listed, partitions, log.table)
+        values = _partition_values(listed, partition_schema, log.table, checked=not settings.flag(spark, _IGNORE_CAST))
         made = properties.TableProperties(properties.defaults_from(log.conf))
         sources = _Sources(spark, files, log.table, partition_schema.names, made if statistics else None)
-        for start in range(0, len(found), _BATCH):
-            sources.read(found[start : start + _BATCH])
-            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.found), len(found))
+        for start in range(0, len(listed), _BATCH):
+            sources.read(listed[start : start + _BATCH])
+            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.found), len(listed))
         _stage(txn, _with_partitions(sources.merged, partition_schema), partition_schema.names, log)
         adds = [
             AddFile(
@@ -100,44 +100,44 @@ def convert(
 
 
 def _hidden(name: str) -> bool:
-    """What is no data by its name; a partition column's may begin so too."""
+    """Whether a name marks hidden files; a name of a partition directory may start with an underscore too."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 def _listed(files: TableFiles, table: str) -> list[ListedFile]:
-    found: list[ListedFile] = []
+    listed: list[ListedFile] = []
     for directory in files.walk(_hidden):
         if directory.other:
             raise InvalidArgumentError(
-                f"{table}/{directory.name} has links in it, behind which data may lie that the table wouldn't have: "
-                "replace them by what they lead to"
+                f"{table}/{directory.name} contains links; data behind links would not be part of the table: "
+                "replace the links by the files that they point to"
             )
         if not directory.name and "_spark_metadata" in directory.hidden:
             raise UnsupportedFeatureError(
-                f"{table} was written by a stream of Spark, whose log (_spark_metadata) says which files count. "
+                f"{table} was written by a Spark stream, and only its log (_spark_metadata) lists the valid files. "
                 "Read it with spark.read.parquet and write it as a Delta table",
                 ("_spark_metadata",),
             )
-        found += [
+        listed += [
             ListedFile(directory.path_of(name), size, modified)
             for name, size, modified in directory.files
             if not name.startswith((".", "_"))
         ]
-    if not found:
+    if not listed:
         raise TableNotFoundError(
             f"there is no file to convert in {table}",
             condition="DELTA_EMPTY_DIRECTORY",
             parameters={"directory": table},
         )
-    return sorted(found)
+    return sorted(listed)
 
 
 def _check_known(files: Sequence[ListedFile], partitions: Collection[str], table: str) -> None:
     others = sorted({_directory(file) for file in files} - set(partitions))
     if others:
         raise InvalidArgumentError(
-            f"{table}/{others[0]} and {len(others) - 1} more directories have files and are no partitions in the "
-            "catalog, which a Delta table would show. Add them (MSCK REPAIR TABLE) or remove them, then convert again"
+            f"{table}/{others[0]} and {len(others) - 1} more directories have files, but the catalog doesn't list them "
+            "as partitions. Add them (MSCK REPAIR TABLE) or remove them, then convert again"
         )
 
 
@@ -151,45 +151,45 @@ def _directory(file: ListedFile) -> str:
 def _partition_values(
     files: Sequence[ListedFile], columns: StructType, table: str, *, checked: bool
 ) -> Mapping[str, Mapping[str, str | None]]:
-    """The partition values that each directory with files stands for, as text."""
-    found: dict[str, dict[str, str | None]] = {}
+    """The partition values of each directory with files, as text."""
+    values_of: dict[str, dict[str, str | None]] = {}
     for directory in {_directory(file) for file in files}:
         pairs = partition_of(directory)
         names = [name for name, _ in pairs]
         if [name.lower() for name in names] != [name.lower() for name in columns.names]:
             raise InvalidArgumentError(
-                f"{table}/{directory}: the directories are partitioned by {names}, and the partition schema that was "
-                f"given has {list(columns.names)}. Give the columns of the directories, in their order",
+                f"{table}/{directory}: the directories are partitioned by {names}, but the given partition schema "
+                f"has {list(columns.names)}. List the partition columns of the directories, in their order",
                 condition="DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME"
                 if len(names) == len(columns)
                 else "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
                 parameters={"path": directory, "expectedCols": list(columns.names), "parsedCols": names},
             )
-        found[directory] = dict(zip(columns.names, (value for _, value in pairs), strict=True))
+        values_of[directory] = dict(zip(columns.names, (value for _, value in pairs), strict=True))
     for f in columns.fields if checked else ():
         if not isinstance(f.data_type, PrimitiveType):
             raise InvalidArgumentError(
-                f"{table} can't be partitioned by {f.name}, which isn't of a simple type",
+                f"{table} can't be partitioned by {f.name}: its type is not a primitive type",
                 condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 parameters={"name": f.name, "dataType": schema.type_text(f.data_type)},
             )
-        texts = sorted({text for values in found.values() if (text := values[f.name]) is not None})
+        texts = sorted({text for values in values_of.values() if (text := values[f.name]) is not None})
         try:
             partition_values.typed(
                 pa.array(texts, pa.string()), f.data_type, time_zone="UTC"
-            )  # of any zone: it is a value
+            )  # any time zone will do: only the format is checked
         except CorruptLogError as error:
             raise InvalidArgumentError(
-                f"{table}: a value of the partition column {f.name} is no {schema.type_text(f.data_type)}: {error}. "
-                "Give another type for it",
+                f"{table}: the partition column {f.name} has a value that is not a {schema.type_text(f.data_type)}: "
+                f"{error}. Use another type for the column",
                 condition="DELTA_FAILED_CAST_PARTITION_VALUE",
                 parameters={"value": error, "dataType": schema.type_text(f.data_type)},
             ) from None
-    return found
+    return values_of
 
 
 def partition_of(directory: str) -> list[tuple[str, str | None]]:
-    """The columns and values that a directory's name stands for, outermost first."""
+    """The partition columns and values in the name of a directory, outermost first."""
     pairs: list[tuple[str, str | None]] = []
     for part in reversed(directory.split("/")):
         name, equals, _ = part.partition("=")
@@ -204,12 +204,12 @@ def partition_of(directory: str) -> list[tuple[str, str | None]]:
 
 
 def _stage(txn: Transaction, columns: StructType, partition_by: Sequence[str], log: DeltaLog) -> None:
-    made = new_table(columns, partition_by, {}, comment=None, created_time=log.clock.now_ms(), table=log.table)
-    txn.set_metadata(made)
+    metadata = new_table(columns, partition_by, {}, comment=None, created_time=log.clock.now_ms(), table=log.table)
+    txn.set_metadata(metadata)
     if column_mapping.mode_of(txn.metadata) != "none":
         raise UnsupportedFeatureError(
-            f"{log.table} can't be converted to a table that maps its columns, for its files have other names for "
-            "them: unset spark.databricks.delta.properties.defaults.columnMapping.mode",
+            f"{log.table} can't be converted to a table with column mapping, because the files don't have physical "
+            "column names: unset spark.databricks.delta.properties.defaults.columnMapping.mode",
             ("columnMapping",),
             condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             parameters={"config": "delta.columnMapping.mode"},
@@ -217,14 +217,14 @@ def _stage(txn: Transaction, columns: StructType, partition_by: Sequence[str], l
 
 
 def _with_partitions(data: StructType, partitions: StructType) -> StructType:
-    """The table's columns: those of the files, then the partition columns, which only the directories tell."""
+    """The table's columns: those of the files, then the partition columns that only the directories contain."""
     own = {f.name.lower(): replace(f, nullable=True) for f in partitions.fields}
     fields = [own.pop(f.name.lower(), f) for f in data.fields]
     return StructType((*fields, *own.values()))
 
 
 def widens(narrow: DataType, wide: DataType) -> bool:
-    """Whether files with the one type are read as the other: integers that Parquet stores alike."""
+    """Whether values of type `narrow` can be read as `wide`: integers with the same physical Parquet type."""
     return narrow in _WIDER and wide in _WIDER and _WIDER.index(narrow) <= _WIDER.index(wide)
 
 
@@ -237,9 +237,9 @@ class _Source:
 
 
 class _Sources:
-    """The files of the directory, by their footers, which are read batch by batch and not kept.
+    """The Parquet files of the directory; their footers are read in batches and not kept.
 
-    `made` are the properties of the table that decide about statistics; `None`: there are to be none.
+    `made` are the table properties for statistics; `None` if no statistics are collected.
     """
 
     def __init__(
@@ -257,14 +257,14 @@ class _Sources:
         self._made = made
         self._ignores = bool(settings.flag(spark, _IGNORE_CORRUPT))
         self._schemas: dict[str, StructType] = {}
-        self._statistics: dict[str, foreign_files.Statistics] = {}
+        self._statistics: dict[str, foreign_parquet.Statistics] = {}
         self.merged = StructType()
         self.found: list[_Source] = []
 
     def read(self, files: Sequence[ListedFile]) -> None:
-        """Read the footers of more files, merge their schemas and make their statistics."""
+        """Read the footers of more files, merge their schemas and compute their statistics."""
         read = [(file, footer) for file, footer in in_parallel(self._footer, files) if footer is not None]
-        keys = [foreign_files.key_of(footer) for _, footer in read]
+        keys = [foreign_parquet.key_of(footer) for _, footer in read]
         for (file, footer), key in zip(read, keys, strict=True):
             if key not in self._schemas:
                 self._take(file, footer, key)
@@ -280,29 +280,29 @@ class _Sources:
             return file, self._files.footer(file)
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, OSError) and (error.errno is not None or isinstance(error, StorageError)):
-                raise  # of the storage; for an encrypted footer Arrow raises an OSError with no number
+                raise  # a storage error; for an encrypted footer, Arrow raises an OSError without errno
             if self._ignores:
-                logger.warning("%s/%s is left out, for it is no Parquet file: %s", self._table, file.name, error)
+                logger.warning("%s/%s is skipped: it is not a Parquet file: %s", self._table, file.name, error)
                 return file, None
             raise InvalidArgumentError(
                 f"{self._table}/{file.name} is no Parquet file ({error}). Remove it, or set {_IGNORE_CORRUPT} to true "
-                "and such files are left out",
+                "to skip such files",
                 condition="DELTA_FAILED_READ_FILE_FOOTER",
                 parameters={"currentFile": file.name},
             ) from error
 
     def _take(self, file: ListedFile, footer: "pq.FileMetaData", key: str) -> None:
-        """Merge the schema of a file that is the first to have it."""
-        own = foreign_files.schema_of(footer)
+        """Merge the schema of a file into the table's; called once per distinct schema."""
+        own = foreign_parquet.schema_of(footer)
         if own is None:
-            own = foreign_files.schema_by_spark(self._spark, footer)
+            own = foreign_parquet.schema_by_spark(self._spark, footer)
         partitions = {name.lower() for name in self._partition_by}
         data = StructType(tuple(f for f in own.fields if f.name.lower() not in partitions))
         merged = merged_schema(self.merged, data) if self._schemas else data
-        if not foreign_files.fits(merged, data, widens):
+        if not foreign_parquet.fits(merged, data, widens):
             raise SchemaMismatchError(
-                f"{self._table}/{file.name} has the columns {schema.type_text(own)}, which can't be merged with "
-                f"{schema.type_text(self.merged)}, those of files before it",
+                f"{self._table}/{file.name} has the columns {schema.type_text(own)}, which can't be merged with the "
+                f"columns of the files before it, {schema.type_text(self.merged)}",
                 condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
                 parameters={"file": file.name, "schema": schema.type_text(own)},
             )
@@ -314,4 +314,4 @@ class _Sources:
             )
             indexed = [name for name, _ in leaves]
             prefix = self._made.data_skipping_string_prefix_length
-            self._statistics[key] = foreign_files.Statistics(own, indexed, prefix)
+            self._statistics[key] = foreign_parquet.Statistics(own, indexed, prefix)

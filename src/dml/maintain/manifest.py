@@ -1,4 +1,4 @@
-"""GENERATE: the symlink manifests of the newest version, all of them."""
+"""GENERATE: writes the symlink manifests of the newest version."""
 
 import logging
 
@@ -14,14 +14,14 @@ logger = logging.getLogger(__name__)
 
 
 def generate(spark: SparkSession, log: DeltaLog, mode: str) -> None:
-    """Write the manifests of the newest version and remove those of partitions that are no more.
+    """Write the manifests of the newest version, and delete those of partitions that no longer exist.
 
-    Raises InvalidArgumentError for another mode than symlink_format_manifest, UnsupportedFeatureError for a table with
-    deletion vectors or mapped columns.
+    Raises InvalidArgumentError for a mode other than symlink_format_manifest, UnsupportedFeatureError for a table with
+    deletion vectors or column mapping.
     """
     if mode.lower() != manifest.MODE:
         raise InvalidArgumentError(
-            f"GENERATE has the mode {manifest.MODE} only, not {mode!r}",
+            f"GENERATE supports only the mode {manifest.MODE}, not {mode!r}",
             condition="DELTA_MODE_NOT_SUPPORTED",
             parameters={"mode": mode, "supportedModes": manifest.MODE},
         )
@@ -30,7 +30,7 @@ def generate(spark: SparkSession, log: DeltaLog, mode: str) -> None:
     written = manifests.write(log, snapshot)
     files = table_files.choose(spark, log)
     kept = {f"{manifest.DIRECTORY}/{one}" if one else manifest.DIRECTORY for one in written}
-    # What `LogStore` writes for a moment beside a manifest, and checksums, are hidden; they go with their directory.
+    # Temporary files of `LogStore` and checksums are hidden files; they are deleted with their directory.
     stale = [
         directory.path_of(file.name)
         for directory in files.walk(lambda name: name.startswith("."), manifest.DIRECTORY)

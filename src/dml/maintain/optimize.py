@@ -1,5 +1,5 @@
-"""OPTIMIZE: small files into larger ones, or rows laid out so that filters find them in few files; REORG: deleted rows
-out of the files for good. The rows of the table stay what they were.
+"""OPTIMIZE and REORG: merge small files, lay out rows for data skipping, or rewrite files without their deleted rows.
+The table's rows do not change.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,8 +14,7 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
-from ...core.table import bin_packing as bins
-from ...core.table import clustering
+from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
@@ -23,8 +22,7 @@ from ...core.txn.transaction import Transaction
 from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
-from ...engine.write import writer
-from ...engine.write import zorder as curve
+from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -39,12 +37,12 @@ _AS_LAID_OUT = writer.WriteOptions(balanced=False)
 
 @dataclass(frozen=True, slots=True)
 class OptimizeLayout:
-    """How OPTIMIZE is to leave the files. Sizes are in bytes.
+    """The target layout of OPTIMIZE. Sizes are in bytes.
 
-    Files below `smallest`, or with more than the share `deleted_ratio` of their rows deleted, are rewritten into files
-    of up to `largest`. `by` are the columns of ZORDER BY; of a clustered table `full` takes also the files that were
-    clustered by other columns. `purge` rewrites the files with deleted rows and nothing else. A commit is made for each
-    `batch` bytes (`None`: one for all).
+    Files below `smallest`, or with more than the ratio `deleted_ratio` of their rows deleted, are rewritten into files
+    of up to `largest`. `by` are the columns of ZORDER BY. `full`: on a clustered table, also recluster files that were
+    clustered by other columns. `purge`: rewrite only the files with deleted rows. There is one commit for each `batch`
+    bytes (`None`: one commit).
     """
 
     smallest: int = _GIB
@@ -60,7 +58,7 @@ class OptimizeLayout:
     def of(
         cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False
     ) -> "OptimizeLayout":
-        """What the session's `spark.databricks.delta.optimize.*` say."""
+        """The layout by the session's settings `spark.databricks.delta.optimize.*`."""
         return cls(
             smallest=settings.byte_count(spark, _PREFIX + "minFileSize", _GIB),
             largest=max(1, settings.byte_count(spark, _PREFIX + "maxFileSize", _GIB)),
@@ -74,7 +72,7 @@ class OptimizeLayout:
 
 @dataclass
 class OptimizeResult:
-    """What OPTIMIZE did, over all its commits. Times are in milliseconds since 1970."""
+    """The result of OPTIMIZE, over all its commits. Times are in milliseconds since the epoch."""
 
     table: str
     began_ms: int
@@ -99,11 +97,11 @@ def optimize(
     within: Collection[Partition] | None = None,
     options: CommitOptions = PLAIN,
 ) -> OptimizeResult:
-    """Rewrite files as `layout` says, those of the partitions for which `where` is TRUE, or of those `within`.
+    """Rewrite files by `layout`, in the partitions for which `where` is TRUE, or in the partitions `within`.
 
-    Nothing to gain: nothing is committed. Raises InvalidArgumentError for a condition on more than partition columns
-    and for columns that no layout can follow, ConcurrentDeleteReadException or ConcurrentDeleteDeleteException where
-    another writer removed a file meanwhile.
+    If there is nothing to rewrite, there is no commit. Raises InvalidArgumentError for a condition on other than
+    partition columns and for invalid ZORDER BY columns, ConcurrentDeleteReadException or
+    ConcurrentDeleteDeleteException if another writer removed one of the files concurrently.
     """
     name = "REORG" if layout.purge else "OPTIMIZE"
     with command_scope(spark, name, log.table):
@@ -112,9 +110,9 @@ def optimize(
         condition = None if where is None else _condition(command, layout, name, where)
         planned = _planned(command, layout, condition, within, outcome)
         printed = [] if where is None else scan.printed_conjuncts(spark, where)
-        for number, batch in enumerate(bins.batches(planned, layout.batch)):
+        for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
-                # Each batch is a commit of its own; what it reads is the table as it was when it was planned.
+                # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
                 command = Command(spark, log, Transaction(log, command.snapshot), options)
             with command.discarded_on_failure():
                 _rewrite(command, layout, batch, printed, outcome)
@@ -128,36 +126,36 @@ def optimize(
 def _condition(command: Command, layout: OptimizeLayout, name: str, where: str) -> scan.Condition:
     if cluster_by.current(command.snapshot) and not layout.purge:
         raise InvalidArgumentError(
-            f"{command.log.table} is clustered: OPTIMIZE takes no condition on such a table",
+            f"{command.log.table} is clustered: OPTIMIZE doesn't support a condition on a clustered table",
             condition="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
             parameters={"predicates": where},
         )
-    found = scan.split_condition(scan.for_conditions(command.spark, command.snapshot), where, command.snapshot.mapping)
-    if found.data is not None:
+    split = scan.split_condition(scan.for_conditions(command.spark, command.snapshot), where, command.snapshot.mapping)
+    if split.data is not None:
         raise InvalidArgumentError(
-            f"{name} on {command.log.table} takes a condition on partition columns only "
-            f"({', '.join(command.snapshot.partition_columns) or 'there is none'}), not {where}",
+            f"{name} on {command.log.table} supports only conditions on partition columns "
+            f"({', '.join(command.snapshot.partition_columns) or 'the table has none'}), not {where}",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
             parameters={"columnName": where, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
-    return found
+    return split
 
 
 def _columns(command: Command, layout: OptimizeLayout) -> list[schema.Column]:
-    """What the rows are laid out by: nothing for a compaction. Raises InvalidArgumentError."""
+    """The columns by which rows are laid out; empty for a compaction. Raises InvalidArgumentError."""
     clustered = cluster_by.current(command.snapshot)
     if clustered and not layout.purge and not layout.auto:
         if layout.by:
             raise InvalidArgumentError(
-                f"{command.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE takes no "
-                "ZORDER BY on such a table",
+                f"{command.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE doesn't "
+                "support ZORDER BY on a clustered table",
                 condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
                 parameters={"zOrderBy": ", ".join(layout.by)},
             )
         return clustered
     if layout.full:
         raise InvalidArgumentError(
-            f"{command.log.table} isn't clustered: a full OPTIMIZE is for clustered tables",
+            f"{command.log.table} isn't clustered: OPTIMIZE FULL requires a clustered table",
             condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
         )
     return [_ordered_by(command, text) for text in layout.by]
@@ -168,26 +166,26 @@ def _ordered_by(command: Command, text: str) -> schema.Column:
     try:
         (wanted,) = properties.column_list(text)
     except ValueError:
-        raise InvalidArgumentError(f"ZORDER BY takes names of columns, not {text!r}") from None
-    found = schema.find(snapshot.schema, wanted)
-    if found is None:
+        raise InvalidArgumentError(f"ZORDER BY needs column names, not {text!r}") from None
+    match = schema.find(snapshot.schema, wanted)
+    if match is None:
         raise InvalidArgumentError(
-            f"{command.log.table} has no column {text} to lay rows out by",
+            f"{command.log.table} has no column {text} for ZORDER BY",
             condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
             parameters={"columnName": text},
         )
-    column = found[0]
+    column = match[0]
     if column[0] in snapshot.partition_columns:
         raise InvalidArgumentError(
-            f"{text} is a partition column of {command.log.table}: its values lie in files of their own already",
+            f"{text} is a partition column of {command.log.table}: ZORDER BY a partition column has no effect",
             condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             parameters={"colName": text},
         )
     checks = settings.flag(command.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
     if checks is not False and column not in indexed(snapshot):
         raise InvalidArgumentError(
-            f"{command.log.table} keeps no statistics of {text}, so that no filter would gain from a layout by it: see "
-            "the table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
+            f"{command.log.table} has no statistics for {text}, so ZORDER BY it wouldn't help any filter: see the "
+            "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
             condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
             parameters={"cols": text, "zorderColStatKey": _PREFIX + "zorder.checkStatsCollection.enabled"},
         )
@@ -195,7 +193,7 @@ def _ordered_by(command: Command, text: str) -> schema.Column:
 
 
 def indexed(snapshot: Snapshot) -> set[schema.Column]:
-    """The columns that statistics are kept of."""
+    """The columns for which statistics are collected."""
     known = snapshot.properties
     leaves = schema.indexed_leaves(
         snapshot.schema,
@@ -228,12 +226,14 @@ def _planned(
     if layout.purge:
         chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
     elif not outcome.by:
-        chosen = bins.worth_compacting(snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio)
+        chosen = bin_packing.worth_compacting(
+            snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio
+        )
     files = snapshot.files.take(chosen)
-    partitions = [bins.partition_of(values) for values in files.column("partitionValues").to_pylist()]
-    told = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
-    return bins.packed(
-        (one for one in told if within is None or one[0] in within),
+    partitions = [bin_packing.partition_of(values) for values in files.column("partitionValues").to_pylist()]
+    candidates = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
+    return bin_packing.packed(
+        (candidate for candidate in candidates if within is None or candidate[0] in within),
         None if outcome.by else layout.largest,
         alone=bool(outcome.by) or layout.purge,
     )
@@ -245,7 +245,9 @@ def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
-    return bins.packed((((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True)
+    return bin_packing.packed(
+        (((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True
+    )
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------------
@@ -254,14 +256,14 @@ def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[
 def _rewrite(
     command: Command, layout: OptimizeLayout, batch: Sequence[Bin], printed: Sequence[str], outcome: OptimizeResult
 ) -> None:
-    """Rewrite the files of some bins, and commit."""
+    """Rewrite the files of some bins and commit."""
     snapshot = command.snapshot
     numbers = [number for one in batch for number in one.files]
     command.txn.read_table(snapshot.files.take(numbers))
     removed = snapshot.add_files(numbers)
     added: list[AddFile] = []
     samples: dict[schema.Column, list[pa.Array]] = {}
-    # A cube is of one bin, and its name is in the tags of its files.
+    # Each cube is written by its own job, because its ID is in the tags of all its files.
     step = 1 if outcome.clustered else _BINS_PER_JOB
     for first in range(0, len(batch), step):
         part = batch[first : first + step]
@@ -286,7 +288,7 @@ def _rewrite(
         _metrics(added, removed),
         changes_data=False,
     )
-    # Before the commit, like all that may fail.
+    # Computed before the commit, because it may fail.
     for column, parts in samples.items():
         before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))
         outcome.lookups[schema.dotted(column)] = before, after
@@ -297,43 +299,43 @@ def _rewrite(
 
 
 def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
-    """One partition of the frame, and so one file, for each bin."""
+    """A frame with one partition, and so one output file, per bin."""
     spread = settings.flag(command.spark, _PREFIX + "repartition.enabled")
     frames = [command.rows(pa.array(one.files, pa.int64())) for one in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 
 
-def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> curve.LaidOut:
+def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> zorder.LaidOut:
     numbers = [number for one in part for number in one.files]
     frame = command.rows(pa.array(numbers, pa.int64()), file_number=command.names.file_number)
     places = iter(range(len(numbers)))
     groups = [[next(places) for _ in one.files] for one in part]
     by = []
     for text in outcome.by:
-        found = schema.find(command.snapshot.schema, properties.column_list(text)[0])
-        assert found is not None
-        by.append((found[0], found[1].data_type))
+        match = schema.find(command.snapshot.schema, properties.column_list(text)[0])
+        assert match is not None
+        by.append((match[0], match[1].data_type))
     counts = [num_records(add) for add in command.snapshot.add_files(numbers)]
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
     files = [max(1, one.size // layout.largest) for one in part]
-    return curve.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
+    return zorder.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
 
 
 def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Sequence[AddFile]) -> Lookup:
-    """What looking up a value of the column reads of these files, by their statistics."""
+    """The average cost of looking up one value of the column in these files, by their statistics."""
     mapping = command.snapshot.mapping
     name = mapping.to_physical(column)
     texts = pa.table({"stats": pa.array([file.stats for file in files], pa.string())})
-    found = stats.read(texts, [name], mapping.physical).leaves.get(name)
+    bounds = stats.read(texts, [name], mapping.physical).leaves.get(name)
     sizes = pa.array([file.size for file in files], pa.int64())
-    if found is None or found.min is None or found.max is None:
+    if bounds is None or bounds.min is None or bounds.max is None:
         unknown = pa.nulls(len(files), sample.type)
         return lookup(sample, unknown, unknown, sizes)
-    return lookup(sample, curve.comparable(found.min), curve.comparable(found.max), sizes)
+    return lookup(sample, zorder.comparable(bounds.min), zorder.comparable(bounds.max), sizes)
 
 
-# --- what is told of it -------------------------------------------------------------------------------------------
+# --- metrics and parameters ---------------------------------------------------------------------------------------
 
 
 def _parameters(layout: OptimizeLayout, printed: Sequence[str], outcome: OptimizeResult) -> dict[str, object]:

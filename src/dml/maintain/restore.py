@@ -1,4 +1,4 @@
-"""RESTORE: make the table what it was at an older version, by a commit on top of the newest."""
+"""RESTORE: restores an older version of the table by a new commit."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,12 +34,13 @@ def restore(
     timestamp: tuple[int, str] | None = None,
     options: CommitOptions = PLAIN,
 ) -> Mapping[str, int]:
-    """Bring back the rows, the schema and the properties of a version, or of a time (milliseconds, as the user said).
+    """Restore the rows, the schema and the properties of a version or a timestamp.
 
-    The answer are the metrics by the names that Delta gives them. The newest version is there already: no commit then.
-    The features that the table supports stay unless the session allows a downgrade. Raises InvalidArgumentError,
-    VersionNotFoundError, TimestampOutOfRangeError, MissingDataFileError where files of that version are gone
-    (`spark.sql.files.ignoreMissingFiles` restores the rest), AppendOnlyTableError and the conflicts.
+    `timestamp` is (milliseconds since the epoch, the user's text). Returns the metrics, by Delta's names. Restoring the
+    newest version makes no commit. Supported features are kept, unless the session allows a protocol downgrade. Raises
+    InvalidArgumentError, VersionNotFoundError, TimestampOutOfRangeError, MissingDataFileError if files of that version
+    were deleted (`spark.sql.files.ignoreMissingFiles` restores the others), AppendOnlyTableError and the conflict
+    errors.
     """
     if (version is None) == (timestamp is None):
         raise InvalidArgumentError("RESTORE takes either a version or a timestamp")
@@ -84,7 +85,7 @@ def restore(
 
 
 def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:
-    """The version at a time; a time out of range has RESTORE's own condition, as in Delta."""
+    """The version at a timestamp; a timestamp out of range gets RESTORE's error condition, as in Delta."""
     try:
         return log.version_at(timestamp[0], can_return_last=True)
     except TimestampOutOfRangeError as error:
@@ -94,7 +95,7 @@ def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:
 
 
 def _snapshot(log: DeltaLog, version: int) -> Snapshot:
-    """The version; one that isn't there has RESTORE's own condition, as in Delta."""
+    """The snapshot of a version; a missing version gets RESTORE's error condition, as in Delta."""
     try:
         return log.snapshot(version)
     except VersionNotFoundError as error:
@@ -104,7 +105,7 @@ def _snapshot(log: DeltaLog, version: int) -> Snapshot:
 
 
 def _difference(then: Snapshot, now: Snapshot) -> tuple[list[int], list[int]]:
-    """The rows of the files of `then` that `now` hasn't, and the other way round."""
+    """Indexes of the files that only `then` has, and of the files that only `now` has."""
     of_then, of_now = _keys(then), _keys(now)
     return (
         [row for key, row in of_then.items() if key not in of_now],
@@ -131,20 +132,20 @@ def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], versi
     if missing:
         more = f" and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
         raise MissingDataFileError(
-            f"{log.table} can't be restored to version {version}: {len(missing)} of its files were removed, by VACUUM "
-            f"or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version; or set "
-            f"{_IGNORE_MISSING} to true, and what is left is restored"
+            f"{log.table} can't be restored to version {version}: {len(missing)} of its files no longer exist, removed "
+            f"by VACUUM or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version; or set "
+            f"{_IGNORE_MISSING} to true to restore the remaining files"
         )
 
 
 def restored_metadata(then: Metadata, now: Metadata) -> Metadata:
-    """The metadata of the older version, but for the marks of identity columns, which never go back."""
+    """The metadata of the older version, but with the newer high-water marks of identity columns."""
     marks = _later_marks(schema.parse_schema(then.schema_string), schema.parse_schema(now.schema_string))
     return then if marks is None else replace(then, schema_string=schema.to_json(marks))
 
 
 def _later_marks(then: StructType, now: StructType) -> StructType | None:
-    """`then` with the high-water marks of the identity columns that `now` has further on; `None`: there are none."""
+    """The schema `then` with the high-water marks of `now` where these are further on; `None` if none is."""
     changed = False
     fields = []
     for f in then.fields:
@@ -161,7 +162,7 @@ def _later_marks(then: StructType, now: StructType) -> StructType | None:
 
 
 def restored_protocol(then: Protocol, now: Protocol, *, downgrade: bool) -> Protocol:
-    """What the table supports afterwards: what it does now and what it did then, unless it may be downgraded."""
+    """The features of both versions, unless a downgrade is allowed: then the protocol of the older version."""
     if downgrade:
         return then
     wanted = features.supported(then) | features.supported(now)
@@ -169,7 +170,7 @@ def restored_protocol(then: Protocol, now: Protocol, *, downgrade: bool) -> Prot
 
 
 def _domains(then: Snapshot, now: Snapshot) -> list[DomainMetadata]:
-    """The clustering columns of the older version; of the other domains the newest stays."""
+    """The clustering columns of the older version; other domain metadata is kept."""
     old, new = then.domain_metadata.get(clustering.DOMAIN), now.domain_metadata.get(clustering.DOMAIN)
     if new is None and old is None:
         return []

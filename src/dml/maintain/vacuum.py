@@ -1,7 +1,7 @@
-"""VACUUM: remove from a table's directory what no version within the retention needs.
+"""VACUUM: deletes the files in a table's directory that no version within the retention period needs.
 
-All of it happens on the driver: the listing and the log are at hand there, and no Spark job is run, but for an
-inventory that is a DataFrame. What is removed is told by two commits, VACUUM START and VACUUM END.
+It runs on the driver, which lists the directory and reads the log. Only an inventory that is a DataFrame starts a
+Spark job. Two commits record the run: VACUUM START and VACUUM END.
 """
 
 import json
@@ -20,12 +20,12 @@ from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol.actions import RemoveFile
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ...core.upkeep import vacuum as decide
+from ...core.upkeep import vacuum as vacuum_rules
 from ...core.upkeep.vacuum import Directory, ListedFile, Needed, Removable
 from ...engine.jvm import settings
 from ...engine.storage import table_files
 from ...engine.storage.table_files import TableFiles
-from ...engine.write.routes.local import PREFIX as STAGING
+from ...engine.write.routes.local import STAGING_PREFIX
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
@@ -50,7 +50,7 @@ _ATTEMPTS_TO_TELL = 5
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What a VACUUM found that may go, as names relative to the root, and how many of them it removed."""
+    """The result of VACUUM: the deletable files and directories, relative to the table, and the number deleted."""
 
     files: tuple[str, ...]
     directories: tuple[str, ...]
@@ -60,7 +60,7 @@ class Vacuumed:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """From when on, in milliseconds, versions keep their files; and what the user asked for, if anything."""
+    """The start of the retention period in milliseconds since the epoch, and the retention settings that apply."""
 
     before_ms: int
     asked_ms: int | None
@@ -78,11 +78,11 @@ def vacuum(
     inventory: DataFrame | None = None,
     options: CommitOptions = PLAIN,
 ) -> Vacuumed:
-    """Remove the files that no version current at or after now less the retention needs; `dry_run`: only tell them.
+    """Delete the files that no version within the retention period needs; `dry_run`: only return them.
 
-    `retention_hours` is the table's `delta.deletedFileRetentionDuration` unless given. `mode` LITE looks at what the
-    log says was removed since the last VACUUM instead of listing the directory (unset: the session's setting).
-    `inventory` has the columns path, length, isDir and modificationTime and is used in place of a listing. Raises
+    `retention_hours` defaults to the table's `delta.deletedFileRetentionDuration`. With `mode` LITE, the candidates are
+    the files that the log removed since the last VACUUM, not a directory listing (default: the session's setting).
+    `inventory` has the columns path, length, isDir and modificationTime and replaces the listing. Raises
     InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError, the `StorageError` group.
     """
     with command_scope(spark, "VACUUM", log.table):
@@ -104,58 +104,58 @@ def _vacuum(
     if mode is None:
         mode = "LITE" if settings.flag(spark, _LITE) else "FULL"
     if mode not in ("FULL", "LITE"):
-        raise InvalidArgumentError(f"VACUUM is FULL or LITE, not {mode!r}")
+        raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
     files = table_files.choose(spark, log)
-    needed, version = decide.needed_by(log, snapshot, window.before_ms, files.same_place)
+    needed, version = vacuum_rules.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
-        decide.is_hidden,
+        vacuum_rules.is_hidden,
         partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
         iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
     )
     if inventory is not None:
-        found = removable(files, _of_inventory(log, inventory, hidden), needed, window.before_ms)
+        unneeded = removable(files, _of_inventory(log, inventory, hidden), needed, window.before_ms)
     elif mode == "LITE":
-        found = _told_by_log(log, needed, version)
+        unneeded = _told_by_log(log, needed, version)
     else:
-        found = removable(files, files.walk(hidden), needed, window.before_ms)
+        unneeded = removable(files, files.walk(hidden), needed, window.before_ms)
     if dry_run:
-        return _vacuumed(found, 0)
+        return _vacuumed(unneeded, 0)
     tell = _tells(spark, log)
     if tell:
-        _tell(log, _start(window, found), options)
+        _tell(log, _start(window, unneeded), options)
     try:
         newest = log.snapshot()
-        if newest.version > snapshot.version:  # a RESTORE may have brought back what was about to go
+        if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
             needed.add_files(newest.files)
-            found.files = [file for file in found.files if file[0] not in needed]
-        removed = files.delete([name for name, _ in found.files], threads=_threads(spark))
-        removed += files.remove_directories(found.empty)
+            unneeded.files = [file for file in unneeded.files if file[0] not in needed]
+        removed = files.delete([name for name, _ in unneeded.files], threads=_threads(spark))
+        removed += files.remove_directories(unneeded.empty)
     except BaseException:
         if tell:
             _tell(log, Operation("VACUUM END", {"status": "FAILED"}), options)
         raise
     if tell:
-        metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": found.directories_seen}
+        metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": unneeded.directories_seen}
         _tell(log, Operation("VACUUM END", {"status": "COMPLETED"}, metrics), options)
     if inventory is None and version is not None:
         _note(log, version)
-    logger.info("%s: VACUUM removed %d files and directories, %d bytes", log.table, removed, found.size_in_bytes)
-    return _vacuumed(found, removed)
+    logger.info("%s: VACUUM removed %d files and directories, %d bytes", log.table, removed, unneeded.size_in_bytes)
+    return _vacuumed(unneeded, removed)
 
 
-def _vacuumed(found: Removable, removed: int) -> Vacuumed:
-    return Vacuumed(tuple(name for name, _ in found.files), tuple(found.empty), found.size_in_bytes, removed)
+def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
+    return Vacuumed(tuple(name for name, _ in unneeded.files), tuple(unneeded.empty), unneeded.size_in_bytes, removed)
 
 
 def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
     checked = settings.flag(spark, _CHECKED) is not False
     default = snapshot.properties.deleted_file_retention_ms
-    kept = decide.retention_ms(hours, default, checked=checked, table=log.table)
+    kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
     return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
 
 
 def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
-    """What of a listing may go, with the staging directories that a crash has left."""
+    """The deletable files of a listing, including staging directories that crashed writes left."""
     links = 0
     staging: list[str] = []
 
@@ -164,55 +164,55 @@ def removable(files: TableFiles, directories: Iterable[Directory], needed: Neede
         for directory in directories:
             links += directory.other
             if not directory.name:
-                staging.extend(name for name in directory.hidden if name.startswith(STAGING))
+                staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
             yield directory
 
-    found = decide.removable(seen(), needed, before_ms)
+    unneeded = vacuum_rules.removable(seen(), needed, before_ms)
     if links:
-        logger.warning("VACUUM leaves %d links alone, and what lies behind them", links)
+        logger.warning("VACUUM skips %d links and the files behind them", links)
         kept = files.behind_links(needed)
-        found.files = [file for file in found.files if file[0] not in kept]
+        unneeded.files = [file for file in unneeded.files if file[0] not in kept]
     for name in staging:
-        left = decide.abandoned(list(files.walk(lambda _: False, name)), before_ms)
-        found.files.extend(left.files)
-        found.empty.extend(left.empty)
-    return found
+        leftover = vacuum_rules.abandoned(list(files.walk(lambda _: False, name)), before_ms)
+        unneeded.files.extend(leftover.files)
+        unneeded.empty.extend(leftover.empty)
+    return unneeded
 
 
 # --- LITE, and inventories ----------------------------------------------------------------------------------------
 
 
 def _told_by_log(log: DeltaLog, needed: Needed, version: int | None) -> Removable:
-    """What commits up to `version` removed since the last VACUUM, and their change files."""
+    """The files that commits up to `version` removed since the last VACUUM, and their change data files."""
     earliest, done = min(log.reader.list(0).commits, default=0), _last(log)
     if earliest != 0 and (done is None or done < earliest):
         raise InvalidArgumentError(
-            f"{log.table}: VACUUM LITE can't tell all files that may go, for the log before version {earliest} is gone "
-            "and no VACUUM noted that it had been there. Run VACUUM FULL",
+            f"{log.table}: VACUUM LITE can't find all deletable files, because the log before version {earliest} was "
+            "deleted and no earlier VACUUM covered it. Run VACUUM FULL",
             condition="DELTA_CANNOT_VACUUM_LITE",
         )
     sizes: dict[str, int] = {}
     if version is not None:
-        for action in decide.gone_since(log, 0 if done is None else done + 1, version):
-            for name in decide.names_of(log.table, action.path):
+        for action in vacuum_rules.gone_since(log, 0 if done is None else done + 1, version):
+            for name in vacuum_rules.names_of(log.table, action.path):
                 sizes[name] = action.size or 0
             if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
-                for name in decide.names_of(log.table, deletion_vectors.path_of(vector)):
+                for name in vacuum_rules.names_of(log.table, deletion_vectors.path_of(vector)):
                     sizes[name] = vector.size_in_bytes
     return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
 
 
 def _last(log: DeltaLog) -> int | None:
-    """Up to which version earlier VACUUMs have cleaned; `None` where nobody noted it."""
+    """The version up to which an earlier VACUUM deleted files; `None` if it isn't recorded."""
     try:
-        told = json.loads(log.store.read(f"{log.log_path}/{LAST_VACUUM}")).get(_UP_TO)
+        version = json.loads(log.store.read(f"{log.log_path}/{LAST_VACUUM}")).get(_UP_TO)
     except (FileNotFoundError, ValueError, AttributeError):
         return None
-    return told if isinstance(told, int) else None
+    return version if isinstance(version, int) else None
 
 
 def _note(log: DeltaLog, version: int) -> None:
-    """Note up to which version all has been cleaned, for VACUUM LITE; a failure costs the next one a full listing."""
+    """Record the version for VACUUM LITE; if this fails, the next VACUUM LITE has to scan more, or to run as FULL."""
     try:
         log.store.write(f"{log.log_path}/{LAST_VACUUM}", f'{{"{_UP_TO}":{version}}}\n'.encode(), overwrite=True)
     except Exception as error:
@@ -220,11 +220,11 @@ def _note(log: DeltaLog, version: int) -> None:
 
 
 def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], bool]) -> Iterator[Directory]:
-    """The directories of an inventory: absolute paths below the table, as its storage spells them."""
+    """The directories of an inventory, whose paths are absolute and spelled as by the table's storage."""
     missing = [name for name in _INVENTORY if name not in inventory.columns]
     if missing:
         raise InvalidArgumentError(
-            f"the inventory for VACUUM lacks {', '.join(missing)}; it needs path (string), length (long), isDir "
+            f"the inventory for VACUUM lacks {', '.join(missing)}; required are path (string), length (long), isDir "
             "(boolean) and modificationTime (long, milliseconds)",
             condition="DELTA_INVALID_INVENTORY_SCHEMA",
             parameters={"expectedSchema": "path string, length long, isDir boolean, modificationTime long"},
@@ -241,28 +241,28 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
         known = newest.get(name)
         if known is None or known.modified_ms < modified:
             newest[name] = ListedFile(name.rpartition("/")[2], size, modified)
-    for name, found in newest.items():
-        groups.setdefault(name.rpartition("/")[0], []).append(found)
+    for name, file in newest.items():
+        groups.setdefault(name.rpartition("/")[0], []).append(file)
     for name, files in groups.items():
         yield Directory(name, files)
 
 
-# --- what it tells ------------------------------------------------------------------------------------------------
+# --- the commits VACUUM START and VACUUM END ----------------------------------------------------------------------
 
 
-def _start(window: _Window, found: Removable) -> Operation:
+def _start(window: _Window, unneeded: Removable) -> Operation:
     parameters: dict[str, object] = {
         "retentionCheckEnabled": window.checked,
         "defaultRetentionMillis": window.default_ms,
     }
     if window.asked_ms is not None:
         parameters["specifiedRetentionMillis"] = window.asked_ms
-    metrics = {"numFilesToDelete": len(found), "sizeOfDataToDelete": found.size_in_bytes}
+    metrics = {"numFilesToDelete": len(unneeded), "sizeOfDataToDelete": unneeded.size_in_bytes}
     return Operation("VACUUM START", parameters, metrics)
 
 
 def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
-    """Commit nothing but the operation; what others commit meanwhile is no reason to give up."""
+    """Make an empty commit with the operation; retried after concurrent commits."""
     for attempt in range(1, _ATTEMPTS_TO_TELL + 1):
         try:
             log.transaction().commit([], operation, user_metadata=options.user_metadata)
@@ -273,10 +273,10 @@ def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
 
 
 def _tells(spark: SparkSession, log: DeltaLog) -> bool:
-    """Unless the session says, as Delta: but not where several writers would endanger the log."""
-    told = settings.flag(spark, _LOGGED)
-    if told is not None:
-        return told
+    """Whether VACUUM commits its start and end: by the session, else if concurrent commits to this log are safe."""
+    enabled = settings.flag(spark, _LOGGED)
+    if enabled is not None:
+        return enabled
     return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
 
 

@@ -1,1 +1,1 @@
-"""MERGE: its clauses, their meaning, the search for matches, and the writing of files."""
+"""MERGE: checks and resolves its clauses, finds the matching rows, and writes the files."""

@@ -1,4 +1,4 @@
-"""The clauses of a MERGE as the user gave them, and the rules that they have to keep. No Spark job, no table."""
+"""The WHEN clauses of a MERGE, and checks that need neither Spark nor the table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _UNREACHABLE: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Clause:
-    """One WHEN clause. `values` are the columns that it sets; None for a delete, and for `*`: all columns by name."""
+    """One WHEN clause. `values` are the assigned columns; None for DELETE, UPDATE * and INSERT *."""
 
     kind: Kind
     action: Action
@@ -35,41 +35,41 @@ class Clause:
 
     @property
     def is_star(self) -> bool:
-        """Whether it is UPDATE * or INSERT *."""
+        """Whether the clause is UPDATE * or INSERT *."""
         return self.action != "delete" and self.values is None
 
     @property
     def text(self) -> str:
-        """The clause in words, for messages."""
+        """The clause as text for error messages."""
         return f"WHEN {self.kind.upper()} THEN {self.action.upper()}"
 
 
 def of_kind(clauses: Sequence[Clause], kind: Kind) -> list[Clause]:
-    """The clauses of one kind, in their order."""
+    """The clauses of this kind, in their order."""
     return [clause for clause in clauses if clause.kind == kind]
 
 
-def check(clauses: Sequence[Clause]) -> None:
-    """InvalidArgumentError for no clause at all, and for one that can never be reached."""
+def check_clauses(clauses: Sequence[Clause]) -> None:
+    """Raise InvalidArgumentError if there is no clause, or if a clause can never apply."""
     if not clauses:
         raise InvalidArgumentError(
             "a MERGE needs at least one WHEN clause: whenMatched..., whenNotMatched... or whenNotMatchedBySource...",
             condition="DELTA_MERGE_MISSING_WHEN",
         )
     for kind in ACTIONS:
-        found = of_kind(clauses, kind)
-        if any(clause.condition is None for clause in found[:-1]):
+        same_kind = of_kind(clauses, kind)
+        if any(clause.condition is None for clause in same_kind[:-1]):
             raise InvalidArgumentError(
-                f"with several WHEN {kind.upper()} clauses only the last one may have no condition: the clauses after "
-                "it would never be reached",
+                f"only the last WHEN {kind.upper()} clause may have no condition: clauses after one without a "
+                "condition never apply",
                 condition=_UNREACHABLE[kind],
             )
 
 
 def only_delete(clauses: Sequence[Clause]) -> bool:
-    """Whether all that is done to matched rows is to delete them: then they may match any number of source rows.
+    """Whether every WHEN MATCHED clause is a DELETE: then a table row may match any number of source rows.
 
-    A row goes where a clause takes it with one of the source's rows at least, in whatever order these come.
+    A row is deleted if a clause applies to it with at least one of its source rows, in any order.
     """
     matched = of_kind(clauses, "matched")
     return bool(matched) and all(clause.action == "delete" for clause in matched)
@@ -78,13 +78,13 @@ def only_delete(clauses: Sequence[Clause]) -> bool:
 def assigned_columns(
     source: StructType, paths: Sequence[tuple[str, ...]], *, star: bool, case_sensitive: bool
 ) -> StructType:
-    """What of the source's schema clauses bring to the table, by which its schema may grow (schema evolution).
+    """The part of the source's schema that the clauses assign, by which the table's schema may evolve.
 
-    `paths` are the columns that clauses set by name, `star`: one of them sets all.
+    `paths` are the columns that clauses assign by name; `star`: a clause assigns all columns.
     """
 
-    def same(one: str, other: str) -> bool:
-        return one == other if case_sensitive else one.lower() == other.lower()
+    def same(left: str, right: str) -> bool:
+        return left == right if case_sensitive else left.lower() == right.lower()
 
     def begins(path: tuple[str, ...], start: tuple[str, ...]) -> bool:
         return len(path) >= len(start) and all(map(same, path, start))
@@ -92,11 +92,11 @@ def assigned_columns(
     def kept(level: StructType, at: tuple[str, ...]) -> StructType:
         fields = []
         for f in level.fields:
-            here = (*at, f.name)
-            if any(len(path) == len(here) and begins(path, here) for path in paths):
+            path = (*at, f.name)
+            if any(len(assigned) == len(path) and begins(assigned, path) for assigned in paths):
                 fields.append(f)
-            elif isinstance(f.data_type, StructType) and (star or any(begins(path, here) for path in paths)):
-                inner = kept(f.data_type, here)
+            elif isinstance(f.data_type, StructType) and (star or any(begins(assigned, path) for assigned in paths)):
+                inner = kept(f.data_type, path)
                 fields.append(type(f)(f.name, inner, f.nullable, f.metadata))
             elif star:
                 fields.append(f)

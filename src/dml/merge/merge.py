@@ -1,8 +1,8 @@
-"""MERGE: rows of a source update, delete and join those of a table, in one commit.
+"""MERGE: updates, deletes and inserts rows of a table from the rows of a source, in one commit.
 
-Two passes over the table at most. The first one (`merge_find`) joins the source with the files that may hold matching
-rows, and tells which rows change; the second one (`merge_write`) writes the files that take their place. What the
-first one can bring to the driver, the second one doesn't compute again.
+It reads the table at most twice. The first pass (`matching`) joins the source with the files that may contain matching
+rows and finds the rows that change. The second pass (`write`) writes the new files. Results of the first pass that fit
+on the driver are reused by the second.
 """
 
 import logging
@@ -15,13 +15,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
-from ..command import deletion_vectors as vectors
+from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from . import clauses as merge_clauses
-from . import find as merge_find
-from . import source as merge_source
-from .clauses import Clause
+from . import matching
+from .clauses import Clause, check_clauses
 from .resolve import Resolved, resolve
+from .source import prepare_source
 from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows of the table a MERGE changed."""
+    """The number of table rows that a MERGE updated, deleted and inserted."""
 
     updated: int
     deleted: int
@@ -53,15 +52,17 @@ def merge(
     evolve: bool = False,
     options: CommitOptions = PLAIN,
 ) -> Counts | None:
-    """Merge `source` into the table and commit; nothing is committed where nothing changes. None: applied already.
+    """Merge `source` into the table and commit; if nothing changes, there is no commit.
 
-    `alias` is the table's name within the expressions. `evolve` adds columns to the table that clauses set and only
-    the source has; so does the session's `spark.databricks.delta.schema.autoMerge.enabled`. Raises Spark's
-    AnalysisException for an expression that doesn't resolve, InvalidArgumentError for clauses against the rules and for
-    a row of the table that several source rows match, SchemaMismatchError, ConstraintViolationError,
-    AppendOnlyTableError, the conflicts and CommitStateUnknownError.
+    `alias` is the table's name in expressions. `evolve` adds columns to the table that clauses assign and only the
+    source has; the session setting `spark.databricks.delta.schema.autoMerge.enabled` does the same.
+
+    Returns: the counts; None if the transaction of `options` was already committed. Raises: Spark's AnalysisException
+    for an expression that doesn't resolve; InvalidArgumentError for invalid clauses, and for a table row that matches
+    several source rows; SchemaMismatchError, ConstraintViolationError, AppendOnlyTableError, the conflict
+    errors and CommitStateUnknownError.
     """
-    merge_clauses.check(clauses)
+    check_clauses(clauses)
     with command_scope(spark, "MERGE", log.table):
         began = time.monotonic()
         command = Command.on(spark, log, options)
@@ -69,30 +70,30 @@ def merge(
             return None
         evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
         resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
-        with command.discarded_on_failure(), merge_source.prepared(command, source, resolved) as ready:
+        with command.discarded_on_failure(), prepare_source(command, source, resolved) as merge_source:
             prepared_ms = _ms(began)
             scanned = time.monotonic()
-            found = merge_find.find(command, resolved, ready, places=_places(command, resolved))
+            matches = matching.find(command, resolved, merge_source, places=_places(command, resolved))
             scan_ms = _ms(scanned)
             written = time.monotonic()
             try:
                 with translated(log.table, resolved.columns):
-                    outcome = write(command, resolved, ready, found)
+                    outcome = write(command, resolved, merge_source, matches)
             finally:
-                found.release()
+                matches.release()
             times = {
                 "executionTimeMs": _ms(began),
                 "materializeSourceTimeMs": prepared_ms,
                 "scanTimeMs": scan_ms,
                 "rewriteTimeMs": _ms(written),
             }
-            metrics = {"numSourceRows": ready.rows, **outcome.metrics(), **times}
+            metrics = {"numSourceRows": merge_source.rows, **outcome.metrics(), **times}
             _commit(command, outcome, Operation("MERGE", resolved.parameters, metrics))
         return Counts(outcome.updated, outcome.deleted, outcome.inserted)
 
 
 def _places(command: Command, resolved: Resolved) -> bool:
-    return bool(resolved.changing) and vectors.enabled(command, "merge")
+    return bool(resolved.changing) and row_deletion.vectors_enabled(command, "merge")
 
 
 def _commit(command: Command, outcome: MergeOutput, operation: Operation) -> None:

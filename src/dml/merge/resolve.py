@@ -1,4 +1,4 @@
-"""What a MERGE's clauses mean: their conditions and values, resolved by Spark, and the schema that comes of them."""
+"""Resolves the conditions and values of a MERGE's clauses with Spark, and the table's schema after the MERGE."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,17 +14,15 @@ from ...engine.read import scan
 from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ...errors import SchemaMismatchError
-from ..command import metadata as decide
-from ..command import rows
+from ..command import rows, target_metadata
 from ..command.assignments import Path, check_distinct, field_of, path_of, whole
 from ..command.command import Command
-from . import clauses as merge_clauses
-from .clauses import Clause
+from .clauses import Clause, assigned_columns
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A clause, resolved. `values` are those of the columns that it sets, by the table's names, in its types."""
+    """A resolved clause. `values` are the assigned columns by the table's names, cast to the table's types."""
 
     clause: Clause
     condition: Expression | None
@@ -32,16 +30,16 @@ class Taken:
 
     @property
     def test(self) -> Column:
-        """The condition, TRUE where there is none."""
+        """The condition; TRUE if the clause has none."""
         return F.lit(True) if self.condition is None else self.condition.column
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A MERGE, resolved. `columns` are the table's after the commit, `kept` the values of a row that stays in them.
+    """A resolved MERGE. `columns` is the table's schema after the commit, `kept` the values of an unchanged row in it.
 
-    `needed` are the places of the source's columns that anything refers to, `compared` those of the table's that the
-    conditions do.
+    `needed` are the positions of the source columns that any expression refers to, `compared` those of the table's
+    columns that conditions refer to.
     """
 
     scope: Scope
@@ -57,12 +55,12 @@ class Resolved:
 
     @property
     def changing(self) -> list[Taken]:
-        """The clauses that take rows of the table: their places here are their numbers."""
+        """The clauses that change existing rows; the index of a clause in this list is its number."""
         return [*self.matched, *self.by_source]
 
     @property
     def updates(self) -> list[int]:
-        """The numbers of those that update."""
+        """The numbers of the UPDATE clauses."""
         return [i for i, one in enumerate(self.changing) if one.clause.action == "update"]
 
     @property
@@ -79,12 +77,12 @@ def resolve(
     alias: str | None,
     evolve: bool,
 ) -> Resolved:
-    """Resolve all of it; with `evolve` the columns that it adds to the table are staged in the transaction.
+    """Resolve the condition and the clauses; with `evolve`, stage the evolved schema in the transaction.
 
-    Raises Spark's AnalysisException for what doesn't resolve, SchemaMismatchError, InvalidArgumentError and
-    UnsupportedFeatureError.
+    Raises Spark's AnalysisException for an expression that doesn't resolve, SchemaMismatchError, InvalidArgumentError
+    and UnsupportedFeatureError.
     """
-    command.name_beside(source.columns)
+    command.avoid_columns(source.columns)
     frame = scan.for_conditions(command.spark, command.snapshot)
     scope = Scope(frame.alias(alias) if alias else frame, source)
     names = _Names(command, scope, alias)
@@ -98,7 +96,7 @@ def resolve(
 
 
 class _Names:
-    """Finds the columns that the user names."""
+    """Resolves column names that the user wrote."""
 
     def __init__(self, command: Command, scope: Scope, alias: str | None) -> None:
         self._scope = scope
@@ -107,44 +105,45 @@ class _Names:
         self.source = table_schema(scope.source.schema)
 
     def parts(self, name: str) -> Path:
-        """The name without the table's alias."""
+        """The parts of a name, without the table's alias."""
         parts = name_parts(self._scope.target, name)
         if self._alias is not None and len(parts) > 1 and parts[0].lower() == self._alias.lower():
             return parts[1:]
         return parts
 
     def path(self, name: str, columns: StructType, clause: Clause, table: str) -> Path:
-        """The column of the table; SchemaMismatchError where there is none."""
+        """The column of the table with this name. Raises SchemaMismatchError if there is none."""
         parts = name_parts(self._scope.target, name)
         try:
             return path_of(name, parts, columns, self._alias, case_sensitive=self.case_sensitive, command=clause.text)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(
-                f"{table}: {error}. To add columns of the source to the table, merge withSchemaEvolution()",
+                f"{table}: {error}. To add columns of the source to the table, use withSchemaEvolution()",
                 condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                 parameters={"sqlExpr": name, "clause": clause.text, "cols": ", ".join(columns.names)},
             ) from None
 
     def place(self, name: str) -> int | None:
-        """Where the source has a column of the name; SchemaMismatchError where it has several."""
+        """The position of the source column with this name; None if there is none. Raises SchemaMismatchError if the
+        name is ambiguous."""
         same = [
             i
             for i, f in enumerate(self.source)
             if f.name == name or (not self.case_sensitive and f.name.lower() == name.lower())
         ]
         if len(same) > 1:
-            raise SchemaMismatchError(f"the source of MERGE has {len(same)} columns with the name {name}")
+            raise SchemaMismatchError(f"the source of MERGE has {len(same)} columns named {name}")
         return same[0] if same else None
 
 
 def _evolve(command: Command, names: _Names, clauses: Sequence[Clause]) -> None:
-    """Stage what the clauses bring to the table's schema (`mergeSchema`, for what they assign)."""
+    """Stage the schema evolution (`mergeSchema`) for the source columns that clauses assign."""
     from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
     paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
     star = any(clause.is_star for clause in from_source)
-    brought = merge_clauses.assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
+    brought = assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
     current = command.txn.metadata
-    changed = decide.evolved(command, brought)
+    changed = target_metadata.evolved(command, brought)
     if changed != current:
         command.txn.set_metadata(changed)
 
@@ -159,7 +158,7 @@ class _Clauses:
         self.kept = self._kept(table_schema(scope.target.schema))
 
     def _kept(self, before: StructType) -> dict[str, Column]:
-        """The table's columns in the types that they will have; a new one is null."""
+        """The table's columns cast to their types after the commit; new columns are null."""
         kept: dict[str, Column] = {}
         changed: list[tuple[StructField, Column]] = []
         old = {f.name: (f.data_type, column) for f, column in zip(before, self._scope.target_columns, strict=True)}
@@ -199,8 +198,8 @@ class _Clauses:
         for path in paths:
             if clause.action == "insert" and len(path) > 1:
                 raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} sets the field {dotted(path)}; an insert gives whole "
-                    "columns: use named_struct"
+                    f"{self._command.log.table}: {clause.text} sets the field {dotted(path)}, but INSERT can only set "
+                    "whole columns: use named_struct"
                 )
         values = self._scope.values(list(clause.values.values()), over, f"the values of {clause.text}")
         return list(zip(paths, values, strict=True))
@@ -209,29 +208,29 @@ class _Clauses:
         if self._evolve:
             known = [self._columns.get(f.name, case_sensitive=self._names.case_sensitive) for f in self._names.source]
             return [((f.name,), self._scope.source_columns[i]) for i, f in enumerate(known) if f is not None]
-        found: list[tuple[Path, Column]] = []
+        assigned: list[tuple[Path, Column]] = []
         for f in self._columns:
-            place = self._names.place(f.name)
-            if place is None:
+            position = self._names.place(f.name)
+            if position is None:
                 listed = ", ".join(dotted((one.name,)) for one in self._names.source)
                 raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} of all columns needs a column {f.name} in the source, "
-                    f"which has: {listed}. Name the columns that it sets, or merge withSchemaEvolution()",
+                    f"{self._command.log.table}: {clause.text} * needs a column {f.name} in the source, which has: "
+                    f"{listed}. List the columns to set, or use withSchemaEvolution()",
                     condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                     parameters={"sqlExpr": f.name, "clause": clause.text, "cols": listed},
                 )
-            found.append(((f.name,), self._scope.source_columns[place]))
-        return found
+            assigned.append(((f.name,), self._scope.source_columns[position]))
+        return assigned
 
     def _values(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[str, Column]:
-        """The new value of each column that is set, whole."""
+        """The new value of each assigned column; nested assignments are merged into whole columns."""
         fields = [field_of(path, self._columns) for path, _ in assigned]
         values = [value for _, value in assigned]
-        if self._evolve:  # structs of the source may lack fields of the table's
+        if self._evolve:  # structs of the source may lack fields of the table's structs
             keeps = clause.is_star and clause.action == "update"
             values = [
-                reshaped(value, given, f.data_type, self.kept[path[0]] if keeps else None)
-                for (path, value), given, f in zip(assigned, self._scope.types(values), fields, strict=True)
+                reshaped(value, data_type, f.data_type, self.kept[path[0]] if keeps else None)
+                for (path, value), data_type, f in zip(assigned, self._scope.types(values), fields, strict=True)
             ]
         stored = self._scope.stored(list(zip(fields, values, strict=True)), self._command.log.table)
         by_path = dict(zip((path for path, _ in assigned), stored, strict=True))
@@ -252,7 +251,7 @@ def _frozen(
     columns: StructType,
     kept: dict[str, Column],
 ) -> Resolved:
-    """All of it, with one instant for the whole MERGE, and what it refers to."""
+    """Resolve all expressions with one current timestamp for the whole MERGE, and collect the referenced columns."""
     values = {(i, name): column for i, one in enumerate(taken) for name, column in one.values.items()}
     conditions = {i: one.condition for i, one in enumerate(taken) if one.condition is not None}
     (search, *tests), columns_of_values, needed = scope.together([search, *conditions.values()], list(values.values()))
@@ -265,13 +264,15 @@ def _frozen(
     tested = [search, *by_clause.values()]
     width = int(str(command.spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
 
-    def told(kind: str) -> list[dict[str, str]]:
-        found = []
-        for one in done:
-            if one.clause.kind == kind:
-                said = {} if one.condition is None else {"predicate": printed(one.condition, width)}
-                found.append({**said, "actionType": one.clause.action})
-        return found
+    def predicates_of(kind: str) -> list[dict[str, str]]:
+        predicates = []
+        for taken_clause in done:
+            if taken_clause.clause.kind == kind:
+                condition = (
+                    {} if taken_clause.condition is None else {"predicate": printed(taken_clause.condition, width)}
+                )
+                predicates.append({**condition, "actionType": taken_clause.clause.action})
+        return predicates
 
     return Resolved(
         scope=scope,
@@ -285,8 +286,8 @@ def _frozen(
         compared=sorted({place for one in tested for place in one.of_target}),
         parameters={
             "predicate": [printed(search, width)],
-            "matchedPredicates": told("matched"),
-            "notMatchedPredicates": told("not matched"),
-            "notMatchedBySourcePredicates": told("not matched by source"),
+            "matchedPredicates": predicates_of("matched"),
+            "notMatchedPredicates": predicates_of("not matched"),
+            "notMatchedBySourcePredicates": predicates_of("not matched by source"),
         },
     )

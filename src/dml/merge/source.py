@@ -1,4 +1,4 @@
-"""The source of a MERGE, read once: put away, and what its keys say of the files that it can match."""
+"""Reads the source of a MERGE once, stores it, and derives predicates that select the files it can match."""
 
 import datetime
 import logging
@@ -32,11 +32,11 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 @dataclass
 class MergeSource:
-    """The rows of the source that a MERGE goes by, with a number for each in the last column (`Command.names`).
+    """The source rows of a MERGE, with a row number in the last column (`Command.names`).
 
-    `joining` is the same to join with the table, `rows` how many there are. `unique`: no row of the table can match two
-    of them. `predicate` says of the table's rows what those that match surely fulfil. `held` are the rows where they
-    are few, on the driver, and `numbers` theirs.
+    `joining` is the same frame, prepared for the join; `rows` is the number of rows. `unique`: no table row can match
+    two source rows. `predicate` is fulfilled by every table row that matches. If there are few rows, `held` has them on
+    the driver, and `numbers` are their row numbers.
     """
 
     frame: DataFrame
@@ -49,10 +49,10 @@ class MergeSource:
 
 
 @contextmanager
-def prepared(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
-    """Read the source once, into the driver's memory where it surely is small, else onto the executors.
+def prepare_source(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
+    """Read the source once: into the driver's memory if it is certainly small, else into Spark's cache.
 
-    Where it reads the table itself, it reads the version that the MERGE does.
+    If the source reads the target table, it reads the same version as the MERGE.
     """
     pinned, reads_itself = pinning.pinned(source, command.log, command.snapshot)
     if reads_itself:
@@ -71,21 +71,21 @@ def prepared(command: Command, source: DataFrame, resolved: Resolved) -> Iterato
     finally:
         try:
             put_away.release()
-        except Exception as error:  # the MERGE may be committed, and what is put away is Spark's to drop
+        except Exception as error:  # the MERGE may be committed; Spark evicts the cached rows later
             logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", command.log.table, error)
 
 
 def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     frame = held.frame()
     types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
-    asked = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
-    named = [one.alias(f"k{i}") for i, one in enumerate(asked)]
-    # No job: they are on the driver.
+    python_keys = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
+    named = [one.alias(f"k{i}") for i, one in enumerate(python_keys)]
+    # Runs no Spark job: the rows are on the driver.
     values = frame.select(*named, column_of(command.names.source_row)).collect()
     rows = [tuple(map(_hashable, row)) for row in values]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
-    for i, (one, given) in enumerate(zip(keys, types, strict=True)):
-        f = _comparable(command, one, given)
+    for i, (one, key_type) in enumerate(zip(keys, types, strict=True)):
+        f = _comparable(command, one, key_type)
         if f is not None:
             distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
             parts.append(predicates.In((f.name,), tuple(_as_arrow_has_it(distinct, f))))
@@ -95,9 +95,10 @@ def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[
 
 
 def _as_python_has_it(value: Column, f: StructField) -> Column:
-    """A key in a type of which Python has every value: no year but 1 to 9999 has a date, no bytes but UTF-8 a text.
+    """A key, converted to a type in which Python can represent all values.
 
-    Python's timestamps would be of the driver's time zone, too.
+    Python dates are limited to the years 1 to 9999, Python strings to valid UTF-8, and Python timestamps would depend
+    on the driver's time zone.
     """
     if f.data_type == schema.DATE:
         return F.unix_date(value)
@@ -113,7 +114,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _as_arrow_has_it(values: Iterable[Any], f: StructField) -> pa.Array:
-    """Values that `_as_python_has_it` gave, in the type of the column."""
+    """Convert values of `_as_python_has_it` to Arrow, in the type of the column."""
     kind = schema.arrow_type(f.data_type)
     if f.data_type == schema.STRING:
         return pa.array(values, pa.binary()).view(kind)
@@ -127,12 +128,12 @@ def _as_arrow_has_it(values: Iterable[Any], f: StructField) -> pa.Array:
 
 
 def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:
-    """Whether no two rows have the same keys, their first values."""
+    """Whether all keys are distinct; the keys are the first values of each row."""
     seen = set()
     for row in rows:
         key = row[: len(null_safe)]
         if any(value is None and not safe for value, safe in zip(key, null_safe, strict=True)):
-            continue  # matches nothing
+            continue  # a null key matches no row
         if key in seen:
             return False
         seen.add(key)
@@ -140,7 +141,7 @@ def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:
 
 
 def _is_plain(f: StructField) -> bool:
-    """Whether values of the type are equal in Python and Arrow exactly where they are in Spark."""
+    """Whether two values of this type are equal in Python and Arrow exactly if they are equal in Spark."""
     kind = f.data_type
     if not isinstance(kind, PrimitiveType) or has_collation(f):
         return False
@@ -148,7 +149,7 @@ def _is_plain(f: StructField) -> bool:
 
 
 def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
-    """One job over the keys tells how many rows there are, whether keys come twice, and between what they lie."""
+    """Count the rows, detect duplicate keys, and get the minimum and maximum of each key, in one job."""
     frame = put_away.frame
     named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
     types = table_schema(frame.select(*named).schema).fields
@@ -160,20 +161,21 @@ def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys:
     groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
     rows = frame.select(*named) if named else frame.select(column_of(command.names.source_row))
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
-    asked = [F.count("*") if grouped is None else F.sum("n")]
-    asked.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
+    aggregates = [F.count("*") if grouped is None else F.sum("n")]
+    aggregates.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
     bounds = [i for i, f in enumerate(fields) if f is not None]
     for i in bounds:
-        asked += [F.min(f"k{i}"), F.max(f"k{i}")]
-    found = (rows if grouped is None else grouped).agg(*(one.alias(f"a{i}") for i, one in enumerate(asked)))
-    told = pa.Table.from_batches(plans.collected(found))
-    count, most = told.column(0)[0].as_py() or 0, told.column(1)[0].as_py() or 0
+        aggregates += [F.min(f"k{i}"), F.max(f"k{i}")]
+    aggregated = (rows if grouped is None else grouped).agg(*(one.alias(f"a{i}") for i, one in enumerate(aggregates)))
+    summary = pa.Table.from_batches(plans.collected(aggregated))
+    count, most = summary.column(0)[0].as_py() or 0, summary.column(1)[0].as_py() or 0
     parts: list[Predicate] = [] if count else [predicates.Constant(False)]
     for at, i in enumerate(bounds):
         f = fields[i]
         assert f is not None
         low, high = (
-            told.column(2 + 2 * at + side).combine_chunks().cast(schema.arrow_type(f.data_type))[0] for side in (0, 1)
+            summary.column(2 + 2 * at + side).combine_chunks().cast(schema.arrow_type(f.data_type))[0]
+            for side in (0, 1)
         )
         if not low.is_valid:
             parts.append(predicates.Constant(False))
@@ -183,7 +185,7 @@ def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys:
             parts.append(_between(f, low, high))
     size = put_away.bytes
     threshold = str(command.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
-    if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # which forbids it
+    if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # a negative threshold disables broadcasts
         return MergeSource(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
     return MergeSource(frame, frame, count, most <= 1, predicates.all_of(parts))
 
@@ -198,7 +200,7 @@ def _between(f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
 
 
 def _in_partitions(keys: DataFrame, f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
-    """Few values of a partition column are told one by one: by them commits to other partitions are no conflict."""
+    """The predicate lists few partition values individually: then commits to other partitions don't conflict."""
     batches = plans.collected(keys.distinct().limit(_MOST_VALUES + 1))
     values = pa.Table.from_batches(batches).column(0)
     if len(values) > _MOST_VALUES:
@@ -206,10 +208,10 @@ def _in_partitions(keys: DataFrame, f: StructField, low: pa.Scalar, high: pa.Sca
     return predicates.In((f.name,), tuple(values.combine_chunks().drop_null().cast(schema.arrow_type(f.data_type))))
 
 
-def _comparable(command: Command, one: Equality, given: StructField) -> StructField | None:
-    """The table's column that a key is compared with, where the log can be asked about it."""
+def _comparable(command: Command, one: Equality, key: StructField) -> StructField | None:
+    """The table column that a key is compared with, if statistics or partition values can be used for it."""
     if one.place is None or one.null_safe:
         return None
     f = frame_schema(command.snapshot.schema).fields[one.place]
-    same = f.data_type == given.data_type and CHAR_VARCHAR_KEY not in f.metadata
+    same = f.data_type == key.data_type and CHAR_VARCHAR_KEY not in f.metadata
     return f if same and _is_plain(f) else None

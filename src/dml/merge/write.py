@@ -1,4 +1,4 @@
-"""The second pass of a MERGE: the files that take the place of those in which rows change, and the new rows."""
+"""Second pass of MERGE: writes the new files for changed rows, and the inserted rows."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +12,11 @@ from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
 from ...engine.sql.resolution import PutAway, aligned, column_of, local
-from ..command import change_data as changes
-from ..command import deletion_vectors as vectors
-from ..command import rows
+from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
 from ..command.removal import Removal, num_records
-from .find import Matches, joined
+from .matching import Matches, joined
 from .resolve import Resolved
 from .source import MergeSource
 
@@ -29,7 +27,7 @@ _SMALL_FILES = 16 << 20
 
 @dataclass
 class MergeOutput:
-    """What a MERGE leaves: its actions, and the counts of rows by what became of them."""
+    """The result of a MERGE: its actions, and row counts by kind of change."""
 
     removal: Removal = field(default_factory=Removal)
     added: list[AddFile] = field(default_factory=list)
@@ -50,11 +48,11 @@ class MergeOutput:
         return self.matched_deleted + self.by_source_deleted
 
     def actions(self, now: int) -> list[Action]:
-        """All that is to be committed; `now` is in milliseconds."""
+        """All actions of the commit; `now` is in milliseconds since the epoch."""
         return [*self.removal.actions(now), *self.added, *self.changes]
 
     def metrics(self) -> dict[str, int | str]:
-        """By Delta's names (its DeltaOperationMetrics)."""
+        """The operation metrics, by Delta's names (DeltaOperationMetrics)."""
         vectors = self.removal.vector_metrics()
         gone = self.removal.gone
         return {
@@ -78,15 +76,15 @@ class MergeOutput:
         }
 
 
-def write(command: Command, resolved: Resolved, source: MergeSource, found: Matches) -> MergeOutput:
-    """Write all that changes. AppendOnlyTableError where rows of the table would have to go."""
+def write(command: Command, resolved: Resolved, source: MergeSource, matches: Matches) -> MergeOutput:
+    """Write all changes. Raises AppendOnlyTableError if existing rows would be deleted or replaced."""
     outcome = MergeOutput()
-    if found.touched:
+    if matches.touched:
         command.check_removable()
-    _count(outcome, resolved, found)
-    writer = _Writer(command, resolved, found, outcome, _new_rows(command, resolved, source, found))
-    by_vectors, recorded = vectors.enabled(command, "merge"), changes.wanted(command)
-    if not found.touched:
+    _count(outcome, resolved, matches)
+    writer = _Writer(command, resolved, matches, outcome, _new_rows(command, resolved, source, matches))
+    by_vectors, recorded = row_deletion.vectors_enabled(command, "merge"), change_data.wanted(command)
+    if not matches.touched:
         writer.insert()
     elif by_vectors or recorded:
         writer.apart(source, by_vectors=by_vectors, recorded=recorded)
@@ -95,9 +93,9 @@ def write(command: Command, resolved: Resolved, source: MergeSource, found: Matc
     return outcome
 
 
-def _count(outcome: MergeOutput, resolved: Resolved, found: Matches) -> None:
+def _count(outcome: MergeOutput, resolved: Resolved, matches: Matches) -> None:
     def of(clauses: range, action: str) -> int:
-        return found.rows([i for i in clauses if resolved.changing[i].clause.action == action])
+        return matches.rows([i for i in clauses if resolved.changing[i].clause.action == action])
 
     first = len(resolved.matched)
     matched, by_source = range(first), range(first, len(resolved.changing))
@@ -110,37 +108,37 @@ def _count(outcome: MergeOutput, resolved: Resolved, found: Matches) -> None:
 
 @dataclass
 class _Piece:
-    """Rows of the table as it will be. `count` is None where nobody knows it yet, `held`: they are on the driver."""
+    """Rows of the table after the commit. `count` is None if unknown; `held`: the rows are on the driver."""
 
     frame: DataFrame
     held: bool = False
     count: int | None = None
 
 
-def _new_rows(command: Command, resolved: Resolved, source: MergeSource, found: Matches) -> _Piece | None:
-    """The rows that the clauses insert; None: there are none."""
+def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches: Matches) -> _Piece | None:
+    """The rows that the clauses insert; None if there are none."""
     if not resolved.inserts or not source.rows:
         return None
     names = command.names
-    on_driver = source.held is not None and (found.held is not None or found.pairs is None)
+    on_driver = source.held is not None and (matches.held is not None or matches.pairs is None)
     if source.held is not None and on_driver:
-        left = [i for i, number in enumerate(source.numbers) if number not in found.matched]
+        left = [i for i, number in enumerate(source.numbers) if number not in matches.matched]
         rest = source.held.frame(pa.array(left, pa.int32()))
-    elif found.pairs is None:
+    elif matches.pairs is None:
         rest = source.frame
     else:
-        matched = found.pairs.where(F.col(names.source_row).isNotNull()).select(
+        matched = matches.pairs.where(F.col(names.source_row).isNotNull()).select(
             F.col(names.source_row).alias(names.matched)
         )
         rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
     pieces = []
     for i, one in enumerate(resolved.inserts):
-        mine = rest.where(one.test)
+        inserted = rest.where(one.test)
         for earlier in resolved.inserts[:i]:
-            mine = mine.where(~earlier.test.eqNullSafe(F.lit(True)))
+            inserted = inserted.where(~earlier.test.eqNullSafe(F.lit(True)))
         values = [value.alias(name) for name, value in one.values.items()]
         nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
-        pieces.append(rows.fitted(command, mine.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
+        pieces.append(rows.fitted(command, inserted.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
     frame = _union(pieces)
     if not on_driver:
         return _Piece(frame)
@@ -166,11 +164,11 @@ class _Writer:
         self._removed = command.snapshot.add_files(found.touched)
 
     def insert(self) -> None:
-        """Write the new rows alone."""
+        """Write only the new rows."""
         self.write(self._inserted)
 
     def together(self, source: MergeSource) -> None:
-        """Write the touched files anew, rows that change in the place of those that were, where the rules allow it."""
+        """Rewrite the touched files: changed rows replace the old ones, in the same files if the rules allow it."""
         self._outcome.removal = Removal(removed=self._removed)
         if self._few:
             pieces = [self._kept_of_few(), *self._updated(source)]
@@ -181,14 +179,14 @@ class _Writer:
         self.write([*pieces, *self._inserted])
 
     def apart(self, source: MergeSource, *, by_vectors: bool, recorded: bool) -> None:
-        """Write what changes apart from what stays: that isn't written anew (`by_vectors`), or it is no change."""
+        """Write changed rows separately from unchanged ones, which are not rewritten if `by_vectors`."""
         kept: list[_Piece] = []
         if by_vectors:
             assert self._found.pairs is not None
             places = self._found.pairs.where(self._clause.isNotNull()).select(
                 self._names.file_number, self._names.row_index
             )
-            self._outcome.removal = vectors.marked(self._command, places, numbers=self._found.candidates)
+            self._outcome.removal = row_deletion.delete_rows(self._command, places, numbers=self._found.candidates)
         else:
             kept = [self._kept_of_few() if self._few else self._kept(source)]
             self._outcome.removal = Removal(removed=self._removed)
@@ -196,16 +194,16 @@ class _Writer:
         if not recorded:
             self.write([*kept, *changed, *self._inserted])
             return
-        told = [one.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for one in changed]
-        told += [one.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for one in self._inserted]
-        with _once(told, all(one.held for one in (*changed, *self._inserted))) as both:
+        images = [piece.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
+        images += [piece.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in self._inserted]
+        with _once(images, all(piece.held for piece in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
             pieces = [*(one.frame for one in both), *self._before(source)]
-            alike = [changes.shaped(self._command, one) for one in pieces]
-            self._outcome.changes = changes.write(self._command, _union(alike))
+            alike = [change_data.shaped(self._command, one) for one in pieces]
+            self._outcome.changes = change_data.write(self._command, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
-        """Write rows of the table, the new ones among them."""
+        """Write the data files; `pieces` include the new rows."""
         if pieces:
             frame = _union([one.frame for one in pieces])
             names = self._command.txn.metadata.partition_columns
@@ -219,7 +217,7 @@ class _Writer:
             self._tell_apart(written.rows)
 
     def _tell_apart(self, written: int) -> None:
-        """Which of the written rows stayed as they are, and which are new."""
+        """Derive the counts of copied and inserted rows from the count of written rows."""
         new = self._new
         rest = written - self._outcome.updated
         staying = 0 if self._outcome.removal.by_vectors else self._staying()
@@ -233,7 +231,7 @@ class _Writer:
         self._outcome.copied = rest - self._outcome.inserted
 
     def _staying(self) -> int | None:
-        """How many rows of the touched files no clause takes, by the log; None: it doesn't say."""
+        """The number of rows in the touched files to which no clause applies, by statistics; None if unknown."""
         counts = [num_records(add) for add in self._removed]
         known = [count for count in counts if count is not None]
         taken = self._found.rows(list(range(len(self._resolved.changing))))
@@ -246,11 +244,11 @@ class _Writer:
             return []
         if new.held or self._command.txn.metadata.partition_columns:
             return [new]
-        return [_Piece(new.frame.hint("rebalance"))]  # each of the source's tasks may have few of them
+        return [_Piece(new.frame.hint("rebalance"))]  # the rows may be spread over many small tasks
 
     @property
     def _few(self) -> bool:
-        """Whether the changed rows are on the driver and the touched files so small that one task writes them."""
+        """Whether the changed rows are on the driver, and the touched files are small enough for one write task."""
         held = self._found.held
         small = sum(add.size for add in self._removed) <= _SMALL_FILES
         return held is not None and self._found.whole and held.count <= _FEW_ROWS and small
@@ -262,41 +260,43 @@ class _Writer:
         return joined(self._command, self._resolved, source, numbers, unmatched=unmatched, places=places)
 
     def _every_row(self, source: MergeSource) -> DataFrame:
-        """All rows of the touched files, each once, with the number of the clause that takes it."""
+        """All rows of the touched files, each once, with the number of the clause that applies to it."""
         several = self._found.several
         frame = self._joined(source, unmatched=True, places=several)
         if not several:
             return frame
-        # A clause may take a row with one of the source's rows that it matches and not with another.
+        # A clause may apply to a row for one of its matching source rows and not for another.
         place = [self._names.file_number, self._names.row_index]
         taken = F.max(self._clause).over(Window.partitionBy(*place))
         return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
 
     def _changing(self, source: MergeSource) -> _Piece:
-        """The rows that change, as they are, beside their rows of the source."""
+        """The rows that change, with their old values, joined with their source rows."""
         if self._found.held is not None and self._found.whole:
             return _Piece(self._found.held.frame().where(self._clause.isNotNull()), held=True)
         frame = self._joined(source, unmatched=bool(self._resolved.by_source), places=self._found.several)
         return _Piece(frame.where(self._clause.isNotNull()))
 
     def _as_kept(self, frame: DataFrame) -> DataFrame:
-        """Rows of the table in the shape that it will have."""
+        """Rows of the table, with the table's schema after the commit."""
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
         return rows.without_void(self._command, frame.select(*columns, *map(column_of, self._command.carried)))
 
     def _kept(self, source: MergeSource) -> _Piece:
-        """The rows that stay in the touched files."""
+        """The unchanged rows of the touched files."""
         return _Piece(self._as_kept(self._every_row(source).where(self._clause.isNull())))
 
     def _kept_of_few(self) -> _Piece:
-        """The rows that stay, told by the places of those that change, with no join."""
-        found = self._found
-        assert found.pairs is not None
-        numbers = found.candidates.to_pylist()
-        at = {number: place for place, number in enumerate(found.touched)}
+        """The unchanged rows, found by excluding the locations of the changed rows, without a join."""
+        matches = self._found
+        assert matches.pairs is not None
+        numbers = matches.candidates.to_pylist()
+        at = {number: place for place, number in enumerate(matches.touched)}
         places: dict[int, set[int]] = {}
         for file, row in (
-            found.pairs.where(self._clause.isNotNull()).select(self._names.file_number, self._names.row_index).collect()
+            matches.pairs.where(self._clause.isNotNull())
+            .select(self._names.file_number, self._names.row_index)
+            .collect()
         ):
             places.setdefault(at[numbers[file]], set()).add(row)
         in_file, at_row = self._names.file_number, self._names.row_index
@@ -304,7 +304,7 @@ class _Writer:
             f"({in_file} = {file} AND {at_row} IN ({', '.join(map(str, sorted(of_file)))}))"
             for file, of_file in sorted(places.items())
         ]
-        touched = pa.array(found.touched, pa.int64())
+        touched = pa.array(matches.touched, pa.int64())
         frame = aligned(
             self._command.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
             self._resolved.scope.target,
@@ -312,7 +312,7 @@ class _Writer:
         return _Piece(self._as_kept(frame.where(f"NOT ({' OR '.join(tests)})")))
 
     def _after(self, source: MergeSource) -> _Piece:
-        """All rows of the touched files as they will be."""
+        """All rows of the touched files after the MERGE."""
         numbers = self._resolved.updates
         frame = self._every_row(source)
         frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
@@ -321,7 +321,7 @@ class _Writer:
         return _Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)))
 
     def _updated(self, source: MergeSource) -> list[_Piece]:
-        """The updated rows as they will be: a frame for each choice of generated columns that clauses set."""
+        """The updated rows with new values: one frame for each set of generated columns that clauses assign."""
         resolved = self._resolved
         groups: dict[tuple[str, ...], list[int]] = {}
         for number in resolved.updates:
@@ -340,7 +340,7 @@ class _Writer:
         return pieces
 
     def _value(self, name: str, numbers: Sequence[int]) -> Column:
-        """A column's value in a row that stays, or that one of these clauses takes."""
+        """The value of a column in a row that is unchanged, or to which one of these clauses applies."""
         value = self._resolved.kept[name]
         for number in numbers:
             values = self._resolved.changing[number].values
@@ -349,7 +349,7 @@ class _Writer:
         return value.alias(name)
 
     def _before(self, source: MergeSource) -> list[DataFrame]:
-        """The rows that change as they were, as the change feed tells them."""
+        """The changed rows with their old values, as rows of the change data feed."""
         frame = self._changing(source).frame
         if self._found.several:
             frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
@@ -360,7 +360,7 @@ class _Writer:
 
 @contextmanager
 def _once(frames: Sequence[DataFrame], held: bool) -> Iterator[list[_Piece]]:
-    """The rows of the frames, which are computed once however often they are read."""
+    """The rows of the frames, computed only once even if they are read several times."""
     if not frames:
         yield []
         return
@@ -378,7 +378,7 @@ def _once(frames: Sequence[DataFrame], held: bool) -> Iterator[list[_Piece]]:
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    found = frames[0]
-    for one in frames[1:]:
-        found = found.union(one)
-    return found
+    union = frames[0]
+    for frame in frames[1:]:
+        union = union.union(frame)
+    return union

@@ -1,1 +1,1 @@
-"""A table's rows as DataFrames: which files are read, and by which route."""
+"""Reads the rows of tables as DataFrames: selects the files and the route by which Spark reads them."""

@@ -1,7 +1,7 @@
-"""The files of a table as Spark's `PartitionDirectory` objects, built by the JVM from columns sent in bulk.
+"""Builds Spark's `PartitionDirectory` objects for the files of a table in the JVM, from columns sent in bulk.
 
-Built one by one over Py4J a file costs about 3 ms, so about 10 us. Every file is a directory of its own, with its
-own row of values: its partition values, whatever the layout on disk, and constants such as its number.
+Created individually over Py4J, a file costs about 3 ms; in bulk about 10 us. Every file is a directory of its own, with
+its own row of values: its partition values, independent of the layout on disk, and constants such as its number.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from ...errors import CorruptLogError
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import spark_type
 from .deletion_vectors import has_vector
-from .extra_columns import NOTHING, Beside
+from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,8 @@ _TEXTS = "[Ljava.lang.String;"
 _BLOCK_SIZE = 128 << 20
 _VECTORS_AT_ONCE = 128
 _KEPT_BYTES = 64 << 20
-"""Of how many bytes of deletion bitmaps a listing keeps the JVM's directories for the next query."""
-_PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative, with nothing to encode or to normalise
+"""Maximum size of the deletion bitmaps whose JVM directories a listing keeps for the next query."""
+_PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative; needs no URL encoding or normalization
 
 
 def _primitive(f: schemas.StructField) -> schemas.PrimitiveType:
@@ -44,9 +44,9 @@ def _primitive(f: schemas.StructField) -> schemas.PrimitiveType:
 
 
 def uris(root: str, files: pa.Table) -> list[str]:
-    """Where each file lies, as a percent-encoded URI."""
+    """The percent-encoded URI of each file."""
     column = files.column("path")
-    if pc.all(pc.match_substring_regex(column, _PLAIN)).as_py():  # the usual case, twenty times as fast
+    if pc.all(pc.match_substring_regex(column, _PLAIN)).as_py():  # the common case, 20 times as fast
         start = paths.absolute_uri(root, "x")[:-1]
         return [start + path for path in column.to_pylist()]
     return [paths.absolute_uri(root, path) for path in files.column("path").to_pylist()]
@@ -54,31 +54,31 @@ def uris(root: str, files: pa.Table) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Directories of files with their deletion bitmaps: an `Object[]` of the JVM, and the file and the bytes of each.
+    """Cached directories with deletion bitmaps: an `Object[]` in the JVM, and the file index and size of each.
 
-    Those that were used last come last.
+    They are in order of use; the most recently used are last.
     """
 
     directories: JavaObject
     files: pa.Array
     sizes: pa.Array
 
-    def with_more(self, gateway: Gateway, made: JavaObject, files: pa.Array, sizes: pa.Array) -> "Vectors":
+    def with_more(self, gateway: Gateway, directories: JavaObject, files: pa.Array, sizes: pa.Array) -> "Vectors":
         return Vectors(
-            made if self.directories is None else gateway.joined(self.directories, made),
+            directories if self.directories is None else gateway.joined(self.directories, directories),
             pa.concat_arrays([self.files, files]),
             pa.concat_arrays([self.sizes, sizes.cast(pa.int64())]),
         )
 
     def trimmed(self, gateway: Gateway, used: pa.Array, most: int) -> "Vectors":
-        """Those of at most so many bytes, without the ones that were used longest ago."""
+        """The most recently used directories whose bitmaps have at most `most` bytes in total."""
         if (pc.sum(self.sizes).as_py() or 0) <= most:
             return self
         places = pa.array(range(len(self.files)), pa.int32())
         now = pc.is_in(self.files, value_set=used)
         order = pa.concat_arrays([places.filter(pc.invert(now)), places.filter(now)])
         sizes = self.sizes.take(order)
-        behind = pc.subtract(pc.sum(sizes), pc.subtract(pc.cumulative_sum(sizes), sizes))  # with its own
+        behind = pc.subtract(pc.sum(sizes), pc.subtract(pc.cumulative_sum(sizes), sizes))  # includes its own size
         order = order.filter(pc.less_equal(behind, most))
         if not len(order):
             return NO_VECTORS
@@ -89,7 +89,7 @@ NO_VECTORS = Vectors(None, pa.array([], pa.int32()), pa.array([], pa.int64()))
 
 
 class Listing:
-    """All files that one frame may read. Its JVM objects are made at the first use and then shared."""
+    """The files that one frame may read. Its JVM objects are created at the first use and then shared."""
 
     def __init__(
         self,
@@ -100,14 +100,14 @@ class Listing:
         values_schema: schemas.StructType,
         *,
         hidden: "Hidden | None" = None,
-        beside: Beside = NOTHING,
+        extra: ExtraColumns = NO_EXTRA_COLUMNS,
         numbered: bool = False,
         time_zone: str,
     ) -> None:
-        """`files` has the protocol's column names, `values_schema` the partition columns as the log calls them.
+        """`files` has the protocol's column names; `values_schema` starts with the partition columns, physically named.
 
-        Behind these are the fields of `hidden`, what `beside` tells of a file, and with `numbered` the row's index in
-        `files`. `time_zone` is that of timestamps in partition values that name none.
+        They are followed by the fields of `hidden`, the per-file columns of `extra`, and with `numbered` the index in
+        `files`. `time_zone` applies to timestamps in partition values that have no time zone.
         """
         self.files = files
         self.root = root
@@ -115,7 +115,7 @@ class Listing:
         self._spark = spark
         self._values_schema = values_schema
         self._hidden = hidden
-        self._beside = beside
+        self._extra = extra
         self._numbered = numbered
         self._time_zone = time_zone
         self._kept = NO_VECTORS
@@ -129,28 +129,28 @@ class Listing:
 
     @property
     def _partition_fields(self) -> tuple[schemas.StructField, ...]:
-        more = (1 if self._numbered else 0) + len(self._beside.told)
+        more = (1 if self._numbered else 0) + len(self._extra.per_file)
         more += 0 if self._hidden is None else len(self._hidden.fields)
         return self._values_schema.fields[: len(self._values_schema) - more]
 
     @cached_property
     def _distinct(self) -> tuple[pa.Array, pa.Array]:
-        """(index of the first file of each distinct tuple of values, number of its tuple for each file)."""
+        """The index of the first file of each distinct tuple of values, and the tuple's number for each file."""
         count = len(self)
-        if self._numbered or self._beside.told:
+        if self._numbered or self._extra.per_file:
             own = pa.array(range(count), pa.int32())
             return own, own
         code = pa.array([0] * count, pa.int64())
         for f in self._partition_fields:
             encoded = column_of(self.files.column("partitionValues"), f.name).dictionary_encode(null_encoding="encode")
             code = pc.add(pc.multiply(code, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
-            code = code.dictionary_encode().indices.cast(pa.int64())  # so small that the product can't overflow
+            code = code.dictionary_encode().indices.cast(pa.int64())  # renumbered, so the product can't overflow
         encoded = code.dictionary_encode()
         return pc.index_in(encoded.dictionary, code).cast(pa.int32()), encoded.indices.cast(pa.int32())
 
     @cached_property
     def _rows(self) -> JavaObject:
-        """An `InternalRow[]`, one for each distinct tuple of values, with no deletion vectors."""
+        """An `InternalRow[]`, with one row per distinct tuple of values, without deletion vectors."""
         firsts, _ = self._distinct
         nothing = [] if self._hidden is None else self._hidden.nothing(len(firsts))
         return self._rows_of(self.files.take(firsts), nothing, firsts)
@@ -161,7 +161,7 @@ class Listing:
             for f in self._partition_fields
         ]
         columns += hidden
-        columns += self._beside.values(files)
+        columns += self._extra.values(files)
         if self._numbered:
             columns.append(numbers)
         values = pa.table(columns, names=list(self._values_schema.names))
@@ -169,7 +169,7 @@ class Listing:
 
     @cached_property
     def _directories(self) -> JavaObject:
-        """An `Object[]` of all directories, in the order of the files, with no deletion vectors."""
+        """An `Object[]` of all directories, in the order of the files, without deletion vectors."""
         if len(self._values_schema):
             return self._directories_of(self.files, self._rows, self._distinct[1])
         rows = self._gateway.jvm.java.lang.reflect.Array.newInstance(self._gateway.type(_ROW), 1)
@@ -177,7 +177,7 @@ class Listing:
         return self._directories_of(self.files, rows, pa.array([0] * len(self), pa.int32()))
 
     def _directories_of(self, files: pa.Table, rows: JavaObject, numbers: pa.Array) -> JavaObject:
-        """The directories of `files`; the values of each are the row, of `InternalRow[]`, that its number says."""
+        """The directories of `files`; `numbers` selects the row of `rows` (an `InternalRow[]`) with a file's values."""
         gateway = self._gateway
         columns = [
             rows,
@@ -192,7 +192,7 @@ class Listing:
 
     @cached_property
     def _with_vectors(self) -> pa.Array | None:
-        """For each file whether it has a deletion vector; `None`: none has."""
+        """For each file, whether it has a deletion vector; `None` if no file has one."""
         if self._hidden is None:
             return None
         mask = has_vector(self.files).combine_chunks()
@@ -201,7 +201,7 @@ class Listing:
     @property
     def everything(self) -> JavaObject:
         """`Seq[PartitionDirectory]` of all files."""
-        if self._with_vectors is not None:  # not kept: it has all their bitmaps
+        if self._with_vectors is not None:  # not cached, because the objects contain all bitmaps
             return self.subset(pa.array(range(len(self)), pa.int32()))
         return self._plain
 
@@ -220,7 +220,7 @@ class Listing:
         return gateway.wrapped(gateway.joined(plain, self._marked(marked)) if len(marked) else plain)
 
     def _marked(self, indices: pa.Array) -> JavaObject:
-        """An `Object[]` of the directories of these files, with their deletion vectors, which are read once."""
+        """An `Object[]` of the directories of these files, with deletion vectors; each vector is read once."""
         kept = self._kept
         fresh = indices.filter(pc.invert(pc.is_in(indices, value_set=kept.files)))
         for start in range(0, len(fresh), _VECTORS_AT_ONCE):
@@ -229,28 +229,28 @@ class Listing:
             assert self._hidden is not None
             hidden = self._hidden.values(files)
             rows = self._rows_of(files, hidden, part)
-            made = self._directories_of(files, rows, pa.array(range(len(part)), pa.int32()))
-            kept = kept.with_more(self._gateway, made, part, pc.fill_null(pc.binary_length(hidden[0]), 0))
-        found = self._gateway.picked(kept.directories, pc.index_in(indices, value_set=kept.files).cast(pa.int32()))
-        # Of two threads that come here at once, one has worked for itself alone.
+            directories = self._directories_of(files, rows, pa.array(range(len(part)), pa.int32()))
+            kept = kept.with_more(self._gateway, directories, part, pc.fill_null(pc.binary_length(hidden[0]), 0))
+        selected = self._gateway.picked(kept.directories, pc.index_in(indices, value_set=kept.files).cast(pa.int32()))
+        # If two threads get here at once, the cache keeps the result of one of them.
         self._kept = kept.trimmed(self._gateway, indices, _KEPT_BYTES)
-        return found
+        return selected
 
     def matching(self, filters: JavaObject) -> pa.Array:
-        """For each file whether its values make every one of the Catalyst filters TRUE: exactly, as Spark would."""
+        """For each file, whether its values fulfil all these Catalyst filters, evaluated exactly, by Spark."""
         firsts, numbers = self._distinct
         if not len(firsts):
             return pa.array([], pa.bool_())
-        found = self._gateway.rows_matching(filters, self._java_schema, self._rows, len(firsts))
-        return pc.is_in(numbers, value_set=found)
+        matching_rows = self._gateway.rows_matching(filters, self._java_schema, self._rows, len(firsts))
+        return pc.is_in(numbers, value_set=matching_rows)
 
 
 @lru_cache(maxsize=4)
 def _directory_of(gateway: Gateway) -> JavaObject:
-    """(rows, the row of each file, sizes, modification times, URIs, index of a file) -> its `PartitionDirectory`.
+    """A method handle: (rows, row of each file, sizes, modification times, URIs, index) -> `PartitionDirectory`.
 
-    Composed once for a JVM and then bound to the columns of a frame: to compose it takes some 60 method handles, for
-    many of which the JVM makes a class.
+    It is composed once per JVM and then bound to the columns of a frame: composing takes about 60 method handles, and
+    the JVM generates a class for many of them.
     """
     handles, lookup = gateway.handles, gateway.lookup
 
@@ -271,11 +271,13 @@ def _directory_of(gateway: Gateway) -> JavaObject:
     statuses = gateway.type(f"[L{_STATUS};")
     status = handles.filterReturnValue(status, handles.identity(statuses).asCollector(statuses, 1))
     row_of = handles.collectArguments(element(f"[L{_ROW};"), 1, element("[I"))
-    made = lookup.findStatic(gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, f"[L{_STATUS};"))
+    directory = lookup.findStatic(
+        gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, f"[L{_STATUS};")
+    )
     for place, part in ((1, status), (0, row_of)):
-        made = handles.collectArguments(made, place, part)
-    taken = gateway.signature(_DIRECTORY, f"[L{_ROW};", "[I", "[J", "[J", _TEXTS, "int")
-    return handles.permuteArguments(made, taken, gateway.array(gateway.jvm.int, [0, 1, 5, 2, 5, 3, 5, 4, 5]))
+        directory = handles.collectArguments(directory, place, part)
+    signature = gateway.signature(_DIRECTORY, f"[L{_ROW};", "[I", "[J", "[J", _TEXTS, "int")
+    return handles.permuteArguments(directory, signature, gateway.array(gateway.jvm.int, [0, 1, 5, 2, 5, 3, 5, 4, 5]))
 
 
 def _numbers(files: pa.Table, name: str) -> pa.Array:

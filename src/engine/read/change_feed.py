@@ -1,8 +1,8 @@
-"""The change data feed as a DataFrame: the files that tell the changes, each with its version as a constant.
+"""The change data feed as a DataFrame: the files with changes, each with its commit version as a constant column.
 
-What happened to a file whose deletion vector changed is told by a vector of our own making, which takes out every row
-but those that changed. So all of it goes the way that every read goes, on each route, with filters on the version, the
-time and the kind of change choosing files.
+If the deletion vector of a file changed, the changed rows are selected by a temporary deletion vector that deletes all
+other rows. So all changes are read by the ordinary scan, on each route, and filters on version, timestamp and change
+type skip files.
 """
 
 import json
@@ -22,7 +22,7 @@ from ...core.table.changes import Commit, FileChange, VectorChange
 from ...errors import CorruptLogError
 from . import scan
 from .deletion_vectors import Vectors
-from .extra_columns import Beside
+from .extra_columns import ExtraColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,18 +57,18 @@ def frame(
     files: Sequence[FileChange],
     vectors: Sequence[VectorChange] = (),
 ) -> "DataFrame":
-    """The changed rows, with the columns of the version `read`, then `_change_type` and those of the commit."""
-    told = [_row(one.commit, one.file, one.change_type, _vector_of(one.file)) for one in files]
-    of_changes = [row for row in told if row[CHANGE_TYPE] is None]
-    of_data = [row for row in told if row[CHANGE_TYPE] is not None]
+    """The changed rows with the schema of version `read`, then `_change_type` and the columns of the commit."""
+    rows = [_row(one.commit, one.file, one.change_type, _vector_of(one.file)) for one in files]
+    of_changes = [row for row in rows if row[CHANGE_TYPE] is None]
+    of_data = [row for row in rows if row[CHANGE_TYPE] is not None]
     of_data += _of_vectors(Vectors(spark, log), vectors, log.table)
     frames = []
     if of_changes:
-        beside = Beside(stored=(_TYPE,), told=_OF_COMMIT)
-        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_changes), beside=beside))
+        extra = ExtraColumns(stored=(_TYPE,), per_file=_OF_COMMIT)
+        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_changes), extra=extra))
     if of_data or not frames:
-        beside = Beside(told=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))
-        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_data), beside=beside))
+        extra = ExtraColumns(per_file=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))
+        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_data), extra=extra))
     return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
 
 
@@ -107,7 +107,7 @@ def _vector_of(file: AddFile | RemoveFile | AddCDCFile) -> DeletionVectorDescrip
 
 
 def _of_vectors(vectors: Vectors, changes: Sequence[VectorChange], table: str) -> Iterator[dict[str, Any]]:
-    """A row for what was deleted from each file, and one for what came back (as RESTORE does), where there is any."""
+    """One entry for the rows deleted from each file, and one for the rows restored (as by RESTORE), if any."""
     nothing = DeletedRows.of(())
     before = vectors.rows(_table([_row(one.commit, one.removed, None, one.removed.deletion_vector) for one in changes]))
     after = vectors.rows(_table([_row(one.commit, one.added, None, one.added.deletion_vector) for one in changes]))
@@ -120,15 +120,15 @@ def _of_vectors(vectors: Vectors, changes: Sequence[VectorChange], table: str) -
 
 
 def _records(change: VectorChange, table: str) -> int:
-    """How many rows the file has, deleted ones included: where there is a deletion vector, that has to be told."""
+    """The physical number of rows of the file; the protocol requires it for a file with a deletion vector."""
     for text in (change.added.stats, change.removed.stats):
         try:
-            told = json.loads(text or "{}").get("numRecords")
+            num_records = json.loads(text or "{}").get("numRecords")
         except (ValueError, AttributeError):
-            told = None
-        if isinstance(told, int):
-            return told
+            num_records = None
+        if isinstance(num_records, int):
+            return num_records
     raise CorruptLogError(
-        f"version {change.commit.version} of {table} gives {change.added.path} another deletion vector and doesn't "
-        "tell how many rows the file has, so that the changed ones can't be read"
+        f"version {change.commit.version} of {table} changes the deletion vector of {change.added.path}, but doesn't "
+        "record how many rows the file has, so the changed rows can't be read"
     )

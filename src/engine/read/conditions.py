@@ -1,4 +1,4 @@
-"""The condition of a DELETE (and its like), resolved and planned by Spark, taken apart by what decides it."""
+"""Conditions of DELETE and similar commands, resolved and planned by Spark, split by the columns that they need."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...core.protocol.column_mapping import ColumnMapping
-from ...core.skipping import predicates as core
+from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class Condition:
     """A resolved condition.
 
-    `partition` is what partition columns decide of it and `data` the rest, `None` where partition columns decide all
-    of it, so that a file matches as a whole or not at all (`exact_partitions` says which do). Both may hold `Opaque`
-    parts. `sql` is the condition as Delta prints it in `commitInfo`.
+    `partition` is the part on partition columns and `data` the rest. `data` is `None` if the condition uses partition
+    columns only, so that a file matches as a whole or not at all (`exact_partitions` returns those that match). Both
+    may contain `Opaque` parts. `sql` is the condition as Delta prints it in `commitInfo`.
     """
 
-    partition: core.Predicate
-    data: core.Predicate | None
+    partition: predicates.Predicate
+    data: predicates.Predicate | None
     sql: list[str]
     _gateway: Gateway = field(repr=False)
     _expression: JavaObject = field(repr=False)
@@ -40,21 +40,21 @@ class Condition:
     _never: bool = False
 
     @property
-    def predicate(self) -> core.Predicate:
+    def predicate(self) -> predicates.Predicate:
         """The whole condition."""
-        return core.all_of([self.partition] if self.data is None else [self.partition, self.data])
+        return predicates.all_of([self.partition] if self.data is None else [self.partition, self.data])
 
     def column(self, frame: "DataFrame") -> "Column":
-        """The condition over another frame that has the same columns, whatever that frame's alias."""
+        """The condition as a Column of another frame with the same columns, independent of that frame's alias."""
         return self._gateway.column(self._gateway.rebound(self._expression, frame))
 
 
 def split_condition(frame: "DataFrame", condition: "str | Column", mapping: ColumnMapping) -> Condition:
-    """Resolve `condition` over `frame`, which `scan.for_conditions` made (it may have an alias).
+    """Resolve `condition` over `frame`, a result of `scan.for_conditions`, possibly with an alias.
 
     A Column may be bound to another frame of the same table. Raises Spark's AnalysisException for a condition that
-    doesn't resolve or is no boolean, InvalidArgumentError for one that isn't deterministic and
-    UnsupportedFeatureError for one with a subquery.
+    doesn't resolve or isn't boolean, InvalidArgumentError for a nondeterministic one and UnsupportedFeatureError for
+    one with a subquery.
     """
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
@@ -64,15 +64,15 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     expression = gateway.filter_condition(filtered)
     if gateway.has_subquery(expression):
         raise UnsupportedFeatureError(
-            f"the condition {sql_of(expression)} has a subquery, which comes with a later version of "
-            "tablelog: collect the subquery's result first and put it into the condition",
+            f"the condition {sql_of(expression)} has a subquery, which tablelog does not support yet: "
+            "collect the subquery's result first and put it into the condition",
             condition="DELTA_UNSUPPORTED_SUBQUERY",
             parameters={"cond": sql_of(expression)},
         )
     if not expression.deterministic():
         raise InvalidArgumentError(
-            f"the condition {sql_of(expression)} is not deterministic: it would give another answer when the "
-            "rows that stay are read, and rows would be lost or kept by chance",
+            f"the condition {sql_of(expression)} is not deterministic: it is evaluated more than once, and different "
+            "results would lose or duplicate rows",
             condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
             parameters={"sqlExprs": sql_of(expression)},
         )
@@ -82,33 +82,33 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.references(expression)}
     planned = gateway.planned_scan(filtered)
-    if planned is None:  # the optimizer found that no row can match
+    if planned is None:  # the optimizer proved that no row can match
         nothing = gateway.seq([])
-        return Condition(core.Constant(False), None, sql, gateway, expression, nothing, nothing, True)
-    # The scan knows columns as the files call them; predicates name them as the table does.
+        return Condition(predicates.Constant(False), None, sql, gateway, expression, nothing, nothing, True)
+    # The scan uses physical column names; predicates use logical names.
     read = columns_read(mapping)
-    partition = core.with_columns(translate(gateway, planned.partition_filters, read), mapping.to_logical)
+    partition = predicates.with_columns(translate(gateway, planned.partition_filters, read), mapping.to_logical)
     if planned.complete and referenced <= names:
         data = None
     else:
-        data = core.with_columns(translate(gateway, planned.data_filters, read), mapping.to_logical)
+        data = predicates.with_columns(translate(gateway, planned.data_filters, read), mapping.to_logical)
         if not planned.understood:
-            data = core.all_of([data, core.Opaque(sql[0], frozenset((name,) for name in frame.columns))])
+            data = predicates.all_of([data, predicates.Opaque(sql[0], frozenset((name,) for name in frame.columns))])
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)
 
 
 def printed_conjuncts(spark: "SparkSession", text: str) -> list[str]:
-    """The parts of a condition that AND joins, as Delta prints them of OPTIMIZE; ParseException for no condition."""
+    """The conjuncts of a condition, as Delta prints them for OPTIMIZE. Raises ParseException."""
     return Gateway.of(spark).printed_conjuncts(spark, text)
 
 
 def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
-    """Rows of `snapshot.files` for which the partition part is TRUE, as Spark itself evaluates it."""
+    """Indexes in `snapshot.files` of the files for which the partition part is TRUE, evaluated by Spark."""
     return _rows(spark, snapshot, condition, condition._gateway.seq([]))
 
 
 def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
-    """Rows of `snapshot.files` that may hold matching rows: by the partition part exactly, then by statistics."""
+    """Indexes in `snapshot.files` of files that may have matching rows: by partition values, then by statistics."""
     return _rows(spark, snapshot, condition, condition._data_filters)
 
 

@@ -1,8 +1,9 @@
-"""Deletion vectors on their way to Spark: read in bulk, and as constants of a file by which its rows are told apart.
+"""Reads deletion vectors and passes them to Spark, which filters the deleted rows by them.
 
-A bitmap of the deleted rows rides with each file as a hidden partition value. Seven bits a byte keep every byte an
-ASCII character, which Spark's `ascii` reads with no decoding; that costs a quarter of what an anti join does. Above
-`MOST_ROWS` in a file the bitmap would weigh too much on each split of it: such vectors are joined.
+The bitmap of the deleted rows is passed to Spark as a hidden partition value of the file. It uses seven bits per byte,
+so that every byte is an ASCII character, which Spark's `ascii` reads without decoding; that costs a quarter of an anti
+join. If a file has more than `MOST_ROWS` rows, the bitmap would be too large to send with each split: the rows of such
+vectors are anti-joined.
 """
 
 import os
@@ -17,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...core.log.columns import deletion_vector_of
-from ...core.protocol import deletion_vectors as core
-from ...core.protocol import features, paths
+from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 MOST_ROWS = 7 * (4 << 20)
-"""Rows of a file up to which its bitmap, 4 MiB of it, rides with each split."""
+"""Files up to this number of rows get their bitmap (at most 4 MiB) as a hidden value in each split."""
 
-_LARGE_FILE = 16 << 20  # bytes; below them a file isn't asked for its rows
+_LARGE_FILE = 16 << 20  # bytes; for smaller files, the row count isn't checked
 _LARGEST_BITMAP = 1 << 30
 _BITS = 7
 _CACHED_BYTES = 64 << 20
 
 
 def may_have(snapshot: "Snapshot") -> bool:
-    """Whether files of the table may have deletion vectors, in this version or in a later one of its protocol."""
+    """Whether files may have deletion vectors, in this version or in later versions with the same protocol."""
     return "deletionVectors" in features.supported(snapshot.protocol)
 
 
@@ -55,7 +55,7 @@ def may_have(snapshot: "Snapshot") -> bool:
 
 
 class Vectors:
-    """The deletion vectors of one table, read where Spark would read its files. Shared by threads."""
+    """Reads the deletion vectors of one table, by the same file system as Spark; the cache is shared by threads."""
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
     _cache: ClassVar["OrderedDict[tuple[str, DeletionVectorDescriptor], tuple[DeletedRows, int]]"] = OrderedDict()
@@ -65,35 +65,35 @@ class Vectors:
         self._log = log
 
     def rows(self, files: pa.Table) -> list[DeletedRows | None]:
-        """What is deleted of each of `files` (rows of `Snapshot.files`); `None` for one with no vector.
+        """The deleted rows of each of `files` (rows of `Snapshot.files`); `None` for a file without a vector.
 
         Raises CorruptLogError, MissingDataFileError, UntrustedTableError or an error of the `StorageError` group.
         """
-        told = [deletion_vector_of(one) for one in files.column("deletionVector").to_pylist()]
-        wanted = {one for one in told if one is not None}
-        elsewhere = [core.path_of(one) for one in wanted if core.may_lie_outside(one)]
+        descriptors = [deletion_vector_of(one) for one in files.column("deletionVector").to_pylist()]
+        wanted = {one for one in descriptors if one is not None}
+        elsewhere = [deletion_vectors.path_of(one) for one in wanted if deletion_vectors.may_lie_outside(one)]
         external_files.check(self._spark, self._log.table, None, elsewhere)
-        found: dict[DeletionVectorDescriptor, DeletedRows] = {}
+        result: dict[DeletionVectorDescriptor, DeletedRows] = {}
         with self._lock:
             for one in wanted:
                 known = self._cache.get((self._log.table, one))
                 if known is not None:
-                    found[one] = known[0]
+                    result[one] = known[0]
                     self._cache.move_to_end((self._log.table, one))
-        missing = wanted - found.keys()
-        read = {one: core.of_inline(one) for one in missing if one.storage_type == "i"}
+        missing = wanted - result.keys()
+        read = {one: deletion_vectors.of_inline(one) for one in missing if one.storage_type == "i"}
         by_file: dict[str, list[DeletionVectorDescriptor]] = {}
         for one in missing - read.keys():
-            by_file.setdefault(core.path_of(one), []).append(one)
+            by_file.setdefault(deletion_vectors.path_of(one), []).append(one)
         for part in in_parallel(self._read, list(by_file.items())):
             read.update(part)
         self.remember(self._log.table, read)
-        found |= read
-        return [None if one is None else found[one] for one in told]
+        result |= read
+        return [None if one is None else result[one] for one in descriptors]
 
     @classmethod
     def remember(cls, table: str, known: Mapping[DeletionVectorDescriptor, DeletedRows]) -> None:
-        """Keep what vectors of a table hold, that were read or written, as far as there is room."""
+        """Add vectors that were read or written to the cache; the least recently used ones are evicted."""
         with cls._lock:
             for one, rows in known.items():
                 cls._cache[table, one] = rows, one.size_in_bytes
@@ -105,11 +105,11 @@ class Vectors:
         path, wanted = item
         uri = paths.absolute_uri(self._log.table, path)
         try:
-            return core.of_file(lambda start, end: self._range(uri, start, end), wanted)
+            return deletion_vectors.of_file(lambda start, end: self._range(uri, start, end), wanted)
         except FileNotFoundError:
             raise MissingDataFileError(
-                f"the file {paths.absolute(self._log.table, path)}, in which {self._log.table} has deletion vectors, "
-                "is gone from storage: which rows of its data files are deleted is no longer known. Restore it"
+                f"the file {paths.absolute(self._log.table, path)} with deletion vectors of {self._log.table} doesn't "
+                "exist: it is unknown which rows of the data files are deleted. Restore the file"
             ) from None
         except CorruptLogError as error:
             raise CorruptLogError(f"{self._log.table}, {paths.absolute(self._log.table, path)}: {error}") from None
@@ -129,7 +129,7 @@ class Vectors:
 
     @cached_property
     def _hadoop(self) -> Any:
-        """Spark's own file systems where these are what reads the table, else `None`."""
+        """Spark's Hadoop file systems if these read the table, else `None`."""
         if not is_classic(self._spark):
             return None
         settings = hadoop_settings.reaching(self._spark, self._log.table, self._log.conf)
@@ -141,12 +141,12 @@ class Vectors:
 
 
 def bitmap(rows: DeletedRows) -> bytes:
-    """Bit r % 7 of byte r // 7 is set: row r is deleted."""
+    """The bitmap of deleted rows with 7 bits per byte: row r is bit r % 7 of byte r // 7."""
     return bytes(_packed(rows, _BITS))
 
 
 def plain_bitmap(rows: DeletedRows) -> bytes:
-    """The same with eight bits a byte, as Arrow has them."""
+    """The bitmap of deleted rows with 8 bits per byte, in Arrow's bit order."""
     return bytes(_packed(rows, 8))
 
 
@@ -155,20 +155,20 @@ def _packed(rows: DeletedRows, bits: int) -> bytes:
 
     size = rows.last // bits + 1
     if size > _LARGEST_BITMAP:
-        raise CorruptLogError(f"a deletion vector names the row {rows.last}, which no data file has")
+        raise CorruptLogError(f"a deletion vector has the row index {rows.last}, too large for any data file")
     flags = np.zeros((size, bits), np.bool_)
     flags.reshape(-1)[rows.indexes().to_numpy()] = True
     return np.packbits(flags, axis=1, bitorder="little").tobytes()
 
 
-# --- what a frame does by them ------------------------------------------------------------------------------------
+# --- filtering a frame by them ------------------------------------------------------------------------------------
 
 
 class Hidden:
-    """The columns of a frame that nobody sees, and what they say of its rows.
+    """The hidden columns of a frame, and their values for each file.
 
-    `deleted` and `vector` are their names, which none of `columns` has; `joined` maps the id of each vector that is too
-    large to ride to its number.
+    `deleted` (the bitmap) and `vector` (the number of a joined vector) are the column names, distinct from all of
+    `columns`. `joined` maps the unique ID of each vector that is too large for a bitmap to its number.
     """
 
     def __init__(self, vectors: Vectors, columns: Iterable[str], joined: Mapping[str, int] | None = None) -> None:
@@ -178,51 +178,51 @@ class Hidden:
 
     @property
     def fields(self) -> tuple[schemas.StructField, ...]:
-        made = [schemas.StructField(self.deleted, schemas.BINARY)]
+        hidden_fields = [schemas.StructField(self.deleted, schemas.BINARY)]
         if self.joined:
-            made.append(schemas.StructField(self.vector, schemas.INTEGER))
-        return tuple(made)
+            hidden_fields.append(schemas.StructField(self.vector, schemas.INTEGER))
+        return tuple(hidden_fields)
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for columns that say the same."""
+        """Equal for hidden columns with equal values."""
         return tuple(self.joined)
 
     def values(self, files: pa.Table) -> list[pa.Array]:
-        """A column for each of `fields`, for rows of `Snapshot.files`; reads the vectors that ride."""
+        """A column for each of `fields`, for rows of `Snapshot.files`; reads the vectors that are passed as bitmaps."""
         numbers = [self.joined.get(one) if one else None for one in ids(files)]
         riding = pa.array([number is None for number in numbers], pa.bool_())
         rows = iter(self._vectors.rows(files.filter(riding)))
         maps = []
         for number in numbers:
-            found = next(rows) if number is None else None
-            maps.append(None if found is None else bitmap(found))
+            deleted = next(rows) if number is None else None
+            maps.append(None if deleted is None else bitmap(deleted))
         columns = [pa.array(maps, pa.binary())]
         if self.joined:
             columns.append(pa.array(numbers, pa.int32()))
         return columns
 
     def nothing(self, count: int) -> list[pa.Array]:
-        """The columns of files without a vector."""
+        """The hidden columns for files without a deletion vector."""
         return [pa.nulls(count, schemas.arrow_type(f.data_type)) for f in self.fields]
 
 
 def too_large(snapshot: "Snapshot") -> pa.Table:
-    """The files of a version whose bitmaps are too large to ride with a split."""
+    """The files of a version whose vectors are too large to be passed as bitmaps."""
     chosen = of_large_files(snapshot.files)
     if not pc.any(chosen).as_py():
         return snapshot.files.slice(0, 0)
-    # How many rows a file with a vector has is told: the protocol wants it.
+    # The statistics of a file with a deletion vector have its row count: the protocol requires it.
     return snapshot.files.filter(pc.fill_null(pc.and_(chosen, pc.greater(snapshot.num_records(), MOST_ROWS)), False))
 
 
 def of_large_files(files: pa.Table) -> pa.ChunkedArray:
-    """For each of the files whether it has a deletion vector, and so many bytes that this may be too large to ride."""
+    """For each file, whether it has a deletion vector and enough bytes that the bitmap may be too large."""
     return pc.and_(has_vector(files), pc.greater(files.column("size"), _LARGE_FILE))
 
 
 def has_vector(files: pa.Table) -> pa.ChunkedArray:
-    """For each of the files whether it has a deletion vector."""
+    """For each file, whether it has a deletion vector."""
     return pc.is_valid(pc.struct_field(files.column("deletionVector"), "storageType"))
 
 
@@ -232,13 +232,13 @@ def any_has_vector(files: pa.Table) -> bool:
 
 
 def ids(files: pa.Table) -> list[str | None]:
-    """The unique ids of the files' vectors."""
-    told = (deletion_vector_of(one) for one in files.column("deletionVector").to_pylist())
-    return [None if one is None else one.unique_id for one in told]
+    """The unique ID of each file's vector; `None` without one."""
+    descriptors = (deletion_vector_of(descriptor) for descriptor in files.column("deletionVector").to_pylist())
+    return [None if descriptor is None else descriptor.unique_id for descriptor in descriptors]
 
 
 def rows_to_join(spark: "SparkSession", vectors: Vectors, files: pa.Table, hidden: Hidden) -> "DataFrame":
-    """(number of a vector, row) for every row that the vectors of `files` delete."""
+    """The frame (number of a vector, row) of all rows that the vectors of `files` delete."""
     numbers: list[pa.Array] = []
     indexes: list[pa.Array] = []
     done: set[str] = set()
@@ -254,7 +254,7 @@ def rows_to_join(spark: "SparkSession", vectors: Vectors, files: pa.Table, hidde
 def live(frame: "DataFrame", hidden: Hidden, gone: "DataFrame | None", row_index: "Column") -> "DataFrame":
     """The rows of `frame`, which has the hidden columns, that are not deleted.
 
-    `row_index` is a row's place in its file; `gone` comes from `rows_to_join`.
+    `row_index` is a row's index in its file; `gone` is a result of `rows_to_join`.
     """
     frame = frame.where(is_live(frame[hidden.deleted], row_index))
     if gone is None:
@@ -263,7 +263,7 @@ def live(frame: "DataFrame", hidden: Hidden, gone: "DataFrame | None", row_index
 
 
 def is_live(deleted: "Column", row_index: "Column") -> "Column":
-    """Whether the row at `row_index` has no bit in the bitmap `deleted`; a zero byte answers first."""
+    """Whether the bit of `row_index` is not set in the bitmap `deleted`; a zero byte is checked first."""
     from pyspark.sql import functions as F
 
     byte = F.substring(deleted, (F.call_function("div", row_index, F.lit(_BITS)) + 1).cast("int"), F.lit(1))

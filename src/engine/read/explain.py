@@ -1,4 +1,4 @@
-"""What a plan reads of the tables in it: for `DataFrame.explain`, which shows the filters but not their effect."""
+"""Describes which files a query plan reads; `DataFrame.explain` shows the filters, but not the skipped files."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,9 +13,9 @@ _TITLE = "== Files read of Delta tables =="
 
 
 def describe(frame: "DataFrame") -> str:
-    """A line for each scan of a table: its version, and how many files are left by partition and by statistics.
+    """One line per table scan: the version, and how many files remain after pruning by partitions and statistics.
 
-    `""` where the plan scans no table. Dynamic partition pruning isn't in the count: it happens as the query runs.
+    `""` if the plan scans no table. Dynamic partition pruning isn't counted: it happens while the query runs.
     """
     gateway = Gateway.of(frame.sparkSession)
     lines: list[str] = []
@@ -35,7 +35,7 @@ def describe(frame: "DataFrame") -> str:
 
 
 def _scans(gateway: Gateway, node: JavaObject) -> Iterator[JavaObject]:
-    """The file scans of a physical plan, those of subqueries and of adaptive stages too."""
+    """The file scans of a physical plan, including subqueries and adaptive stages."""
     name = node.getClass().getSimpleName()
     if name == "FileSourceScanExec":
         yield node
@@ -46,6 +46,6 @@ def _scans(gateway: Gateway, node: JavaObject) -> Iterator[JavaObject]:
         yield from _scans(gateway, node.plan())
         return
     elif name == "InMemoryTableScanExec":
-        return  # what is cached reads no file
+        return  # cached data: no file is read
     for child in (*gateway.elements(node.subqueries()), *gateway.elements(node.children())):
         yield from _scans(gateway, child)

@@ -1,4 +1,4 @@
-"""What a frame may have beside the columns of its table, whatever the route."""
+"""Columns that a frame has in addition to the columns of its table, on any route."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Columns that stand behind those of the table.
+class ExtraColumns:
+    """Columns after those of the table.
 
-    `stored` are in data files by their own names, and null where a file has none. `told` are the same for all rows of
-    a file, each with the column of `files` (rows of `Snapshot.files`, or of the like) that has it.
+    `stored` are columns of the data files, by these names; they are null for a file that lacks them. `per_file` are
+    constant in each file, each with the name of the column of `files` (such as `Snapshot.files`) that has the value.
     """
 
     stored: tuple[schemas.StructField, ...] = ()
-    told: tuple[tuple[schemas.StructField, str], ...] = ()
+    per_file: tuple[tuple[schemas.StructField, str], ...] = ()
 
     @property
     def fields(self) -> tuple[schemas.StructField, ...]:
-        return (*self.stored, *self.told_fields)
+        return (*self.stored, *self.per_file_fields)
 
     @property
-    def told_fields(self) -> tuple[schemas.StructField, ...]:
-        return tuple(f for f, _ in self.told)
+    def per_file_fields(self) -> tuple[schemas.StructField, ...]:
+        return tuple(f for f, _ in self.per_file)
 
     def values(self, files: pa.Table) -> "Iterator[pa.Array]":
-        """A column for each of `told_fields`."""
-        for f, name in self.told:
+        """A column of constants for each of `per_file_fields`."""
+        for f, name in self.per_file:
             yield files.column(name).combine_chunks().cast(schemas.arrow_type(f.data_type))
 
 
-NOTHING = Beside()
+NO_EXTRA_COLUMNS = ExtraColumns()

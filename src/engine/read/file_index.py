@@ -1,7 +1,7 @@
-"""A Spark `FileIndex` in Python: Spark's planner asks it which files to read, and then reads them itself.
+"""A Spark `FileIndex` in Python: Spark's planner requests the files to read from it, and then reads them itself.
 
-Spark doesn't apply the partition filters again, so they are applied exactly, by Spark's own evaluation over the
-distinct tuples of values; data filters are hints, answered from the statistics in the log.
+Spark doesn't apply partition filters again, so they are applied exactly, by Spark's own evaluation on the distinct
+tuples of values. Data filters only skip files, by the statistics in the log.
 """
 
 import logging
@@ -27,10 +27,9 @@ from ..sql import generation
 from ..sql.column_names import columns_read, with_extra
 from ..sql.predicates import translate
 from ..storage import external_files
-from . import errors as read_errors
-from . import large_log
+from . import large_log, read_errors
 from .bulk_listing import Listing, uris
-from .extra_columns import NOTHING, Beside
+from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 from .pinned_versions import Newest, Pinned, VersionSource, check_readable_as
 
 if TYPE_CHECKING:
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_UNKNOWN_SIZE = (1 << 63) - 1  # what Spark takes where it doesn't know: too large to broadcast
+_UNKNOWN_SIZE = (1 << 63) - 1  # Spark's own default for an unknown size: too large to broadcast
 SKIPPING_KEY = "spark.databricks.delta.stats.skipping"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one scan reads: of `total` files `after_partitions` are left by partition, `files` by statistics too."""
+    """The files of one scan: of `total` files, `after_partitions` remain by partition, `files` also by statistics."""
 
     version: int
     total: int
@@ -59,7 +58,7 @@ class Plan:
 
 
 class FileIndex:
-    """What the JVM sees as `org.apache.spark.sql.execution.datasources.FileIndex`."""
+    """The Python implementation of the JVM interface `org.apache.spark.sql.execution.datasources.FileIndex`."""
 
     def __init__(
         self,
@@ -69,41 +68,41 @@ class FileIndex:
         *,
         files: pa.Table | None = None,
         file_number: str | None = None,
-        beside: Beside = NOTHING,
+        extra: ExtraColumns = NO_EXTRA_COLUMNS,
         hidden: "Hidden | None" = None,
         log: "DeltaLog | None" = None,
     ) -> None:
-        """`schema` and the values have the names that data files have; see `scan.frame` for the arguments.
+        """`schema` and the values have physical column names; see `scan.frame` for the arguments.
 
-        With `log` a scan of a table whose log is large is planned by Spark (`large_log`).
+        With `log`, a scan of a table with a large log is planned by Spark (`large_log`).
         """
         self._gateway = gateway
         self._spark = spark
         self._source = source
         self._files = files
         self._file_number = file_number
-        self._beside = beside
+        self._extra = extra
         self._hidden = hidden
         self._log = log
         analysed = source.analysed
         self.table = analysed.table
-        self.schema = columns_read(with_extra(analysed.mapping, beside.stored))
+        self.schema = columns_read(with_extra(analysed.mapping, extra.stored))
         self.values_schema = _values_schema(
-            self.schema, analysed.mapping.physical_partition_columns, hidden, beside, file_number
+            self.schema, analysed.mapping.physical_partition_columns, hidden, extra, file_number
         )
         self._newest_seen = analysed
         self._own: Listing | None = None
         _indexes[self._identity] = self
 
     def held(self, snapshot: "Snapshot") -> "FileIndex":
-        """The same of one version for ever; SchemaChangedError where the frame can't read it."""
+        """A copy pinned to one version. Raises SchemaChangedError if the frame can't read that version."""
         check_readable_as(self._source.analysed, snapshot)
         return FileIndex(
             self._gateway,
             self._spark,
             Pinned(snapshot),
             file_number=self._file_number,
-            beside=self._beside,
+            extra=self._extra,
             hidden=self._hidden,
             log=self._log,
         )
@@ -111,14 +110,14 @@ class FileIndex:
     # --- which files ----------------------------------------------------------------------------------------------
 
     def listing(self, snapshot: "Snapshot") -> Listing:
-        """The listing of this frame's files in a snapshot, shared between frames where they read all of it."""
+        """The listing of this frame's files in a snapshot, shared between frames that read all files."""
         zone = settings.time_zone(self._spark)
         if self._files is not None:
             if self._own is None:
                 self._own = self._new_listing(self._files, zone)
             return self._own
         hidden = None if self._hidden is None else self._hidden.key
-        key = (id(self._gateway), zone, self.values_schema, hidden, self._beside.told)
+        key = (id(self._gateway), zone, self.values_schema, hidden, self._extra.per_file)
         return _shared(snapshot, key, lambda: self._new_listing(snapshot.files, zone))
 
     def _new_listing(self, files: pa.Table, zone: str) -> Listing:
@@ -129,21 +128,21 @@ class FileIndex:
             files,
             self.values_schema,
             hidden=self._hidden,
-            beside=self._beside,
+            extra=self._extra,
             numbered=self._file_number is not None,
             time_zone=zone,
         )
 
     def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> tuple[Plan, Listing]:
-        """Which files a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
+        """The files that a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
         large = self._log is not None and self._files is None and self._file_number is None
         large = large and large_log.is_large(self._spark, snapshot)
         if large and large_log.wanted(self._spark, snapshot):
-            found = self._plan_by_spark(snapshot, partition_filters, data_filters)
-            if found is not None:
-                return found
+            planned = self._plan_by_spark(snapshot, partition_filters, data_filters)
+            if planned is not None:
+                return planned
         listing = self.listing(snapshot)
         read_errors.remember(snapshot.table, snapshot.version, listing)
         total = len(listing)
@@ -158,7 +157,7 @@ class FileIndex:
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
         chosen = listing.files if indices is None else listing.files.take(indices)
         size = int(pc.sum(chosen.column("size")).as_py() or 0)
-        if large:  # the JVM gets objects of these files alone
+        if large:  # create JVM objects only for the selected files
             listing, indices = self._new_listing(chosen, settings.time_zone(self._spark)), None
             read_errors.remember(snapshot.table, snapshot.version, listing)
         plan = Plan(snapshot.version, total, after_partitions, chosen.num_rows, size, indices)
@@ -175,7 +174,7 @@ class FileIndex:
     def _plan_by_spark(
         self, snapshot: "Snapshot", partition_filters: JavaObject, data_filters: JavaObject
     ) -> tuple[Plan, Listing] | None:
-        """`plan` with a listing of nothing but the files to read; None where the driver has to find them."""
+        """`plan` with a listing of only the selected files; None if the driver has to read the log itself."""
         assert self._log is not None
         mapping, zone = snapshot.mapping, settings.time_zone(self._spark)
         of_values = translate(self._gateway, partition_filters, self.schema)
@@ -183,49 +182,49 @@ class FileIndex:
         names = mapping.physical_partition_columns
         tuples = None
         if not predicates.translated(of_values):
-            # What only Spark can evaluate it does over one file of each tuple of partition values.
-            ones = large_log.chosen(self._spark, self._log, snapshot, large_log.OneOfEachTuple(names), None)
-            if ones is None:
+            # Spark evaluates untranslated filters on one file per tuple of partition values.
+            representatives = large_log.chosen(self._spark, self._log, snapshot, large_log.OneOfEachTuple(names), None)
+            if representatives is None:
                 return None
-            matching = self._new_listing(ones.files, zone).matching(partition_filters)
-            tuples = large_log.tuples_of(ones.files.filter(matching), names)
+            matching = self._new_listing(representatives.files, zone).matching(partition_filters)
+            tuples = large_log.tuples_of(representatives.files.filter(matching), names)
         filters = large_log.Filters(of_values, of_rows, mapping.physical, names, zone, tuples)
         columns = predicates.columns(of_rows)
-        found = large_log.chosen(self._spark, self._log, snapshot, filters, columns or None)
-        if found is None:
+        planned = large_log.chosen(self._spark, self._log, snapshot, filters, columns or None)
+        if planned is None:
             return None
-        files, after_partitions = found.files, found.after_partitions
+        files, after_partitions = planned.files, planned.after_partitions
         listing = self._new_listing(files, zone)
         if files.num_rows and not partition_filters.isEmpty():
-            # Exactly, for Spark doesn't apply them again.
+            # Applied exactly, because Spark doesn't apply them again.
             files = files.filter(listing.matching(partition_filters))
             after_partitions -= len(listing) - files.num_rows
             if files.num_rows < len(listing):
                 listing = self._new_listing(files, zone)
         read_errors.remember(snapshot.table, snapshot.version, listing)
         size = int(pc.sum(files.column("size")).as_py() or 0)
-        return Plan(snapshot.version, found.total, after_partitions, files.num_rows, size, None), listing
+        return Plan(snapshot.version, planned.total, after_partitions, files.num_rows, size, None), listing
 
     def _wanted(self, snapshot: "Snapshot", data_filters: JavaObject) -> predicates.Predicate:
-        """What the filters say that statistics and generated partition columns can answer, by logical names."""
+        """The part of the filters that statistics and generated partition columns can decide, by logical names."""
         parts = generation.partition_columns(self._spark, snapshot)
         skipping = self._skipping()
         if not (skipping or parts):
             return predicates.TRUE
-        # Of what isn't the table's there are no statistics.
-        known = self.schema.without([f.name for f in self._beside.stored])
-        told = predicates.with_columns(translate(self._gateway, data_filters, known), snapshot.mapping.to_logical)
-        return predicates.all_of([told if skipping else predicates.TRUE, derived(told, parts)])
+        # There are no statistics for extra columns.
+        known = self.schema.without([f.name for f in self._extra.stored])
+        translated = predicates.with_columns(translate(self._gateway, data_filters, known), snapshot.mapping.to_logical)
+        return predicates.all_of([translated if skipping else predicates.TRUE, derived(translated, parts)])
 
     def _may_match(self, snapshot: "Snapshot", data_filters: JavaObject) -> pa.Array | None:
-        """Which files may hold a row of the filters; None: all."""
+        """A mask of the files that may contain matching rows; None if all may."""
         wanted = self._wanted(snapshot, data_filters)
         if wanted == predicates.TRUE:
             return None
         zone = settings.time_zone(self._spark)
         if self._files is None:
             return snapshot.prune_mask(wanted, time_zone=zone)
-        # Statistics help where the subset came with them.
+        # The subset of files may come with statistics.
         mapping = snapshot.mapping
         wanted = predicates.with_columns(wanted, mapping.to_physical)
         columns = mapping.physical_partition_columns
@@ -257,10 +256,10 @@ class FileIndex:
 
     @cached_property
     def _root_paths(self) -> JavaObject:
-        """The table's path twice, for Spark's own writer takes a relation only if it has exactly one root path.
+        """The table's path twice, because Spark's own writer only accepts a relation with exactly one root path.
 
-        That writer would add files that no commit names, or delete the directory with its log. What else Spark does
-        with root paths (what a cached plan reads, what a query reads that it overwrites) needs the path and no count.
+        That writer would add files that no commit references, or delete the directory with its log. Spark's other uses
+        of root paths (checks for reading while overwriting, cached plans) need the path, but not the count.
         """
         root = self._gateway.path(paths.absolute_uri(self.table, ""))
         return self._gateway.seq([root, root])
@@ -271,7 +270,7 @@ class FileIndex:
 
     @cached_property
     def partition_schema(self) -> JavaObject:
-        """The JVM's schema of the values that a file carries."""
+        """The JVM schema of the values that each file has."""
         return self._gateway.schema(schemas.to_json(self.values_schema))
 
     @carried
@@ -303,29 +302,29 @@ class FileIndex:
 
     @carried
     def equals(self, other: JavaObject) -> bool:
-        # The other is a JVM proxy, even where there is a FileIndex behind it.
+        # `other` is a JVM proxy, even if it wraps a Python FileIndex.
         return other is not None and other.toString() == self._identity
 
     @carried
     def toString(self) -> str:
-        _indexes[self._identity] = self  # one of the same text that was there may be gone
+        _indexes[self._identity] = self  # an index with the same text may have been garbage-collected
         return self._identity
 
     @cached_property
     def _identity(self) -> str:
-        """Frames with the same text read the same, so that one finds what the other cached."""
+        """Frames with equal text read the same files, so that one can use the other's cached data."""
         analysed = self._source.analysed
         if self._files is not None:
-            what = f"{self._files.num_rows} files, subset {id(self):x}"
+            description = f"{self._files.num_rows} files, subset {id(self):x}"
         else:
-            what = "newest" if isinstance(self._source, Newest) else "pinned"
+            description = "newest" if isinstance(self._source, Newest) else "pinned"
         if self._file_number is not None:
-            what += f", numbered by {self._file_number}"
-        if self._beside.fields:
-            what += f", beside it {', '.join(f.name for f in self._beside.fields)}"
+            description += f", numbered by {self._file_number}"
+        if self._extra.fields:
+            description += f", extra columns {', '.join(f.name for f in self._extra.fields)}"
         if self._hidden is not None and self._hidden.joined:
-            what += f", {len(self._hidden.joined)} deletion vectors joined ({hash(self._hidden.key):x})"
-        return f"tablelog[{self.table}, version {analysed.version}, {what}, id {analysed.metadata.id}]"
+            description += f", {len(self._hidden.joined)} deletion vectors joined ({hash(self._hidden.key):x})"
+        return f"tablelog[{self.table}, version {analysed.version}, {description}, id {analysed.metadata.id}]"
 
     class Java:
         implements: ClassVar[list[str]] = ["org.apache.spark.sql.execution.datasources.FileIndex"]
@@ -335,46 +334,46 @@ def _values_schema(
     schema: schemas.StructType,
     partition_columns: tuple[str, ...],
     hidden: "Hidden | None",
-    beside: Beside,
+    extra: ExtraColumns,
     file_number: str | None,
 ) -> schemas.StructType:
-    """The partition columns, in their own order, the hidden columns, what is told of a file, its number the last."""
+    """The partition columns, then the hidden columns, the per-file columns, and the file number."""
     fields = [f for f in (schema.get(name) for name in partition_columns) if f is not None]
     if hidden is not None:
         fields.extend(hidden.fields)
-    fields.extend(beside.told_fields)
+    fields.extend(extra.per_file_fields)
     if file_number is not None:
         fields.append(schemas.StructField(file_number, schemas.INTEGER, nullable=False))
     return schemas.StructType(tuple(fields))
 
 
 def index_of(location: str) -> FileIndex | None:
-    """The index whose `toString` this is, while a frame holds it."""
+    """The index with this `toString`, if a frame still references it."""
     return _indexes.get(location)
 
 
 _indexes: "weakref.WeakValueDictionary[str, FileIndex]" = weakref.WeakValueDictionary()
 _listings_lock = threading.Lock()
 _listings: "OrderedDict[weakref.ref[Snapshot], dict[Any, Listing]]" = OrderedDict()
-_MOST_FILES = 400_000  # in the listings that are kept for snapshots which nobody may ask for again
+_MOST_FILES = 400_000  # total number of files in cached listings
 
 
 def _shared(snapshot: "Snapshot", key: Any, make: Callable[[], Listing]) -> Listing:
-    """The one listing of a snapshot for a key. It lives as long as the snapshot, if there is room."""
-    of = weakref.ref(snapshot)
+    """The shared listing of a snapshot for a key. It is cached while the snapshot exists, within the size limit."""
+    key_snapshot = weakref.ref(snapshot)
     with _listings_lock:
         for gone in [one for one in _listings if one() is None]:
             del _listings[gone]
-        own = _listings.setdefault(of, {})
-        _listings.move_to_end(of)
-        found = own.get(key)
-    if found is not None:
-        return found
-    made = make()
+        listings = _listings.setdefault(key_snapshot, {})
+        _listings.move_to_end(key_snapshot)
+        listing = listings.get(key)
+    if listing is not None:
+        return listing
+    new_listing = make()
     with _listings_lock:
-        found = own.setdefault(key, made)
+        listing = listings.setdefault(key, new_listing)
         while (
             len(_listings) > 1 and sum(len(one) for kept in _listings.values() for one in kept.values()) > _MOST_FILES
         ):
             _listings.popitem(last=False)
-        return found
+        return listing

@@ -1,10 +1,10 @@
-"""Planning over a large log: Spark's executors read its checkpoint, and the driver gets the files that a scan needs.
+"""Plans scans over a large log: Spark's executors read the checkpoint, and the driver gets only the files of the scan.
 
-Up to `DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is the faster way to plan.
-Beyond it each task reads a share of the row groups (`core.log.checkpoint_shares`), takes out what later commits
-supersede and judges the rest as the driver would, by `core.skipping.pruning`: one replay and pruning, elsewhere.
-The executors need tablelog, and for object stores the package of fsspec's implementation. What goes wrong there is the
-driver's to judge: it then reads the log by itself, for it knows how to recover a version or what to say of it.
+If the checkpoint has at most `DRIVER_BYTES`, the driver loads the columns of all files, which plans faster. Otherwise
+each task reads a share of the row groups (`core.log.checkpoint_shares`), removes the files that later commits
+supersede, and prunes the rest by `core.skipping.pruning`, the same code as on the driver.
+The executors need tablelog, and for object stores the package of the fsspec implementation. After any failure there,
+the driver reads the log itself, because it can recover a version or raise the right error.
 """
 
 import logging
@@ -42,21 +42,21 @@ logger = logging.getLogger(__name__)
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
 DRIVER_BYTES_KEY = "spark.tablelog.log.driverBytes"
-"""Of how many bytes a checkpoint may be for the driver to hold what it says of files."""
+"""Maximum size of a checkpoint in bytes for which the driver loads the columns of all files."""
 DRIVER_BYTES = 1 << 30
 PARTITIONS_KEY = "spark.databricks.delta.snapshotPartitions"
-"""Into how many tasks the reading of a large log is divided."""
+"""The number of tasks that read a large log."""
 PARTITIONS = 50
 
 Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""From the numbers of tasks to rows, of which `trouble` is a column. It is pickled."""
+"""Maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled."""
 Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
-"""From a piece of the live files to those that are wanted, and how many partition values had left. It is pickled."""
+"""Maps a piece of the live files to the selected files, and the number left by partition values. It is pickled."""
 
 
 @dataclass(frozen=True)
 class PlannedFiles:
-    """The chosen `files`, with the columns of `Snapshot.files`; of which, and how many partition values had left."""
+    """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count."""
 
     files: pa.Table
     totals: Totals
@@ -64,17 +64,16 @@ class PlannedFiles:
 
     @property
     def total(self) -> int:
-        """Of how many files they were chosen."""
+        """The number of files before the selection."""
         return self.totals.num_files
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Which files may hold a row of `partition` and `data`, predicates by physical names.
+    """Selects files that may have a row that fulfils `partition` and `data`, predicates by physical names.
 
-    `zone` is the time zone of partition timestamps that name none.
-
-    `tuples`, where there are any, are the partition values (`tuples_of`) that are wanted.
+    `zone` is the time zone of partition timestamps without one. `tuples`, if given, are the allowed partition values
+    (results of `tuples_of`).
     """
 
     partition: predicates.Predicate
@@ -100,7 +99,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class OneOfEachTuple:
-    """One file of each tuple of partition values in a piece."""
+    """Selects one file per tuple of partition values in a piece."""
 
     partition_columns: tuple[str, ...]
 
@@ -111,17 +110,17 @@ class OneOfEachTuple:
 
 
 def tuples_of(files: pa.Table, partition_columns: Collection[str]) -> pa.Array:
-    """The partition values of each file as one text, another for every other tuple."""
+    """The partition values of each file as one text; distinct tuples have distinct texts."""
     parts: list[Any] = [pa.repeat(pa.scalar(""), files.num_rows)]
     for name in partition_columns:
         values = column_of(files.column("partitionValues"), name)
-        # With its length before it no value can be taken for the end of one and the beginning of another.
+        # The length prefix makes the concatenation unambiguous.
         parts += [pc.fill_null(pc.binary_length(values).cast(pa.string()), "null"), pc.fill_null(values, "")]
     return pc.binary_join_element_wise(*parts, ":")
 
 
 def is_large(spark: "SparkSession", snapshot: "Snapshot") -> bool:
-    """Whether a version's log is so large that no scan may cost what all of its files do."""
+    """Whether the log of a version is so large that a scan must not load all of its files."""
     base = snapshot.base
     if base is None or not base.files:
         return False
@@ -129,7 +128,7 @@ def is_large(spark: "SparkSession", snapshot: "Snapshot") -> bool:
 
 
 def wanted(spark: "SparkSession", snapshot: "Snapshot") -> bool:
-    """Whether Spark reads the log: it is large, and the driver doesn't have its columns in memory by now."""
+    """Whether Spark reads the log: it is large, and its columns are not loaded on the driver yet."""
     return is_large(spark, snapshot) and snapshot.base is not None and not snapshot.base.loaded
 
 
@@ -140,21 +139,21 @@ def chosen(
     choice: Choice,
     columns: Collection[schemas.Column] | None,
 ) -> PlannedFiles | None:
-    """The files of a version that `choice` picks by the statistics of `columns` (physical names; none of `None`).
+    """The files of a version that `choice` selects by the statistics of `columns` (physical names; `None`: none).
 
-    `None` where the executors can't read the log, for whatever reason. Raises ChecksumMismatchError.
+    Returns `None` if the executors can't read the log, for any reason. Raises ChecksumMismatchError.
     """
     reading = reading_of(spark, log, snapshot)
     rows = None if reading is None else reading.run(spark, Choosing(reading, choice, columns), Choosing.SCHEMA)
     if rows is None:
         return None
-    found = put_together(snapshot, choice, rows)
-    snapshot.verify(found.totals)
-    return found
+    planned = put_together(snapshot, choice, rows)
+    snapshot.verify(planned.totals)
+    return planned
 
 
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
-    """What the tasks of a job over a version's large log read; `None` where only the driver has the log."""
+    """The inputs of a job that reads a version's large log; `None` if only the driver can access the log."""
     try:
         return reading_in(log, snapshot, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
@@ -163,7 +162,7 @@ def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> 
 
 
 def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
-    """`reading_of` in at most `count` tasks; UnsupportedEnvironmentError where only the driver has the log."""
+    """`reading_of` in at most `count` tasks. UnsupportedEnvironmentError if only the driver can access the log."""
     files = snapshot.base.files if snapshot.base is not None else None
     assert files is not None
     places = {path.rpartition("/")[0] for path, _ in files}
@@ -174,7 +173,7 @@ def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
 
 
 def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> PlannedFiles:
-    """What the tasks found, and what the commits after the checkpoint added."""
+    """Combine the results of the tasks with the commits after the checkpoint."""
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
     counted = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
     after = sum(rows.column("after_partitions").to_pylist())
@@ -189,7 +188,7 @@ def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> Planne
 
 @dataclass(frozen=True)
 class Reading:
-    """What the tasks of a job read: `tasks` are the parts of each. It goes to the executors, and may hold secrets."""
+    """The inputs of a job: `tasks` are the parts of each task. It is sent to the executors and may contain secrets."""
 
     table: str
     systems: Mapping[str, FileSystem]
@@ -197,17 +196,17 @@ class Reading:
     superseded: frozenset[FileKey]
 
     def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
-        """The rows that a job makes of the parts; `None` where it had trouble, which is the driver's to judge."""
+        """The result rows of the job; `None` if a task failed: then the driver reads the log itself."""
         tasks = len(self.tasks)
         try:
             rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, schema).toArrow()
-        except PythonException as error:  # before a task's own code began: the executors' Python has no tablelog, say
-            told = str(error).strip().rpartition("\n")[2]
-            logger.warning("%s: the driver reads its log by itself, for the executors' Python: %s", self.table, told)
+        except PythonException as error:  # failed before the task's code, e.g. tablelog isn't installed there
+            reason = str(error).strip().rpartition("\n")[2]
+            logger.warning("%s: the driver reads the log itself; the executors' Python failed: %s", self.table, reason)
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:
-            logger.warning("%s: the driver reads its large log by itself, for %s", self.table, trouble[0])
+            logger.warning("%s: the driver reads the large log itself, because of %s", self.table, trouble[0])
             return None
         return rows
 
@@ -220,13 +219,13 @@ class Reading:
     def opened(self, part: RowGroupSplit) -> ParquetFile:
         place, _, name = part.path.rpartition("/")
         files = DataFiles(place, self.systems[place])
-        plain = unquote(name) if ":" in place else name  # a URI is encoded, a bare path isn't
+        plain = unquote(name) if ":" in place else name  # a URI is URL-encoded, a plain path isn't
         return ParquetFile(name, lambda: files.open(plain), (), share=part.share, of=part.of)
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """The work of `chosen`."""
+    """The task function of `chosen`."""
 
     SCHEMA = ", ".join([f"{name} long" for name in (*_COUNTED, "after_partitions")]) + ", files binary, trouble string"
 
@@ -263,7 +262,7 @@ def _count(files: pa.Table) -> list[int]:
     return [files.num_rows, pc.sum(files.column("size")).as_py() or 0, len(vectors), pc.sum(vectors).as_py() or 0]
 
 
-# --- deletion vectors that do not ride --------------------------------------------------------------------------------
+# --- deletion vectors too large for bitmaps -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -280,10 +279,10 @@ _large_vectors: "weakref.WeakKeyDictionary[Snapshot, pa.Table]" = weakref.WeakKe
 
 
 def too_large(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> pa.Table:
-    """`deletion_vectors.too_large` of a version with a large log; asked once of a snapshot."""
+    """`deletion_vectors.too_large` for a version with a large log; computed once per snapshot."""
     known = _large_vectors.get(snapshot)
     if known is None:
-        found = chosen(spark, log, snapshot, _LargeVectors(snapshot.mapping.physical), ())
-        known = deletion_vectors.too_large(snapshot) if found is None else found.files
+        planned = chosen(spark, log, snapshot, _LargeVectors(snapshot.mapping.physical), ())
+        known = deletion_vectors.too_large(snapshot) if planned is None else planned.files
         _large_vectors[snapshot] = known
     return known

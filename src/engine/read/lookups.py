@@ -1,4 +1,4 @@
-"""How well the files of a table are laid out for a lookup: how many of them may hold a value."""
+"""Estimates how many files a lookup of one value reads; a measure for the layout of a table."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a filter for one value of a column reads on average."""
+    """The average number of files and bytes that a filter for one value of a column reads."""
 
     files: float
     bytes: float
 
 
 def lookup(values: pa.Array, lows: pa.Array, highs: pa.Array, sizes: pa.Array) -> Lookup:
-    """What looking up each of `values` would read, by the bounds of each file; a file without bounds is always read."""
+    """The average cost of looking up each of `values`, by the bounds of each file; files without bounds are read."""
     weights = np.asarray(sizes.to_pylist(), dtype=np.float64)
     known = np.asarray([low is not None and high is not None for low, high in _pairs(lows, highs)], dtype=bool)
     always = Lookup(float((~known).sum()), float(weights[~known].sum()))
@@ -37,14 +37,14 @@ def _array(values: list[Any], known: Any = None) -> Any:
     if known is not None:
         values = [value for value, keep in zip(values, known, strict=True) if keep]
     if values and isinstance(values[0], str | bytes):
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
     return np.asarray(values)
 
 
 def _summed(bounds: Any, weights: Any, wanted: Any, *, side: Any) -> tuple[Any, Any]:
-    """For each wanted value how many bounds, and how much weight, lie at or below it (left: below it)."""
+    """For each wanted value, the count and the total weight of the bounds at or below it (left: below it)."""
     order = np.argsort(bounds, kind="stable")
     at = np.searchsorted(bounds[order], wanted, side=side)
     return at, np.concatenate([[0.0], np.cumsum(weights[order])])[at]

@@ -1,4 +1,4 @@
-"""Which version a frame reads, and whether it can still read it as it was analysed."""
+"""The version that a frame reads, and the check that this version fits the frame's schema."""
 
 import threading
 from collections import OrderedDict
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class VersionSource(Protocol):
-    """Which snapshot a frame reads."""
+    """The source of the snapshots that a frame reads."""
 
     analysed: "Snapshot"
 
     def at(self, execution: str | None) -> "Snapshot":
-        """The snapshot for one scan; `execution` is the query that it belongs to, where there is one."""
+        """The snapshot for one scan; `execution` is the ID of its query, if known."""
         ...
 
 
 class Pinned:
-    """One snapshot for ever."""
+    """Always the same snapshot."""
 
     def __init__(self, snapshot: "Snapshot") -> None:
         self.analysed = snapshot
@@ -35,12 +35,12 @@ class Pinned:
 
 
 class Newest:
-    """The newest version at each execution, the same for all scans of the table within it.
+    """The newest version at each execution; all scans of the table in one execution get the same version.
 
-    `SchemaChangedError` where the table can no longer be read by the schema that the frame was analysed with.
+    Raises `SchemaChangedError` if the table can no longer be read with the schema of the frame.
     """
 
-    _REMEMBERED: ClassVar[int] = 64  # executions at a time
+    _REMEMBERED: ClassVar[int] = 64  # most recent executions
     _lock: ClassVar[threading.Lock] = threading.Lock()
     _seen: ClassVar[OrderedDict[tuple[str, str], "Snapshot"]] = OrderedDict()
 
@@ -67,30 +67,31 @@ class Newest:
 
 
 def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
-    """`SchemaChangedError` unless rows of `newest` can be read by the schema of `analysed`; more columns may be."""
+    """Raise `SchemaChangedError` unless rows of `newest` can be read with the schema of `analysed`; it may have more
+    columns."""
     old, new = analysed.metadata, newest.metadata
     if old is new or (old.schema_string == new.schema_string and old.partition_columns == new.partition_columns):
         return
     changed = _difference(read_schema(analysed.schema), read_schema(newest.schema), ())
     if changed is None and _difference(columns_read(analysed.mapping), columns_read(newest.mapping), ()) is not None:
-        changed = "a column of the same name is another one now"
+        changed = "a column with the same name is a different column now"
     if changed is None and tuple(old.partition_columns) != tuple(new.partition_columns):
         changed = f"it is partitioned by ({', '.join(new.partition_columns)})"
     if changed is not None:
         raise SchemaChangedError(
-            f"the schema of {newest.table} changed between version {analysed.version}, with which this DataFrame was "
-            f"made, and version {newest.version}: {changed}. Make the DataFrame again from the table."
+            f"the schema of {newest.table} changed between version {analysed.version}, for which this DataFrame was "
+            f"created, and version {newest.version}: {changed}. Create the DataFrame again from the table."
         )
 
 
 def _difference(old: schemas.DataType, new: schemas.DataType, at: schemas.Column) -> str | None:
-    """What keeps values of the type `new` from being read as `old`, in words; `None`: nothing."""
+    """Describes why values of the type `new` can't be read as `old`; `None` if they can."""
     if isinstance(old, schemas.StructType) and isinstance(new, schemas.StructType):
         for f in old.fields:
             name = (*at, f.name)
             now = new.get(f.name)
             if now is None:
-                return f"the column {schemas.dotted(name)} is gone"
+                return f"the column {schemas.dotted(name)} no longer exists"
             if now.nullable and not f.nullable:
                 return f"the column {schemas.dotted(name)} may be null now"
             inner = _difference(f.data_type, now.data_type, name)

@@ -1,7 +1,7 @@
-"""Holding a frame that is about to be written to the version of the target that the write knows.
+"""Pins a frame that is about to be written to the version of the target table that the write started from.
 
-A frame without time travel reads the newest version at each execution. When it is written back into its own table,
-that must be the version whose files the commit removes: a commit that lands in between would be lost, or kept twice.
+A frame without time travel reads the newest version at each execution. If it is written back to its own table, it must
+read the version whose files the commit removes: otherwise a concurrent commit would be lost, or its rows duplicated.
 """
 
 import json
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
 
-_OUTPUT = 1  # of the elements of a DataSourceV2Relation
+_OUTPUT = 1  # index of the output attributes in a DataSourceV2Relation
 
 
 def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[DataFrame, bool]":
-    """`frame` with every scan of the snapshot's table at its newest version held to `snapshot`; whether there is one.
+    """Pin all scans of the table's newest version in `frame` to `snapshot`; also returns whether there is such a scan.
 
-    Scans of a version that the user chose stay as they are, and so does what the user has cached.
+    Scans of a version that the user selected, and data that the user cached, are not changed.
     """
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
@@ -50,7 +50,7 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
 
 
 def _leaves(gateway: Gateway, plan: JavaObject) -> list[JavaObject]:
-    """The leaves of a plan and its subqueries."""
+    """The leaf nodes of a plan and its subqueries."""
     plans = [plan, *gateway.elements(plan.subqueriesAll())]
     return [leaf for one in plans for leaf in gateway.elements(one.collectLeaves())]
 
@@ -63,14 +63,14 @@ def _reads_newest(location: JavaObject, snapshot: "Snapshot") -> bool:
 
 
 def gateway_proxy(value: JavaObject) -> bool:
-    """Whether a JVM object is a proxy of a Python one."""
+    """Whether a JVM object is a proxy of a Python object."""
     return "Proxy" in str(value.getClass().getSimpleName())
 
 
 def _held(gateway: Gateway, relation: JavaObject, snapshot: "Snapshot") -> JavaObject:
     old = relation.relation()
     known = index_of(str(old.location().toString()))
-    assert known is not None  # the JVM holds it
+    assert known is not None  # the JVM references it
     index = known.held(snapshot)
     new = old.copy(
         index,
@@ -95,12 +95,12 @@ def _held_of_arrow(
 ) -> JavaObject:
     if spec["schema"] != schemas.to_json(snapshot.schema):
         raise SchemaChangedError(
-            f"the schema of {snapshot.table} changed between version {spec['version']}, with which this DataFrame was "
-            f"made, and version {snapshot.version}. Make the DataFrame again from the table."
+            f"the schema of {snapshot.table} changed between version {spec['version']}, for which this DataFrame was "
+            f"created, and version {snapshot.version}. Create the DataFrame again from the table."
         )
     new = arrow.frame(spark, log, read_schema(snapshot.schema), snapshot=snapshot)
-    (found,) = gateway.elements(new._jdf.queryExecution().analyzed().collectLeaves())
+    (new_relation,) = gateway.elements(new._jdf.queryExecution().analyzed().collectLeaves())
     parts = [relation.productElement(i) for i in range(relation.productArity())]
-    # What is read changes, and the columns stay the attributes that the plan refers to.
-    parts = [found.productElement(i) if i != _OUTPUT else part for i, part in enumerate(parts)]
+    # The relation is replaced, but its output attributes stay those that the plan refers to.
+    parts = [new_relation.productElement(i) if i != _OUTPUT else part for i, part in enumerate(parts)]
     return relation.makeCopy(gateway.array(gateway.jvm.java.lang.Object, parts))

@@ -1,6 +1,6 @@
-"""A table, or some of its files, as a DataFrame.
+"""Creates a DataFrame over a table, or over some of its files.
 
-How Spark comes to the files is chosen by need: see `routes`.
+See `routes` for the ways in which Spark can read the files.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,10 @@ from ..jvm.gateway import Gateway
 from ..jvm.types import frame_schema, read_schema
 from ..sql import column_names
 from ..storage import hadoop_settings
-from . import deletion_vectors, large_log, routes
-from . import errors as read_errors
+from . import deletion_vectors, large_log, read_errors, routes
 from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .deletion_vectors import Hidden, Vectors
-from .extra_columns import NOTHING, Beside
+from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 from .file_index import FileIndex
 from .pinned_versions import Newest, Pinned
 from .routes import arrow, manifest
@@ -49,28 +48,28 @@ def frame(
     *,
     snapshot: "Snapshot | None" = None,
     files: "pa.Table | None" = None,
-    beside: Beside = NOTHING,
+    extra: ExtraColumns = NO_EXTRA_COLUMNS,
     file_number: str | None = None,
     row_index: str | None = None,
     options: "Mapping[str, str] | None" = None,
 ) -> "DataFrame":
     """The rows of a table, in the order of its schema's columns.
 
-    `snapshot` pins a version. Without it each execution sees the newest one (`SchemaChangedError` where the schema
-    changed under the frame); on routes other than `native` the frame stays at the version at which it was made.
-    `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. The columns of `beside`
-    come behind the table's. `file_number` names one more column that gives the row of `files` (else of
-    `snapshot.files`) that a record comes from; it costs nothing to read. `row_index` names another, the last: the
-    record's place in its data file, counted from 0, deleted ones included (bigint). `options` are Spark's and Hadoop's
-    for reading Parquet files.
+    `snapshot` pins a version. Without it, each execution reads the newest version (`SchemaChangedError` if the schema
+    changed incompatibly); on routes other than `native`, the frame keeps the version that was the newest when it was
+    created. `files` is an explicit subset, rows of `snapshot.files` or `.prune`; it needs `snapshot`. The columns of
+    `extra` follow the table's columns. `file_number` is the name of an extra column with the index of the record's file
+    in `files` (else in `snapshot.files`); it costs nothing to read. `row_index` is the name of another, the last one:
+    the record's index in its data file, from 0, with deleted records counted (bigint). `options` are options of Spark
+    and Hadoop for reading Parquet files.
 
-    An execution is what plans anew: `count`, `show`, a write, or any action on a frame derived from this one. The
-    second `collect` on one and the same DataFrame object reuses Spark's plan of the first, files included.
+    An execution is whatever plans the frame: `count`, `show`, a write, or any action on a frame derived from it. A
+    second `collect` on the same DataFrame object reuses the plan of the first, including its files.
     """
     if snapshot is None and (files is not None or file_number is not None):
-        raise InvalidArgumentError("files and file_number need the snapshot that they belong to")
+        raise InvalidArgumentError("files and file_number need the snapshot to which they belong")
     analysed = snapshot if snapshot is not None else log.snapshot()
-    more = [*(f.name for f in beside.fields), *(name for name in (file_number, row_index) if name is not None)]
+    more = [*(f.name for f in extra.fields), *(name for name in (file_number, row_index) if name is not None)]
     schema = read_schema(analysed.schema)
     if not len(schema):
         raise InvalidArgumentError(
@@ -80,17 +79,17 @@ def frame(
         )
     for name in more:
         if analysed.schema.get(name) is not None:
-            raise InvalidArgumentError(f"the table {analysed.table} has a column {name} of its own")
-    found = _of_files(
+            raise InvalidArgumentError(f"the table {analysed.table} already has a column {name}")
+    rows = _of_files(
         spark,
         log,
         analysed,
         schema,
         pinned=snapshot is not None,
-        numbered=_Numbered(files, beside, file_number, row_index),
+        numbered=_Numbered(files, extra, file_number, row_index),
         options=options,
     )
-    return column_names.with_void(found, frame_schema(analysed.schema), more)
+    return column_names.with_void(rows, frame_schema(analysed.schema), more)
 
 
 def _of_files(
@@ -103,8 +102,8 @@ def _of_files(
     numbered: "_Numbered",
     options: "Mapping[str, str] | None",
 ) -> "DataFrame":
-    """`frame` without void columns, by the route that is chosen."""
-    files, beside = numbered.files, numbered.beside
+    """`frame` without void columns, by the selected route."""
+    files, extra = numbered.files, numbered.extra
     file_number, row_index = numbered.file_number, numbered.row_index
     route = routes.choose(spark, analysed.table, log.conf)
     if route == "manifest" and analysed.mapping.mode != "id":
@@ -115,13 +114,13 @@ def _of_files(
             routes.scratch_of(spark) or "",
             analysed,
             analysed.files if files is None else files,
-            beside=beside,
+            extra=extra,
             file_number=file_number,
             row_index=row_index,
             options=options or {},
         )
     if route != "native":
-        newest = not (pinned or beside.fields or file_number or row_index)
+        newest = not (pinned or extra.fields or file_number or row_index)
         return arrow.frame(
             spark,
             log,
@@ -129,55 +128,54 @@ def _of_files(
             snapshot=analysed,
             newest=newest,
             files=files,
-            beside=beside,
+            extra=extra,
             file_number=file_number,
             row_index=row_index,
         )
     source = Pinned(analysed) if pinned else Newest(log, analysed, spark.sparkContext.applicationId)
     settings = hadoop_settings.reaching(spark, log.table, log.conf) or {}
-    given = {**settings, **(options or {})}
+    read_options = {**settings, **(options or {})}
     if not deletion_vectors.may_have(analysed) and (files is None or not deletion_vectors.any_has_vector(files)):
-        return _native(spark, source, numbered, options=given, log=log)
+        return _native(spark, source, numbered, options=read_options, log=log)
     vectors = Vectors(spark, log)
     if large_log.wanted(spark, analysed):
         large = large_log.too_large(spark, log, analysed)
     else:
         large = deletion_vectors.too_large(analysed)
     joined = {one: number for number, one in enumerate(dict.fromkeys(deletion_vectors.ids(large))) if one is not None}
-    taken = {*columns_of(analysed), *(f.name for f in beside.fields), file_number or "", row_index or ""}
+    taken = {*columns_of(analysed), *(f.name for f in extra.fields), file_number or "", row_index or ""}
     hidden = Hidden(vectors, taken, joined)
     gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
-    return _native(spark, source, numbered, options=given, hidden=hidden, gone=gone, log=log)
+    return _native(spark, source, numbered, options=read_options, hidden=hidden, gone=gone, log=log)
 
 
 def columns_of(snapshot: "Snapshot") -> frozenset[str]:
-    """What a table's columns are called, by its users and in its data files."""
+    """The logical and physical names of a table's columns."""
     mapping = snapshot.mapping
     return frozenset((*mapping.logical.names, *mapping.physical.names))
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
-    """A frame over a version to resolve and plan conditions on (`split_condition`). It can't be executed everywhere.
+    """A frame over a version to resolve and plan conditions on (`split_condition`). It may not be executable.
 
-    It is of the native route whatever that of the table's reads: Spark plans conditions there as nowhere else, and
-    touches no file for it.
+    It always uses the native route, where Spark plans conditions completely, and accesses no file.
     """
-    found = _native(spark, Pinned(snapshot), _Numbered(), options={})
-    return column_names.with_void(found, frame_schema(snapshot.schema))
+    rows = _native(spark, Pinned(snapshot), _Numbered(), options={})
+    return column_names.with_void(rows, frame_schema(snapshot.schema))
 
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
-    """Have Spark read anew what it has cached of the table by the native route."""
+    """Make Spark reload the table's cached data, which the native route reads."""
     if hadoop_settings.reaching(spark, log.table, log.conf) is not None:
         spark.catalog.refreshByPath(log.table)
 
 
 @dataclass(frozen=True)
 class _Numbered:
-    """The arguments of `frame` of the same names."""
+    """The arguments of `frame` with the same names."""
 
     files: "pa.Table | None" = None
-    beside: Beside = NOTHING
+    extra: ExtraColumns = NO_EXTRA_COLUMNS
     file_number: str | None = None
     row_index: str | None = None
 
@@ -193,24 +191,24 @@ def _native(
     log: "DeltaLog | None" = None,
 ) -> "DataFrame":
     gateway = Gateway.of(spark)
-    beside, file_number, row_index = numbered.beside, numbered.file_number, numbered.row_index
-    mapping = column_names.with_extra(source.analysed.mapping, beside.stored)
+    extra, file_number, row_index = numbered.extra, numbered.file_number, numbered.row_index
+    mapping = column_names.with_extra(source.analysed.mapping, extra.stored)
     index = FileIndex(
-        gateway, spark, source, files=numbered.files, beside=beside, file_number=file_number, hidden=hidden, log=log
+        gateway, spark, source, files=numbered.files, extra=extra, file_number=file_number, hidden=hidden, log=log
     )
     full = gateway.schema(schemas.to_json(index.schema))
     by_id = column_names.BY_ID if mapping.mode == "id" else {}
-    found = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
-    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
+    rows = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
+    more = [name for name in (*(f.name for f in extra.per_file_fields), file_number, row_index) if name is not None]
     if hidden is not None or row_index is not None:
-        place = found.metadataColumn("_metadata")["row_index"]
+        place = rows.metadataColumn("_metadata")["row_index"]
         if row_index is not None:
-            found = found.withColumn(row_index, place)
-            place = found[row_index]
+            rows = rows.withColumn(row_index, place)
+            place = rows[row_index]
         if hidden is not None:
-            found = deletion_vectors.live(found, hidden, gone, place)
+            rows = deletion_vectors.live(rows, hidden, gone, place)
     if mapping.active:
-        return column_names.renamed(found, index.schema, read_schema(mapping.logical), more)
+        return column_names.renamed(rows, index.schema, read_schema(mapping.logical), more)
     if hidden is not None:
-        return found.drop(*(f.name for f in hidden.fields))
-    return found
+        return rows.drop(*(f.name for f in hidden.fields))
+    return rows

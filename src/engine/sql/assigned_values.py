@@ -1,6 +1,6 @@
-"""The values that an UPDATE assigns: resolved by Spark over the table, and brought into its columns' types.
+"""The values that an UPDATE assigns: resolved by Spark over the table, and cast to the columns' types.
 
-MERGE resolves its values over two frames (`resolution`), and casts them as here.
+MERGE resolves its values over two frames (`resolution`), and casts them by the same function.
 """
 
 import json
@@ -30,16 +30,16 @@ class Value:
     _expression: JavaObject
 
     def column(self, frame: "DataFrame", field: schemas.StructField) -> "Column":
-        """The value over a frame that has the table's columns, `cast` for the column `field`; then see `stored`."""
+        """The value over a frame with the table's columns, converted by `cast` for the column `field`; see `stored`."""
         return cast(frame.sparkSession, self._gateway.rebound(self._expression, frame), field)
 
 
 def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -> "Column":
-    """A resolved value in the type of the column `field`, as UPDATE and MERGE of Delta cast it.
+    """Cast a resolved value to the type of the column `field`, like UPDATE and MERGE of Delta.
 
-    Under the session's policy for storing, ANSI, a value takes any cast that Spark has, at every depth, and the job
-    fails for one that can't be cast (a text that is no number, an overflow). A struct is matched by the names of its
-    fields; one with other names, and all values under another policy, keep their type.
+    Under the default store assignment policy, ANSI, a value may use any cast that Spark supports, at every depth; the
+    job fails for a value that can't be cast (a string that is no number, an overflow). Struct fields are matched by
+    name. A struct with other names, and all values under another policy, keep their type.
     """
     policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy", "ANSI")).upper()
     column = Gateway.of(spark).column(value)
@@ -50,7 +50,7 @@ def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -
 
 
 class _Casts:
-    """The casts of one value for the column `field`, whose name is in their errors."""
+    """The casts of one value for the column `field`, which error messages name."""
 
     def __init__(self, spark: "SparkSession", field: schemas.StructField) -> None:
         self._spark = spark
@@ -58,7 +58,7 @@ class _Casts:
         self._field = field
 
     def casted(self, value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
-        """A value of the type `given` as far in the type `wanted` as there are casts for it."""
+        """Cast a value of the type `given` to `wanted`, as far as Spark supports the casts."""
         from pyspark.sql import functions as F
 
         if given == wanted:
@@ -103,18 +103,18 @@ def _type_of(expression: JavaObject) -> schemas.DataType:
 
 
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
-    """The parts of a column's name as Spark takes it apart; its AnalysisException for a text that is none."""
+    """The parts of a column's name, parsed by Spark. Raises Spark's AnalysisException for an invalid name."""
     attribute = Gateway.of(frame.sparkSession).jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
     return tuple(Gateway.elements(attribute.parseAttributeName(name)))
 
 
 def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]:
-    """Values for each row of `frame`, which `scan.for_conditions` made (it may have an alias).
+    """Resolve values for each row of `frame`, a result of `scan.for_conditions`, possibly with an alias.
 
-    A Column may be bound to another frame of the same table. The current time is the same wherever they are used.
-    Raises Spark's AnalysisException for what doesn't resolve, InvalidArgumentError for an aggregate, a window, a
-    generator or what isn't deterministic, UnsupportedFeatureError for a subquery that isn't the same for all rows. A
-    scalar subquery is computed here, once.
+    A Column may be bound to another frame of the same table. All values use the same current time. Scalar subqueries
+    are executed here, once. Raises Spark's AnalysisException for what doesn't resolve, InvalidArgumentError for an
+    aggregate, a window, a generator or a nondeterministic expression, UnsupportedFeatureError for a correlated
+    subquery.
     """
     from pyspark.sql import functions as F
 
@@ -130,7 +130,7 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
     inner = frame._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(inner):
         raise InvalidArgumentError(
-            "the values of UPDATE are of one row each: they can't be aggregates, windows or generators",
+            "the values of UPDATE must depend on one row each: aggregates, windows and generators are not allowed",
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR",
             parameters={"invalidExprSqls": ", ".join(map(str, given))},
         )
@@ -138,8 +138,8 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
     for one in gateway.elements(plan.projectList()):
         if not one.deterministic():
             raise InvalidArgumentError(
-                f"the value {sql_of(one.child())} of UPDATE is not deterministic: put it into a frame of its "
-                "own and use MERGE",
+                f"the value {sql_of(one.child())} of UPDATE is not deterministic: compute it in a separate DataFrame "
+                "and use MERGE",
                 condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
                 parameters={"sqlExprs": sql_of(one.child())},
             )
@@ -147,9 +147,9 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
 
 
 def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str) -> "DataFrame":
-    """`df` with some of its columns in the types of the table's columns for which they are meant, as Spark stores them.
+    """`df` with some columns converted to the types of table columns, by Spark's store assignment.
 
-    Structs are matched by the names of their fields. Raises SchemaMismatchError for a type that can't be stored.
+    Struct fields are matched by name. Raises SchemaMismatchError for a type that can't be stored.
     """
     given = table_schema(df.schema)
     if all(columns.get(f.name, f.data_type) == f.data_type for f in given):
@@ -163,7 +163,7 @@ def _has_struct(data_type: schemas.DataType) -> bool:
 
 
 def _castable(given: schemas.DataType, wanted: schemas.DataType) -> bool:
-    """Whether Spark casts the one type to the other as a whole."""
+    """Whether Spark can cast the whole value from one type to the other."""
     if given == schemas.VOID:
         return wanted not in _OTHER
     if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):

@@ -1,7 +1,7 @@
-"""Conditions that each written row must meet, put into the plan that writes it, so that they cost no pass of their own.
+"""Checks for each written row, added to the plan of the write, so that they need no extra pass over the data.
 
-A row that breaks one fails the job; `violations.translated` makes a `ConstraintViolationError` of it that shows the
-row's values.
+A row that violates a check fails the job; `violations.translated` converts the error to a `ConstraintViolationError`
+with the row's values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ def checked(
     on: str | None = None,
     broken: tuple[str | None, Mapping[str, str]] = (None, {}),
 ) -> "DataFrame":
-    """`df`, whose job fails with `ConstraintViolationError(message)` at a row for which `condition` isn't TRUE.
+    """`df` with a check: the job fails with `ConstraintViolationError(message)` if `condition` isn't TRUE for a row.
 
-    The check rides on the column `on` (the first, when not given), which has to be one that is written. `broken` is the
+    The check is attached to the column `on` (default: the first), which must be a written column. `broken` is the
     error's condition and its parameters.
     """
     from pyspark.sql import functions as F
@@ -36,10 +36,10 @@ def checked(
 
 
 def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame":
-    """`df`, whose job fails at a row for which one of the checks isn't TRUE.
+    """`df` with checks: the job fails if one of them isn't TRUE for a row.
 
-    `SchemaMismatchError` for a check that can't be evaluated over the columns of `df`, `UntrustedTableError` for one
-    that the session doesn't evaluate.
+    Raises `SchemaMismatchError` for a check that can't be evaluated on the columns of `df`, `UntrustedTableError` for
+    one that the session doesn't evaluate.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
@@ -50,17 +50,17 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
     names = []
     for check in checks:
         try:
-            found = expressions.evaluated(df, check.sql, check.what, table)
+            resolved = expressions.evaluated(df, check.sql, check.what, table)
         except AnalysisException as error:
             raise SchemaMismatchError(
-                f"{table}: {check.what}, {check.sql}, can't be checked over the columns {', '.join(df.columns)}: drop "
+                f"{table}: {check.what}, {check.sql}, can't be evaluated on the columns {', '.join(df.columns)}: drop "
                 "it, or keep its columns"
             ) from error
-        if found is None or found.data_type != BOOLEAN:
+        if resolved is None or resolved.data_type != BOOLEAN:
             raise SchemaMismatchError(
-                f"{table}: {check.what}, {check.sql}, is no condition on one row: drop it, or mend it"
+                f"{table}: {check.what}, {check.sql}, is not a condition on a single row: drop it, or correct it"
             )
-        names.append(found.columns)
+        names.append(resolved.columns)
     return _guarded(
         df,
         [
@@ -72,7 +72,7 @@ def enforced(df: "DataFrame", checks: Sequence[Check], table: str) -> "DataFrame
 
 
 def _with_values(df: "DataFrame", check: Check, columns: Sequence[str]) -> "Column":
-    """What a row that breaks the check is refused with: its values are behind the message, as JSON."""
+    """The error message for a row that violates the check, with the row's values appended as JSON."""
     from pyspark.sql import functions as F
 
     message = F.lit(

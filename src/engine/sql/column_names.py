@@ -1,7 +1,7 @@
-"""Between the columns of a table and those of its data files, where the table maps them (`ColumnMapping`).
+"""Converts between a table's logical column names and the physical names in data files (`ColumnMapping`).
 
-Spark reads and writes files by their own, physical names; a projection gives the table's. At the top of a schema it
-costs nothing, and filters go through it.
+Spark reads and writes files by physical names; a projection adds the logical names. For top-level columns, the
+projection costs nothing, and filters are pushed through it.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
-"""The option by which Spark's reader finds columns by their Parquet field ids."""
+"""The reader option by which Spark finds columns by their Parquet field IDs."""
 
 
 def columns_read(mapping: ColumnMapping) -> schemas.StructType:
-    """The columns that a scan reads, as the files call them; with their field ids where these decide."""
+    """The columns that a scan reads, by physical names; with field IDs if the mapping mode is `id`."""
     if not mapping.active:
         return read_schema(mapping.logical)
 
@@ -36,8 +36,8 @@ def columns_read(mapping: ColumnMapping) -> schemas.StructType:
 
 
 def columns_written(mapping: ColumnMapping) -> schemas.StructType:
-    """The columns of data files with their field ids, all nullable (PROTOCOL.md, "Writer Requirements for Column
-    Mapping"). No void columns: see `conform.without_void`.
+    """The columns of data files with their field IDs, all nullable (PROTOCOL.md, "Writer Requirements for Column
+    Mapping"). Void columns are omitted: see `conform.without_void`.
     """
 
     def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
@@ -48,26 +48,26 @@ def columns_written(mapping: ColumnMapping) -> schemas.StructType:
 
 
 def with_extra(mapping: ColumnMapping, extra: Sequence[schemas.StructField]) -> ColumnMapping:
-    """The mapping of data files that have columns beyond the table's, whose names are their own everywhere."""
+    """The mapping with extra columns of data files, whose logical and physical names are equal."""
     if not extra:
         return mapping
     return replace(mapping, logical=schemas.StructType((*mapping.logical.fields, *extra)))
 
 
 def _field_id(f: schemas.StructField) -> dict[str, int]:
-    """The mark of a field's id; nothing for a column that isn't the table's."""
+    """The metadata entry with a field's ID; empty for a column that isn't in the table."""
     number = column_mapping.field_id(f)
     return {} if number is None else {column_mapping.FIELD_ID: number}
 
 
 def plain(schema: schemas.StructType) -> schemas.StructType:
-    """The names and types of columns that hold values (no void ones), with nulls allowed everywhere and no metadata."""
+    """The names and types of the non-void columns, all nullable at every level, without metadata."""
     bare = column_mapping.transformed(without_void(schema), lambda f, _: replace(f, nullable=True, metadata={}))
     return cast(schemas.StructType, _with_nulls(bare))
 
 
 def _with_nulls(data_type: schemas.DataType) -> schemas.DataType:
-    """The type with elements of arrays and values of maps nullable too."""
+    """The type with nullable array elements and map values."""
     if isinstance(data_type, schemas.StructType):
         return schemas.StructType(tuple(replace(f, data_type=_with_nulls(f.data_type)) for f in data_type))
     if isinstance(data_type, schemas.ArrayType):
@@ -80,9 +80,9 @@ def _with_nulls(data_type: schemas.DataType) -> schemas.DataType:
 def renamed(
     frame: "DataFrame", given: schemas.StructType, wanted: schemas.StructType, more: Sequence[str] = ()
 ) -> "DataFrame":
-    """`frame`, whose columns are `given`, with the names and the metadata that `wanted` has at the same places.
+    """Rename the columns `given` of `frame` to the names and metadata of `wanted`, by position.
 
-    The columns `more` follow as they are.
+    The columns `more` are appended unchanged.
     """
     columns = [
         _named(frame[_quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
@@ -92,9 +92,9 @@ def renamed(
 
 
 def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str] = ()) -> "DataFrame":
-    """`frame`, whose columns come from files, with the void columns and fields that `schema` has beyond them.
+    """Add the void columns and fields of `schema`, which data files don't store, to `frame`.
 
-    The columns `more` follow as they are.
+    The columns `more` are appended unchanged.
     """
     if not has_void(schema):
         return frame
@@ -103,41 +103,41 @@ def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str
 
 
 def _filled(value: "Column | None", f: schemas.StructField) -> "Column":
-    """The value of a column with the void fields inside it; `None` for what is void itself."""
+    """The value of a column, with the void fields added inside it; a `None` value is void itself."""
     from pyspark.sql import functions as F
 
     if value is None:
-        made = F.lit(None)
+        result = F.lit(None)
     elif isinstance(f.data_type, schemas.StructType) and has_void(f.data_type):
         fields = (
             _filled(None if inner.data_type == schemas.VOID else value.getField(inner.name), inner)
             for inner in f.data_type
         )
-        made = F.struct(*fields)
-        made = F.when(value.isNotNull(), made) if f.nullable else made
+        result = F.struct(*fields)
+        result = F.when(value.isNotNull(), result) if f.nullable else result
     else:
-        made = value
-    return made.alias(f.name, metadata=dict(f.metadata))
+        result = value
+    return result.alias(f.name, metadata=dict(f.metadata))
 
 
 def _named(value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
-    """A value with the names inside its type changed."""
+    """The value with renamed nested fields."""
     if given == wanted and not _differs(given, wanted):
         return value
     if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
         before, after = {f.name.lower() for f in given}, {f.name.lower() for f in wanted}
         if not before & after and not any(f.metadata for _, f in schemas.all_fields(wanted)):
-            # Spark sees through these, and reads no more of the struct than a query needs; through a cast, which alone
-            # can bring in metadata, it sees nothing.
-            made = value
+            # Spark prunes nested columns through these expressions, so it reads only the required fields. It doesn't
+            # prune through a cast, which is the only way to add metadata.
+            result = value
             for f, to in zip(given, wanted, strict=True):
-                made = made.withField(_quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
-            return made.dropFields(*(_quoted(f.name) for f in given))
+                result = result.withField(_quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
+            return result.dropFields(*(_quoted(f.name) for f in given))
     return value.cast(_spark_type(wanted))
 
 
 def _differs(given: schemas.DataType, wanted: schemas.DataType) -> bool:
-    """Whether the metadata of fields inside equal types differs."""
+    """Whether the metadata of nested fields differs between equal types."""
     return bool(schemas.type_json(given) != schemas.type_json(wanted))
 
 

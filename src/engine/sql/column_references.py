@@ -1,4 +1,4 @@
-"""Which columns an SQL expression names, as it is written: what a change of a column must not pull from under it."""
+"""Finds the columns that an SQL expression references, to protect them from changes that would break it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 
 def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
-    """The names in an expression, each as far as it goes by dots: `a.b[0].c` names `a.b`. Nothing is resolved.
+    """The column names in an expression, up to the first non-dot access: `a.b[0].c` names `a.b`. Not resolved.
 
-    `InvalidArgumentError` for a text that is no expression.
+    Raises `InvalidArgumentError` for text that isn't an SQL expression.
     """
     named = (one.nameParts() for one in _nodes(spark, sql) if _kind(one) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
 
 
 def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
-    """`InvalidArgumentError` unless an expression can be the default of a column: over no column, and of its type."""
+    """Raise `InvalidArgumentError` unless `sql` is valid as the default value of the column `f`."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
-    what = f"the default {sql} of the column {dotted((f.name,))}"
+    subject = f"the default {sql} of the column {dotted((f.name,))}"
     kinds = {_kind(one) for one in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
-        raise InvalidArgumentError(f"{what} has to be the same for every row: it names no column and asks no table")
-    why = trust.of_text(spark, sql).refused
-    if why is not None:
-        raise InvalidArgumentError(f"{what} can't be a rule of a table, which other writers evaluate too: {why}")
+        raise InvalidArgumentError(f"{subject} needs to be the same for every row: no columns, no subqueries")
+    reason = trust.of_text(spark, sql).refused
+    if reason is not None:
+        raise InvalidArgumentError(f"{subject} can't be used, because other writers have to evaluate it too: {reason}")
     try:
         with translated("its type"):
             df = spark.range(0).select(F.expr(sql).alias(f.name))
             plans.assigned(df, to_json(StructType((StructField(f.name, f.data_type),))), "its type")
     except (AnalysisException, SchemaMismatchError) as error:
-        raise InvalidArgumentError(f"{what} can't be stored as {type_text(f.data_type)}: {said(error)}") from error
+        raise InvalidArgumentError(f"{subject} can't be stored as {type_text(f.data_type)}: {said(error)}") from error
 
 
 def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
@@ -51,11 +51,11 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
     try:
         waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
     except ParseException as error:
-        raise InvalidArgumentError(f"{sql} is no SQL expression: {said(error)}") from error
+        raise InvalidArgumentError(f"{sql} is not a valid SQL expression: {said(error)}") from error
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += Gateway.elements(one.children())
+        node = waiting.pop()
+        yield node
+        waiting += Gateway.elements(node.children())
 
 
 def _kind(expression: JavaObject) -> str:
@@ -63,21 +63,21 @@ def _kind(expression: JavaObject) -> str:
 
 
 def concerns(column: Column, named: frozenset[Column]) -> bool:
-    """Whether one of the names is the column, a part of it, or what it is a part of; case doesn't matter."""
+    """Whether one of the names is the column, a field in it, or a struct that contains it; case-insensitive."""
     folded = tuple(part.lower() for part in column)
     names = (tuple(part.lower() for part in name) for name in named)
     return any(all(a == b for a, b in zip(folded, name, strict=False)) for name in names)
 
 
-def check_unused(spark: "SparkSession", rules: Rules, column: Column, what: str) -> None:
-    """`InvalidArgumentError` where a rule of the table depends on the column, which is to be `what` (renamed, say)."""
+def check_unused(spark: "SparkSession", rules: Rules, column: Column, change: str) -> None:
+    """Raise `InvalidArgumentError` if a rule of the table depends on the column; `change` is "renamed", for example."""
     of_check, of_column = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE", "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
     used_by = [(check.what, check.sql, of_check) for check in rules.checks]
     used_by += [(f"the generated column {dotted((name,))}", sql, of_column) for name, sql in rules.generated.items()]
     for name, sql, condition in used_by:
         if concerns(column, columns_named(spark, sql)):
             raise InvalidArgumentError(
-                f"The column {dotted(column)} can't be {what}: {name}, {sql}, depends on it. Drop that first.",
+                f"The column {dotted(column)} can't be {change}: {name}, {sql}, depends on it. Drop that rule first.",
                 condition=condition,
                 parameters={"columnName": dotted(column), "constraints": sql, "generatedColumns": sql},
             )

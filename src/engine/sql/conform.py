@@ -1,10 +1,10 @@
-"""A DataFrame fitted to a table: what a write does with columns and types that aren't the table's.
+"""Aligns a DataFrame with a table's schema before a write.
 
-Columns are found by name, in structs too, with case as `spark.sql.caseSensitive` says. Casts are Spark's own for
-storing into a table (`spark.sql.storeAssignmentPolicy`, ANSI by default: a cast that may lose data is refused, a value
-out of range is an error). A column that the data lacks is what the table's rules make it (`fill`), else null. Lengths
-of char and varchar, NOT NULL and the rules' checks are made inside the plan, in the same pass as the write.
-`violations.translate` names the column in the errors.
+Columns and struct fields are matched by name; `spark.sql.caseSensitive` applies. Casts are Spark's store assignment
+(`spark.sql.storeAssignmentPolicy`, ANSI by default: casts that may lose data are errors, and so are values out of
+range). Missing columns are filled by the table's rules (`fill`), else with null. Lengths of char and varchar, NOT NULL
+and the rules' checks are part of the plan, in the same pass as the write.
+`violations.translate` adds the column names to the errors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,15 +53,15 @@ def conform(
     partition_columns: Sequence[str] = (),
     turn: Turn = ALONE,
 ) -> "DataFrame":
-    """`df` with the columns of a table's schema, in its order and types, without its void columns; no job is run.
+    """`df` with the non-void columns of a table's schema, in its order and types; no job is run.
 
-    A column that the data lacks is made by the table's `rules`, or null; checks are put into the plan. The columns
-    `carried` are bigint, none of the table's, and follow as they are. An empty text in one of `partition_columns` is
-    null, as the log has it, before any rule sees it. `turn` tells the frame from others that are numbered for the same
-    commit. `table` names it in messages.
-    SchemaMismatchError for columns that the table lacks, for types that can't be stored in its types;
-    ConstraintViolationError for a NOT NULL column that the data lacks. Rows that break a rule fail the job that reads
-    the result: `violations.translated` says how.
+    Missing columns are filled by the table's `rules`, or null; checks are added to the plan. The bigint columns
+    `carried`, which are not in the table, are appended unchanged. Empty strings in `partition_columns` become null, as
+    in the log, before rules are evaluated. `turn` identifies the frame among all frames of the commit for which
+    identity values are generated. `table` is its name in messages.
+    Raises SchemaMismatchError for columns that the table lacks and for types that can't be stored;
+    ConstraintViolationError for a missing NOT NULL column. Rows that violate a rule fail the job that reads the result:
+    see `violations.translated`.
     """
     without_void(schema)
     more = tuple(StructField(name, LONG) for name in carried)
@@ -71,8 +71,8 @@ def conform(
     absent = [f for f in schema if f.data_type != VOID and data.get(f.name, case_sensitive=case_sensitive) is None]
     df = fill.with_defaults(df, absent, rules, table)
     data = table_schema(df.schema)
-    made = fill.made_of_rows(absent, rules)
-    given = StructType((*schema.without(made).fields, *more))
+    computed = fill.made_of_rows(absent, rules)
+    given = StructType((*schema.without(computed).fields, *more))
     fit = _Fit(table, schema, data, case_sensitive)
     shape = fit.struct(given, data, ())
     fit.check()
@@ -81,15 +81,15 @@ def conform(
             df = df.to(spark_type(shape))
         df = _assigned(df, given, shape, table)
         df = without_empty(df, given, partition_columns)
-        if made:
-            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), made, rules, turn, table)
+        if computed:
+            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), computed, rules, turn, table)
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
-            df = without_empty(df, schema.select(made), partition_columns)
-        return enforced(df, fill.checks(rules, made), table)
+            df = without_empty(df, schema.select(computed), partition_columns)
+        return enforced(df, fill.checks(rules, computed), table)
 
 
 def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str) -> "DataFrame":
-    """`df`, whose columns are `given`, with its values stored in the columns of `schema`, where that changes them."""
+    """Convert the columns `given` of `df` by store assignment to `schema`, if that changes anything."""
     stored = StructType(tuple(_stored(schema)))
     if all(_accepts(kept, has) for kept, has in zip(stored, given, strict=True)):
         return df
@@ -97,9 +97,9 @@ def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str
 
 
 def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequence[str]) -> "DataFrame":
-    """`df` with null for each empty text (or empty binary) in those columns of `schema` that partition a table.
+    """`df` with null for each empty string or binary value in the partition columns.
 
-    The log can't tell the two apart (PROTOCOL.md, "Partition Value Serialization").
+    The log can't distinguish the two (PROTOCOL.md, "Partition Value Serialization").
     """
     from pyspark.sql import functions as F
 
@@ -114,16 +114,17 @@ def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequen
 
 
 def new_table_schema(df: "DataFrame") -> StructType:
-    """The schema of a table made from `df`: every column nullable, as Delta makes it, and no other table's rules."""
+    """The schema of a new table for `df`: every column nullable, as in Delta, and without rules of other tables."""
     schema = table_schema(df.schema)
     check_no_duplicates(schema)
     return as_nullable(schema)
 
 
 def without_void(schema: StructType) -> StructType:
-    """The schema of what data files hold: without the void columns, at every level of structs.
+    """The schema of data files: without void columns and fields.
 
-    `InvalidArgumentError` names a void inside an array or a map, or a struct of nothing else: no file can hold it.
+    Raises `InvalidArgumentError` for a void inside an array or a map, and for a struct with void fields only: files
+    can't store them.
     """
     return StructType(tuple(_kept(schema, "")))
 
@@ -136,23 +137,25 @@ def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
         if not isinstance(f.data_type, StructType):
             if contains(f.data_type, lambda data_type: data_type == VOID):
                 raise InvalidArgumentError(
-                    f"the column {name} has a void inside an array or a map: no file can hold it"
+                    f"the column {name} has a void type inside an array or a map, which data files can't store"
                 )
         else:
             inner = tuple(_kept(f.data_type, f"{name}."))
             if not inner:
-                raise InvalidArgumentError(f"the column {name} is a struct with no column that a data file can hold")
+                raise InvalidArgumentError(
+                    f"the column {name} is a struct without any field that a data file can store"
+                )
             if inner != f.data_type.fields:
                 yield StructField(f.name, StructType(inner), f.nullable, f.metadata)
                 continue
         yield f
 
 
-# --- finding the columns ------------------------------------------------------------------------------------------
+# --- matching the columns -----------------------------------------------------------------------------------------
 
 
 class _Fit:
-    """Walks a table's schema and the data's together, and gathers what doesn't fit."""
+    """Compares a table's schema with the data's and collects the differences."""
 
     def __init__(self, table: str, schema: StructType, data: StructType, case_sensitive: bool) -> None:
         self.table = table
@@ -163,24 +166,24 @@ class _Fit:
         self.extra: list[str] = []
 
     def struct(self, kept: StructType, given: StructType, path: Column) -> StructType:
-        """The table's columns in its order and names, with the data's types where the data has them."""
+        """The table's columns by order and name, with the data's types where the data has the column."""
         fields = []
         used = set()
         for f in kept.fields:
-            found = given.get(f.name, case_sensitive=self.case_sensitive)
-            if found is not None:
-                used.add(found.name)
+            match = given.get(f.name, case_sensitive=self.case_sensitive)
+            if match is not None:
+                used.add(match.name)
             if f.data_type == VOID:
-                if found is not None and found.data_type != VOID:
-                    self.extra.append(f"{dotted((*path, f.name))} {type_text(found.data_type)} (void in the table)")
+                if match is not None and match.data_type != VOID:
+                    self.extra.append(f"{dotted((*path, f.name))} {type_text(match.data_type)} (void in the table)")
                 continue
-            if found is None:
+            if match is None:
                 if not f.nullable:
                     self.missing.append((*path, f.name))
                 fields.append(StructField(f.name, _without_void(f.data_type), True))
             else:
-                data_type = self.type(f.data_type, found.data_type, (*path, f.name))
-                fields.append(StructField(f.name, data_type, found.nullable))
+                data_type = self.type(f.data_type, match.data_type, (*path, f.name))
+                fields.append(StructField(f.name, data_type, match.nullable))
         self.extra += [
             f"{dotted((*path, f.name))} {type_text(f.data_type)}" for f in given.fields if f.name not in used
         ]
@@ -203,7 +206,7 @@ class _Fit:
     def check(self) -> None:
         if self.extra:
             raise SchemaMismatchError(
-                f"{self.table}: the data has columns that the table has not: {', '.join(self.extra)}. "
+                f"{self.table}: the data has columns that the table doesn't have: {', '.join(self.extra)}. "
                 f"The table has: {_listed(self.schema)}. The data has: {_listed(self.data)}. "
                 "Write with the option mergeSchema=true to add them to the table, or leave them out."
             )
@@ -231,7 +234,7 @@ def _without_void(data_type: DataType) -> DataType:
 
 
 def _stored(schema: StructType) -> Iterator[StructField]:
-    """What Spark needs to know of the table's columns: of their metadata the lengths of char and varchar only."""
+    """The table's columns with the only metadata that store assignment needs: the lengths of char and varchar."""
     for f in schema.fields:
         if f.data_type != VOID:
             metadata = {key: value for key, value in f.metadata.items() if key == CHAR_VARCHAR_KEY}
@@ -242,7 +245,7 @@ def _stored(schema: StructType) -> Iterator[StructField]:
 
 
 def _accepts(kept: StructField, given: StructField) -> bool:
-    """Whether the one column takes the other's values as they are: of the same type, no null where none may be."""
+    """Whether values fit without conversion: equal types, and no nullable values for a NOT NULL column."""
     if CHAR_VARCHAR_KEY in kept.metadata or (given.nullable and not kept.nullable):
         return False
     return _accepts_type(kept.data_type, given.data_type)

@@ -1,4 +1,4 @@
-"""SQL expressions of a table's metadata: what Spark makes of them, and whether one may become a rule of a table."""
+"""Resolves SQL expressions of a table's metadata, and validates them as rules of a table."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from . import trust
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# The same for all rows of a query, and another in the next.
+# Constant within a query, but different in the next query.
 _OF_THE_QUERY = (
     "CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike Now LocalTimestamp CurrentDatabase CurrentCatalog "
     "CurrentUser CurrentTimeZone"
@@ -47,7 +47,7 @@ _OF_GENERATED = {
 
 @dataclass(frozen=True)
 class Resolved:
-    """An expression over one row: its type, the top-level columns that it names, the classes of its nodes."""
+    """A resolved expression over one row: its type, the referenced top-level columns, the classes of its nodes."""
 
     data_type: DataType
     columns: tuple[str, ...]
@@ -58,12 +58,12 @@ class Resolved:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The classes without their packages."""
+        """The class names without packages."""
         return frozenset(name.rpartition(".")[2] for name in self.classes)
 
 
 def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
-    """A frame of no rows; no job."""
+    """An empty frame with this schema; runs no job."""
     from pyspark.sql.classic.dataframe import DataFrame
 
     gateway = Gateway.of(spark)
@@ -72,107 +72,110 @@ def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
 
 
 def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
-    """What Spark makes of an expression over `df`; `None` where it isn't one over one row (an aggregate, say).
+    """Resolve an expression over `df`; `None` if it doesn't depend on a single row (an aggregate, for example).
 
-    Raises Spark's AnalysisException for one that doesn't resolve.
+    Raises Spark's AnalysisException for an expression that doesn't resolve.
     """
     plan = df.select(expression.alias("value"))._jdf.queryExecution().analyzed()
     if plan.nodeName() != "Project":
         return None
     value = plan.projectList().apply(0)
-    if value.getClass().getSimpleName() != "Alias":  # a window or a generator below has it
+    if value.getClass().getSimpleName() != "Alias":  # a window or a generator was moved to another plan node
         return None
-    found = value.child()
-    nodes = json.loads(found.toJSON())
-    columns = {str(one.name()) for one in Gateway.references(found)}
-    field = {"name": "value", "type": json.loads(found.dataType().json()), "nullable": True, "metadata": {}}
+    expression_node = value.child()
+    nodes = json.loads(expression_node.toJSON())
+    columns = {str(one.name()) for one in Gateway.references(expression_node)}
+    field = {"name": "value", "type": json.loads(expression_node.dataType().json()), "nullable": True, "metadata": {}}
     return Resolved(
         data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,
         columns=tuple(name for name in df.columns if name in columns),
         classes=frozenset(str(node["class"]) for node in nodes),
-        deterministic=bool(found.deterministic()),
-        has_subquery=Gateway.of(df.sparkSession).has_subquery(found),
-        expression=found,
+        deterministic=bool(expression_node.deterministic()),
+        has_subquery=Gateway.of(df.sparkSession).has_subquery(expression_node),
+        expression=expression_node,
     )
 
 
 def evaluated(df: "DataFrame", sql: str, what: str, table: str) -> Resolved | None:
-    """An expression of a table's metadata over `df`, fit to be evaluated; `None` where it isn't over one row.
+    """Resolve an expression of a table's metadata over `df` and check that it may run; `None` as in `resolved`.
 
-    `what` names it in messages. Raises UntrustedTableError for one that the session doesn't evaluate (see `trust`),
-    SchemaMismatchError for a text that is no expression, Spark's AnalysisException for one that doesn't resolve.
+    `what` names it in messages. Raises UntrustedTableError for an expression that the session doesn't evaluate (see
+    `trust`), SchemaMismatchError for invalid SQL, Spark's AnalysisException for one that doesn't resolve.
     """
     from pyspark.errors import ParseException
 
     try:
-        found, why = _checked(df, sql)
+        resolved_expression, reason = _checked(df, sql)
     except ParseException as error:
-        raise SchemaMismatchError(f"{table}: {what}, {sql}, is no SQL expression: {error}") from error
-    if why is not None:
+        raise SchemaMismatchError(f"{table}: {what}, {sql}, is not a valid SQL expression: {error}") from error
+    if reason is not None:
         raise UntrustedTableError(
-            f"{table}: {what}, {sql}, is not evaluated, so nothing was written: {why}. Rules of a table may call the "
-            "deterministic functions of Spark over one row. Have the rule dropped, or, if you trust it, name its "
-            f"functions in the setting {trust.TRUSTED_KEY}"
+            f"{table}: {what}, {sql}, is not evaluated, so nothing was written: {reason}. Rules of a table may only "
+            "call deterministic functions of Spark over one row. Drop the rule, or, if you trust it, add its "
+            f"functions to the setting {trust.TRUSTED_KEY}"
         )
-    return found
+    return resolved_expression
 
 
 def _checked(df: "DataFrame", sql: str) -> tuple[Resolved | None, str | None]:
-    """What Spark makes of an expression of a table's metadata, and why the session doesn't evaluate it."""
+    """The resolved expression, and the reason why the session doesn't evaluate it, if there is one."""
     from pyspark.sql import functions as F
 
     text = trust.of_text(df.sparkSession, sql)
     if text.refused is not None:
         return None, text.refused
-    found = resolved(df, F.expr(sql))
-    if found is None:
+    resolved_expression = resolved(df, F.expr(sql))
+    if resolved_expression is None:
         return None, None
-    why = trust.of_resolved(
-        found.classes, deterministic=found.deterministic, has_subquery=found.has_subquery, trusted=text.trusted
+    reason = trust.of_resolved(
+        resolved_expression.classes,
+        deterministic=resolved_expression.deterministic,
+        has_subquery=resolved_expression.has_subquery,
+        trusted=text.trusted,
     )
-    return found, why
+    return resolved_expression, reason
 
 
 def check_constraint(spark: "SparkSession", schema: StructType, name: str, sql: str) -> None:
-    """`InvalidArgumentError` unless `sql` can be a CHECK constraint of a table: a condition that decides on one row."""
-    found = _of_row(spark, schema, sql, f"the CHECK constraint {name}", _OF_CHECK)
-    if found.data_type != BOOLEAN:
+    """Raise `InvalidArgumentError` unless `sql` is valid as a CHECK constraint: a boolean expression over one row."""
+    resolved_expression = _of_row(spark, schema, sql, f"the CHECK constraint {name}", _OF_CHECK)
+    if resolved_expression.data_type != BOOLEAN:
         raise InvalidArgumentError(
-            f"the CHECK constraint {name}, {sql}, is of the type {type_text(found.data_type)}, and no condition",
+            f"the CHECK constraint {name}, {sql}, has the type {type_text(resolved_expression.data_type)}, not boolean",
             condition="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
             parameters={"name": name, "expr": sql},
         )
 
 
 def check_generated(spark: "SparkSession", schema: StructType) -> None:
-    """`InvalidArgumentError` unless each generation expression of a schema makes its column's value from one row.
+    """Raise `InvalidArgumentError` unless each generation expression of a schema is valid.
 
-    It names columns that aren't generated themselves, has the column's type, and gives the same for the same row at any
-    time (PROTOCOL.md, "Generated Columns").
+    It must be a deterministic expression over one row, reference no generated column, and have the column's type
+    (PROTOCOL.md, "Generated Columns").
     """
     generated = [f for f in schema if GENERATION_KEY in f.metadata]
     if not generated:
         return
     base = schema.without([f.name for f in generated])
     for f in generated:
-        sql, what = str(f.metadata[GENERATION_KEY]), f"the generation expression of the column {dotted((f.name,))}"
+        sql, subject = str(f.metadata[GENERATION_KEY]), f"the generation expression of the column {dotted((f.name,))}"
         if contains(f.data_type, lambda data_type: data_type == VARIANT):
-            raise InvalidArgumentError(f"{what}: a variant can't be compared, so no generated column can be one")
-        found = _of_row(spark, base, sql, what, _OF_GENERATED)
-        if queried := sorted(found.kinds & set(_OF_THE_QUERY)):
+            raise InvalidArgumentError(f"{subject}: a variant can't be compared, so a generated column can't have it")
+        resolved_expression = _of_row(spark, base, sql, subject, _OF_GENERATED)
+        if queried := sorted(resolved_expression.kinds & set(_OF_THE_QUERY)):
             raise InvalidArgumentError(
-                f"{what}, {sql}, is another one in each query: it has {', '.join(queried)}",
+                f"{subject}, {sql}, differs between queries: it uses {', '.join(queried)}",
                 condition=_OF_GENERATED["by chance"],
                 parameters={"expr": sql},
             )
-        if type_text(found.data_type) != type_text(f.data_type):
+        if type_text(resolved_expression.data_type) != type_text(f.data_type):
             raise InvalidArgumentError(
-                f"{what}, {sql}, is of the type {type_text(found.data_type)}, and the column of "
+                f"{subject}, {sql}, has the type {type_text(resolved_expression.data_type)}, but the column has "
                 f"{type_text(f.data_type)}: cast it",
                 condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
                 parameters={
                     "columnName": f.name,
-                    "expressionType": type_text(found.data_type),
+                    "expressionType": type_text(resolved_expression.data_type),
                     "columnType": type_text(f.data_type),
                 },
             )
@@ -182,28 +185,28 @@ def _of_row(spark: "SparkSession", schema: StructType, sql: str, what: str, refu
     from pyspark.errors import AnalysisException, ParseException
 
     try:
-        found, why = _checked(empty(spark, schema), sql)
+        resolved_expression, reason = _checked(empty(spark, schema), sql)
     except ParseException as error:
         raise InvalidArgumentError(
-            f"{what}, {sql}, is no SQL expression: {said(error)}", condition="PARSE_SYNTAX_ERROR"
+            f"{what}, {sql}, is not a valid SQL expression: {said(error)}", condition="PARSE_SYNTAX_ERROR"
         ) from error
     except AnalysisException as error:
         raise InvalidArgumentError(
-            f"{what}, {sql}, can't be resolved over the columns {', '.join(schema.names)}: {said(error)}",
+            f"{what}, {sql}, can't be resolved with the columns {', '.join(schema.names)}: {said(error)}",
             condition=refusals["unresolved"],
             parameters=error.getMessageParameters(),
         ) from error
-    if why is not None:
-        kind = {trust.QUERY: "aggregate", trust.NOT_DETERMINISTIC: "by chance"}.get(why, "udf")
+    if reason is not None:
+        kind = {trust.QUERY: "aggregate", trust.NOT_DETERMINISTIC: "by chance"}.get(reason, "udf")
         raise InvalidArgumentError(
-            f"{what}, {sql}, can't be a rule of a table, which other writers evaluate too: {why}",
+            f"{what}, {sql}, can't be a rule of a table, because other writers have to evaluate it too: {reason}",
             condition=refusals[kind],
             parameters={"sqlExpr" if kind == "aggregate" else "expr": sql},
         )
-    if found is None:
+    if resolved_expression is None:
         raise InvalidArgumentError(
-            f"{what}, {sql}, asks for more than one row: it has an aggregate, or a window",
+            f"{what}, {sql}, reads more than one row: it has an aggregate, or a window",
             condition=refusals["aggregate"],
             parameters={"sqlExpr": sql},
         )
-    return found
+    return resolved_expression

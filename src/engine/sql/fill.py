@@ -1,4 +1,4 @@
-"""Columns that a write leaves out: default values, generated columns, identity columns; and the checks of a write.
+"""Computes the columns that a write omits: defaults, generated and identity columns; and lists the checks of a write.
 
 PROTOCOL.md, "Default Columns", "Generated Columns", "Identity Columns".
 """
@@ -17,44 +17,44 @@ from .violations import marked
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_ROW_BITS = 33  # of the number that `monotonically_increasing_id` gives; those above are the partition's
+_ROW_BITS = 33  # bits for the row in `monotonically_increasing_id`; higher bits are the partition
 
 
 def with_defaults(df: "DataFrame", absent: Iterable[StructField], rules: Rules, table: str) -> "DataFrame":
-    """`df` with the default value of each column that it lacks and that has one.
+    """Add the default values of missing columns to `df`.
 
-    Raises UntrustedTableError and SchemaMismatchError for a default value that isn't evaluated.
+    Raises UntrustedTableError and SchemaMismatchError for a default value that can't be evaluated.
     """
     from pyspark.sql import functions as F
 
-    found = {f.name: rules.defaults[f.name] for f in absent if f.name in rules.defaults}
-    for name, sql in found.items():
+    defaults = {f.name: rules.defaults[f.name] for f in absent if f.name in rules.defaults}
+    for name, sql in defaults.items():
         _check_value(df, sql, f"the default value of the column {dotted((name,))}", table)
-    return df.withColumns({name: F.expr(sql) for name, sql in found.items()}) if found else df
+    return df.withColumns({name: F.expr(sql) for name, sql in defaults.items()}) if defaults else df
 
 
 def _check_value(df: "DataFrame", sql: str, what: str, table: str) -> None:
     from pyspark.errors import AnalysisException
 
     try:
-        found = expressions.evaluated(df, sql, what, table)
+        resolved = expressions.evaluated(df, sql, what, table)
     except AnalysisException as error:
         raise SchemaMismatchError(f"{table}: {what}, {sql}, can't be evaluated: {error}") from error
-    if found is None:
-        raise SchemaMismatchError(f"{table}: {what}, {sql}, is no value of one row: drop it, or mend it")
+    if resolved is None:
+        raise SchemaMismatchError(f"{table}: {what}, {sql}, is not a value of a single row: drop it, or correct it")
 
 
 def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]:
-    """The generated and the identity columns among those that the data lacks."""
+    """The generated and identity columns among the missing columns."""
     return tuple(f.name for f in absent if f.name in rules.generated or f.name in rules.identity)
 
 
 def with_made(
     df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules, turn: "Turn", table: str
 ) -> "DataFrame":
-    """The columns of `schema`, those of `made` by the rules from the others, which `df` has as the table has them.
+    """The columns of `schema`; those in `made` are computed by the rules, the others are in `df` in the table's types.
 
-    Raises UntrustedTableError and SchemaMismatchError for a generation expression that isn't evaluated.
+    Raises UntrustedTableError and SchemaMismatchError for a generation expression that can't be evaluated.
     """
     from pyspark.sql import functions as F
 
@@ -77,7 +77,7 @@ def _generation(name: str) -> str:
 
 
 def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
-    """What the rows of a write must meet: the table's checks, and that generated columns that came along are right."""
+    """The checks for the rows of a write: the table's, and one for each generated column that the data already has."""
     return [
         *(
             Check(_generation(name), f"{_quoted(name)} <=> ({sql})")
@@ -90,7 +90,7 @@ def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
 
 @dataclass(frozen=True)
 class Turn:
-    """Which of `of` frames this is, whose rows are numbered side by side and go into one commit."""
+    """The position of a frame among the `of` frames of a commit for which identity values are generated."""
 
     number: int = 0
     of: int = 1
@@ -100,10 +100,10 @@ ALONE = Turn()
 
 
 def numbers(spark: "SparkSession", name: str, identity: Identity, turn: Turn) -> "Column":
-    """The next values of an identity column: each once, in the order of rows within a task, the tasks by turns.
+    """The next values of an identity column: unique, increasing within a task, interleaved between tasks.
 
-    The job fails where a bigint can't hold one. A frame that has it may go through a union or a shuffle, and not
-    through `coalesce`, after which tasks no longer are what they were here: that fails as well.
+    The job fails if a value exceeds bigint. A frame with this column may go through a union or a shuffle, but not
+    through `coalesce`, which changes the tasks: that fails as well.
     """
     from pyspark.sql import functions as F
 
@@ -113,12 +113,12 @@ def numbers(spark: "SparkSession", name: str, identity: Identity, turn: Turn) ->
     place = (row * tasks + task) * turn.of + turn.number
     value = F.try_add(F.lit(identity.first), F.try_multiply(F.lit(identity.step), place))
 
-    def refused(why: str) -> "Column":
-        message = f"the identity column {dotted((name,))} {why}; nothing was written"
+    def refused(problem: str) -> "Column":
+        message = f"the identity column {dotted((name,))} {problem}; nothing was written"
         return F.raise_error(F.lit(marked(message))).cast("bigint")
 
-    used_up = refused("is used up: its next value is no bigint")
-    return F.when(task < tasks, F.coalesce(value, used_up)).otherwise(refused("can't be numbered by these tasks"))
+    used_up = refused("has no values left: its next value exceeds bigint")
+    return F.when(task < tasks, F.coalesce(value, used_up)).otherwise(refused("can't be generated by these tasks"))
 
 
 def _quoted(name: str) -> str:

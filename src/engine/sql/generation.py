@@ -1,4 +1,4 @@
-"""Generation expressions of partition columns as Spark resolves them, for `core.skipping.generation`."""
+"""Generation expressions of partition columns, resolved by Spark, for `core.skipping.generation`."""
 
 import json
 import logging
@@ -36,7 +36,7 @@ _lock = Lock()
 
 
 def partition_columns(spark: "SparkSession", snapshot: "Snapshot") -> tuple[Generated, ...]:
-    """The partition columns that are a part of another column, by their logical names."""
+    """The partition columns that are generated from another column by a known function, by logical names."""
     metadata = snapshot.metadata
     if not metadata.partition_columns or schemas.GENERATION_KEY not in metadata.schema_string:
         return ()
@@ -46,14 +46,14 @@ def partition_columns(spark: "SparkSession", snapshot: "Snapshot") -> tuple[Gene
         return ()
     key = metadata.schema_string, tuple(metadata.partition_columns)
     with _lock:
-        found = _known.get(key)
-    if found is None:
-        found = tuple(_partition_columns(spark, snapshot.schema, metadata.partition_columns))
+        generated = _known.get(key)
+    if generated is None:
+        generated = tuple(_partition_columns(spark, snapshot.schema, metadata.partition_columns))
         with _lock:
-            _known[key] = found
+            _known[key] = generated
             while len(_known) > _KEPT:
                 _known.popitem(last=False)
-    return found
+    return generated
 
 
 def _partition_columns(
@@ -61,7 +61,7 @@ def _partition_columns(
 ) -> "list[Generated]":
     from pyspark.errors import PySparkException
 
-    found = []
+    generated_columns = []
     for name in names:
         f = schema.get(name, case_sensitive=True)
         if f is None or schemas.GENERATION_KEY not in f.metadata:
@@ -74,14 +74,14 @@ def _partition_columns(
             continue
         if resolved is None or resolved.data_type != f.data_type:
             continue
-        one = _generated(tree(json.loads(resolved.expression.toJSON())), schema, f)
-        if one is not None:
-            found.append(one)
-    return found
+        generated = _generated(tree(json.loads(resolved.expression.toJSON())), schema, f)
+        if generated is not None:
+            generated_columns.append(generated)
+    return generated_columns
 
 
 def _generated(node: Node, schema: schemas.StructType, f: schemas.StructField) -> Generated | None:
-    """The column by its generation expression; `None` for one that isn't known."""
+    """The generated column, if its expression is known; else `None`."""
     name, own = (f.name,), schemas.arrow_type(f.data_type)
     children = node.children
 
@@ -101,7 +101,7 @@ def _generated(node: Node, schema: schemas.StructType, f: schemas.StructField) -
         unit = _literal(children[1]) or ""
         if unit not in FORMATS:
             return None
-        # A date or a time of no zone becomes a timestamp first, which may be an hour off where clocks go forward.
+        # A date or timestamp_ntz is converted to a timestamp first; around a DST change it may shift by an hour.
         return part(_uncast(children[0], "timestamp"), "format", _TIMES[:1] if unit.endswith("HH") else _TIMES, unit)
     if node.kind == "TruncDate":
         unit = _UNITS.get((_literal(children[1]) or "").lower(), "")
@@ -127,10 +127,10 @@ def _literal(node: Node) -> str | None:
 
 
 def _column(node: Node, schema: schemas.StructType) -> tuple[schemas.Column, schemas.DataType] | None:
-    """The name and the type of a column, or of a field of a struct column."""
+    """The name and type of a column, or of a field of a struct column."""
     if node.kind == "AttributeReference":
-        found = schema.get(str(node.json["name"]), case_sensitive=True)
-        return None if found is None else ((found.name,), found.data_type)
+        match = schema.get(str(node.json["name"]), case_sensitive=True)
+        return None if match is None else ((match.name,), match.data_type)
     if node.kind == "GetStructField":
         parent = _column(node.children[0], schema)
         if parent is not None and isinstance(parent[1], schemas.StructType):

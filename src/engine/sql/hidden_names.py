@@ -1,22 +1,22 @@
-"""Names for columns that the engine and the commands add to a user's. No name is reserved: a user may have any."""
+"""Names of helper columns that the engine and the commands add; they avoid the user's names, as none is reserved."""
 
 from collections.abc import Iterable, Sequence
 
 
 def free_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
-    """The names `wanted`, longer where a column of `taken` has the name already, in whatever case."""
+    """The names `wanted`; underscores are appended to a name that occurs in `taken`, ignoring case."""
     known = {name.lower() for name in taken}
-    found = []
+    names = []
     for name in wanted:
         while name.lower() in known:
             name += "_"
         known.add(name.lower())
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)
 
 
 def free_prefix(wanted: str, taken: Iterable[str]) -> str:
-    """The beginning `wanted` for any number of names, longer where a column of `taken` begins with it."""
+    """The prefix `wanted`; underscores are appended if a column of `taken` starts with it, ignoring case."""
     known = [name.lower() for name in taken]
     while any(name.startswith(wanted.lower()) for name in known):
         wanted += "_"
@@ -24,5 +24,5 @@ def free_prefix(wanted: str, taken: Iterable[str]) -> str:
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """One name, by the rule of `free_names`."""
+    """One name, like `free_names`."""
     return free_names([wanted], taken)[0]

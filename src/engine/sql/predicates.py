@@ -1,8 +1,8 @@
-"""Catalyst's resolved conditions as the core's predicates.
+"""Translates Catalyst's resolved conditions to predicates of `core.skipping`.
 
-A whole expression comes over in one call, as the JSON that every Catalyst tree can write. Only what means the same
-here is translated: comparisons of a column with a literal of the very same type, IN, null tests, prefixes, AND, OR
-and NOT. All else is `Opaque`, which prunes nothing.
+A whole expression is transferred in one call, as JSON. Only expressions with identical semantics are translated:
+comparisons of a column with a literal of exactly the same type, IN, null tests, prefixes, AND, OR and NOT. All others
+become `Opaque`, which skips no files.
 """
 
 import json
@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from ...core.protocol import schema as schemas
-from ...core.skipping import predicates as core
+from ...core.skipping import predicates
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import has_collation
 
 logger = logging.getLogger(__name__)
 
 _PACKAGE = "org.apache.spark.sql.catalyst.expressions."
-_COMPARISONS: dict[str, core.Operator] = {
+_COMPARISONS: dict[str, predicates.Operator] = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
     "LessThan": "<",
@@ -30,14 +30,14 @@ _COMPARISONS: dict[str, core.Operator] = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_MIRRORED: dict[core.Operator, core.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# Types whose literals the JSON doesn't spell exactly: read from the JVM as days, microseconds and bytes.
+_MIRRORED: dict[predicates.Operator, predicates.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Types whose literals aren't exact in the JSON: read from the JVM as days, microseconds and bytes.
 _BY_VALUE = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
 
 
 @dataclass
 class Node:
-    """One node of a Catalyst tree: its class's short name, its JSON, its place in the tree, counted outermost first."""
+    """One node of a Catalyst tree: the class name without package, its JSON, and its index in pre-order."""
 
     kind: str
     json: dict[str, Any]
@@ -51,11 +51,11 @@ class Node:
 
 
 class _Untranslatable(Exception):
-    """This part of a condition has no counterpart in the core."""
+    """This part of a condition has no equivalent in `core.skipping.predicates`."""
 
 
 def tree(nodes: list[dict[str, Any]]) -> Node:
-    """The nodes of a Catalyst tree's JSON as a tree."""
+    """The tree for the node list in a Catalyst tree's JSON."""
     position = 0
 
     def take() -> Node:
@@ -68,13 +68,13 @@ def tree(nodes: list[dict[str, Any]]) -> Node:
     return take()
 
 
-def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> core.Predicate:
-    """The conjunction of a Scala `Seq` of Catalyst expressions over a table of this schema."""
-    return core.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
+def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
+    """Translate the conjunction of a Scala `Seq` of Catalyst expressions over a table with this schema."""
+    return predicates.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
 
 
-def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> core.Predicate:
-    """One Catalyst expression over a table of this schema."""
+def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
+    """Translate one Catalyst expression over a table with this schema."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -82,8 +82,8 @@ def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.Stru
         root = tree(json.loads(expression.toJSON()))
         return _Translator(gateway, expression, schema).predicate(root)
     except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
-        logger.debug("a filter isn't used for skipping files: it can't be read (%s)", type(error).__name__)
-        return core.Opaque(type(error).__name__)
+        logger.debug("a filter isn't used for data skipping, because it can't be read (%s)", type(error).__name__)
+        return predicates.Opaque(type(error).__name__)
 
 
 class _Translator:
@@ -92,87 +92,87 @@ class _Translator:
         self._expression = expression
         self._schema = schema
 
-    def predicate(self, node: Node) -> core.Predicate:
+    def predicate(self, node: Node) -> predicates.Predicate:
         try:
             return self._predicate(node)
         except _Untranslatable:
             names = frozenset((str(n.json["name"]),) for n in node.walk() if n.kind == "AttributeReference")
-            return core.Opaque(node.kind, names)
+            return predicates.Opaque(node.kind, names)
 
-    def _predicate(self, node: Node) -> core.Predicate:
+    def _predicate(self, node: Node) -> predicates.Predicate:
         kind, children = node.kind, node.children
         if kind == "And":
-            return core.all_of(self.predicate(child) for child in children)
+            return predicates.all_of(self.predicate(child) for child in children)
         if kind == "Or":
-            return core.Or(tuple(self.predicate(child) for child in children))
+            return predicates.Or(tuple(self.predicate(child) for child in children))
         if kind == "Not":
-            return core.Not(self.predicate(children[0]))
+            return predicates.Not(self.predicate(children[0]))
         if kind == "Literal" and node.json["dataType"] == "boolean":
             value = node.json["value"]
-            return core.Constant(None if value is None else value == "true")
+            return predicates.Constant(None if value is None else value == "true")
         if kind == "IsNull":
-            return core.IsNull(self._column(children[0])[0])
+            return predicates.IsNull(self._column(children[0])[0])
         if kind == "IsNotNull":
-            return core.IsNotNull(self._column(children[0])[0])
+            return predicates.IsNotNull(self._column(children[0])[0])
         if kind in _COMPARISONS:
             return self._comparison(_COMPARISONS[kind], *children)
         if kind == "In":
             column, data_type, spelt = self._comparable(children[0])
-            return core.In(column, tuple(self._literal(child, data_type, spelt) for child in children[1:]))
+            return predicates.In(column, tuple(self._literal(child, data_type, spelt) for child in children[1:]))
         if kind == "InSet":
             column, data_type, _ = self._comparable(children[0])
-            return core.In(column, self._set(node, data_type))
+            return predicates.In(column, self._set(node, data_type))
         if kind == "StartsWith":
             column, data_type, spelt = self._comparable(children[0])
             prefix = self._literal(children[1], data_type, spelt).as_py()
             if data_type != schemas.STRING:
                 raise _Untranslatable
-            return core.Constant(None) if prefix is None else core.StartsWith(column, prefix)
+            return predicates.Constant(None) if prefix is None else predicates.StartsWith(column, prefix)
         if kind in ("AttributeReference", "GetStructField"):
             column, data_type, _ = self._comparable(node)
             if data_type == schemas.BOOLEAN:
-                return core.Compare("=", column, pa.scalar(True))
+                return predicates.Compare("=", column, pa.scalar(True))
         raise _Untranslatable
 
-    def _comparison(self, operator: core.Operator, left: Node, right: Node) -> core.Predicate:
+    def _comparison(self, operator: predicates.Operator, left: Node, right: Node) -> predicates.Predicate:
         if left.kind == "Literal":
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
         column, data_type, spelt = self._comparable(left)
-        return core.Compare(operator, column, self._literal(right, data_type, spelt))
+        return predicates.Compare(operator, column, self._literal(right, data_type, spelt))
 
-    def _column(self, node: Node) -> tuple[core.Column, schemas.StructField, Any]:
-        """(the name, the field, the type as Catalyst spells it) of a column or a field of a struct column."""
+    def _column(self, node: Node) -> tuple[predicates.Column, schemas.StructField, Any]:
+        """(name, field, type in Catalyst's JSON) of a column or a field of a struct column."""
         if node.kind == "AttributeReference":
             name = str(node.json["name"])
-            # A field of `_metadata` may bear the name of a column. The JSON doesn't tell one from the other.
+            # A field of `_metadata` may have the same name as a column; the JSON doesn't distinguish them.
             if name in self._gateway.metadata_fields and self._gateway.is_metadata_field(
                 self._expression.apply(node.number)
             ):
                 raise _Untranslatable
-            found = self._schema.get(name, case_sensitive=True)
-            if found is None:
+            field = self._schema.get(name, case_sensitive=True)
+            if field is None:
                 raise _Untranslatable
-            if has_collation(found):
+            if has_collation(field):
                 raise _Untranslatable
-            return (name,), found, node.json["dataType"]
+            return (name,), field, node.json["dataType"]
         if node.kind == "GetStructField":
             column, parent, spelt = self._column(node.children[0])
             ordinal = int(node.json["ordinal"])
-            # Catalyst may have pruned the struct: its own type tells which field the ordinal means.
+            # Catalyst may have pruned the struct: the ordinal refers to the pruned type.
             inner = spelt["fields"][ordinal] if isinstance(spelt, dict) and spelt.get("type") == "struct" else None
             if inner is None or not isinstance(parent.data_type, schemas.StructType):
                 raise _Untranslatable
-            found = parent.data_type.get(str(inner["name"]), case_sensitive=True)
-            if found is None or has_collation(found):
+            field = parent.data_type.get(str(inner["name"]), case_sensitive=True)
+            if field is None or has_collation(field):
                 raise _Untranslatable
-            return (*column, found.name), found, inner["type"]
+            return (*column, field.name), field, inner["type"]
         raise _Untranslatable
 
-    def _comparable(self, node: Node) -> tuple[core.Column, schemas.DataType, Any]:
-        column, found, spelt = self._column(node)
-        if not isinstance(found.data_type, schemas.PrimitiveType) or spelt != found.data_type.name:
+    def _comparable(self, node: Node) -> tuple[predicates.Column, schemas.DataType, Any]:
+        column, field, spelt = self._column(node)
+        if not isinstance(field.data_type, schemas.PrimitiveType) or spelt != field.data_type.name:
             raise _Untranslatable
-        return column, found.data_type, spelt
+        return column, field.data_type, spelt
 
     def _literal(self, node: Node, data_type: schemas.DataType, spelt: Any) -> pa.Scalar:
         if node.kind != "Literal" or node.json["dataType"] != spelt:
@@ -208,10 +208,10 @@ class _Translator:
 
 
 def _scalar(text: str, data_type: schemas.DataType, arrow: pa.DataType) -> pa.Scalar:
-    """A literal from the text that Java gives it."""
+    """A literal, parsed from its Java text."""
     assert isinstance(data_type, schemas.PrimitiveType)
     if data_type == schemas.STRING:
-        if "\ufffd" in text:  # what Java makes of bytes that are no UTF-8
+        if "\ufffd" in text:  # Java's replacement for invalid UTF-8
             raise _Untranslatable
         return pa.scalar(text, arrow)
     if data_type == schemas.BOOLEAN:

@@ -1,8 +1,8 @@
-"""Expressions over two frames, as Spark resolves them, and frames that they can be applied to.
+"""Resolves expressions over two frames, and creates frames to which the resolved expressions apply.
 
-A MERGE resolves what the user wrote once, over the table and the source as they were given. The expressions hold
-Spark's attribute ids. So each frame that they are applied to later (some files of the table, the source put away) is
-made to put out the same attributes, and no expression has to be rewritten.
+MERGE resolves the user's expressions once, over the original table and source. They contain Spark's attribute IDs.
+Each frame to which they are applied later (some files of the table, the stored source) is projected to the same
+attributes, so no expression has to be rewritten.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,7 @@ from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import plans
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import spark_type, table_schema
-from . import assigned_values as assigned
-from . import subqueries
+from . import assigned_values, subqueries
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _EQUALITIES = {"EqualTo": False, "EqualNullSafe": True}
 
 @dataclass(frozen=True)
 class Expression:
-    """A resolved expression. `of_target` and `of_source` are places among the columns of the two frames."""
+    """A resolved expression. `of_target` and `of_source` are positions of the referenced columns of the two frames."""
 
     column: "Column"
     of_target: frozenset[int]
@@ -42,9 +41,9 @@ class Expression:
 
 @dataclass(frozen=True)
 class Equality:
-    """A part `target side = source side` of a condition. `place` is that of the table's column, where it is one alone.
+    """A conjunct `target side = source side`. `place` is the position of the table's column, if that side is a column.
 
-    `null_safe`: it is `<=>`, by which nulls are equal.
+    `null_safe`: the operator is `<=>`, for which nulls are equal.
     """
 
     source: "Column"
@@ -65,33 +64,33 @@ class Scope:
             for side, frame in (("target", target), ("source", source))
         }
 
-    def condition(self, given: "str | Column", over: "DataFrame", what: str) -> Expression:
-        """A condition over one of the frames; `what` names it in messages.
+    def condition(self, given: "str | Column", over: "DataFrame", subject: str) -> Expression:
+        """Resolve a condition over one of the frames; `subject` names it in messages.
 
-        Raises Spark's AnalysisException, InvalidArgumentError for a condition that isn't deterministic and
+        Raises Spark's AnalysisException, InvalidArgumentError for a nondeterministic condition and
         UnsupportedFeatureError for one with a subquery.
         """
         plan = _analyzed(over.where(self._bound(given)))
-        found = plan.condition()
-        if self._gateway.has_subquery(found):
+        java_condition = plan.condition()
+        if self._gateway.has_subquery(java_condition):
             raise UnsupportedFeatureError(
-                f"{what} has a subquery, which a MERGE can't have: collect the subquery's result first and put it into "
-                "the condition, or join it to the source",
+                f"{subject} has a subquery, which MERGE doesn't support: collect the subquery's result first and put "
+                "it into the condition, or join it to the source",
                 condition="DELTA_UNSUPPORTED_SUBQUERY",
-                parameters={"operation": "MERGE", "cond": what},
+                parameters={"operation": "MERGE", "cond": subject},
             )
-        if not found.deterministic():
+        if not java_condition.deterministic():
             raise InvalidArgumentError(
-                f"{what} is not deterministic: it would give another answer when the rows are written",
+                f"{subject} is not deterministic: it is evaluated again when the rows are written, with other results",
                 condition="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-                parameters={"operation": "MERGE", "expression": what},
+                parameters={"operation": "MERGE", "expression": subject},
             )
-        return self._expression(found)
+        return self._expression(java_condition)
 
-    def values(self, given: "Sequence[str | Column]", over: "DataFrame", what: str) -> "list[Column]":
-        """Values for columns, one for each row; `what` names them in messages.
+    def values(self, given: "Sequence[str | Column]", over: "DataFrame", subject: str) -> "list[Column]":
+        """Resolve values for columns, one per row; `subject` names them in messages.
 
-        Scalar subqueries are computed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
+        Scalar subqueries are executed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
         UnsupportedFeatureError for other subqueries.
         """
         from pyspark.sql import functions as F
@@ -103,16 +102,16 @@ class Scope:
         plan = _analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
             raise InvalidArgumentError(
-                f"{what} must be one value for each row, without aggregates and generators",
+                f"{subject} must be one value for each row, without aggregates and generators",
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
-                parameters={"operation": "MERGE", "predicate": what},
+                parameters={"operation": "MERGE", "predicate": subject},
             )
-        plan = subqueries.computed(over.sparkSession, plan, what)
+        plan = subqueries.computed(over.sparkSession, plan, subject)
         return [self._gateway.column(one.child()) for one in self._gateway.elements(plan.projectList())]
 
     @cached_property
     def source_columns(self) -> "list[Column]":
-        """The columns of the source, whatever their names."""
+        """The columns of the source by position."""
         return [self._gateway.column(one) for one in _output(self._gateway, self.source)]
 
     @cached_property
@@ -123,7 +122,7 @@ class Scope:
     def together(
         self, conditions: Sequence[Expression], values: "Sequence[Column]"
     ) -> "tuple[list[Expression], list[Column], list[int]]":
-        """The same with one instant for all `current_timestamp()` and the like; the places of the source's columns."""
+        """The expressions with one current timestamp for all, and the positions of the source columns they use."""
         columns = [*(one.column for one in conditions), *values]
         plan = _analyzed(self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
         named = self._gateway.elements(plan.projectList())
@@ -132,16 +131,16 @@ class Scope:
             rule = self._gateway.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime
             named = self._gateway.elements(rule.apply(plan).projectList())
             conditions = [self._expression(one.child()) for one in named[: len(conditions)]]
-        found = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
+        resolved_values = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
         known = self._places["source"]
         places = {known.get(one.exprId().id()) for one in self._gateway.references(plan)}
-        return list(conditions), found, sorted(place for place in places if place is not None)
+        return list(conditions), resolved_values, sorted(place for place in places if place is not None)
 
     def stored(self, columns: "Sequence[tuple[schemas.StructField, Column]]", table: str) -> "list[Column]":
-        """The values, over the same attributes, in the types of these columns, whose names differ.
+        """Convert the values to the types of these columns, which have distinct names; attributes stay the same.
 
-        By `assigned.cast`, then as Spark itself stores them (`plans.assigned`). Raises SchemaMismatchError for a type
-        that can't be stored.
+        By `assigned_values.cast`, then by Spark's store assignment (`plans.assigned`). Raises SchemaMismatchError for a
+        type that can't be stored.
         """
         if not columns:
             return []
@@ -152,7 +151,7 @@ class Scope:
             return values
         resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
         with translated(table):
-            values = [assigned.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
+            values = [assigned_values.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
             frame = self._named(plain, values)
             if _fit(frame, plain):
                 return values
@@ -160,11 +159,11 @@ class Scope:
         inner = _analyzed(frame)
         mapping = {one.toAttribute(): one.child() for one in self._gateway.elements(inner.projectList())}
         function = self._gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping)
-        found = []
+        stored_values = []
         for one in self._gateway.elements(outer.projectList()):
             value = one.child() if one.getClass().getSimpleName() == "Alias" else one
-            found.append(self._gateway.column(value.transform(function)))
-        return found
+            stored_values.append(self._gateway.column(value.transform(function)))
+        return stored_values
 
     def _named(self, fields: Sequence[schemas.StructField], values: "Sequence[Column]") -> "DataFrame":
         return self.both.select(*(one.alias(f.name) for f, one in zip(fields, values, strict=True)))
@@ -175,11 +174,11 @@ class Scope:
         return [f.data_type for f in table_schema(frame.schema)]
 
     def conjuncts(self, condition: Expression) -> list[Expression]:
-        """The parts that must all be TRUE for the condition to be TRUE."""
+        """The parts of the condition that are joined by AND."""
         return [self._expression(one) for one in _conjuncts(condition.java)]
 
     def equality(self, part: Expression) -> Equality | None:
-        """What a part of a condition says, where it compares something of the table with something of the source."""
+        """The equality in a conjunct, if it compares an expression of the table with one of the source."""
         name = part.java.getClass().getSimpleName()
         if name not in _EQUALITIES:
             return None
@@ -202,7 +201,7 @@ class Scope:
         return Expression(column, frozenset(places["target"]), frozenset(places["source"]), java)
 
     def _bound(self, given: "str | Column") -> "str | Column":
-        """A Column of another frame of the table becomes one of this frame's, by name."""
+        """Rebind a Column of another frame of the table to this frame, by name."""
         if isinstance(given, str):
             return given
         spark = self.target.sparkSession
@@ -217,7 +216,7 @@ def _length(f: schemas.StructField) -> Mapping[str, Any]:
 
 
 def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
-    """Whether the frame's columns need nothing to be stored in these."""
+    """Whether the frame's columns can be stored in these columns without conversion."""
     given = table_schema(frame.schema)
     return all(
         f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
@@ -246,11 +245,11 @@ def printed(expression: Expression, fields: int) -> str:
     return str(expression.java.simpleString(fields))
 
 
-# --- frames that put out the same attributes ----------------------------------------------------------------------
+# --- frames with the same attributes ------------------------------------------------------------------------------
 
 
 def aligned(frame: "DataFrame", like: "DataFrame") -> "DataFrame":
-    """`frame`, whose first columns become the attributes of `like`, in its order; more columns follow as they are."""
+    """Project the first columns of `frame` to the attributes of `like`, by position; more columns are kept."""
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
     columns, wanted = _output(gateway, frame), _output(gateway, like)
@@ -264,7 +263,7 @@ def aligned(frame: "DataFrame", like: "DataFrame") -> "DataFrame":
 
 
 def picked(frame: "DataFrame", places: Sequence[int]) -> "DataFrame":
-    """The columns of a frame at these places, whatever their names."""
+    """The columns of a frame at these positions."""
     columns = _output(Gateway.of(frame.sparkSession), frame)
     return _projected(frame, [columns[place] for place in places])
 
@@ -276,7 +275,7 @@ def _projected(frame: "DataFrame", columns: Sequence[JavaObject]) -> "DataFrame"
 
 
 class Local:
-    """The rows of a frame, on the driver, in the JVM: a relation of them needs no job, and reads the same each time."""
+    """The rows of a frame, collected in the driver's JVM: reading them runs no job and always gives the same rows."""
 
     def __init__(self, frame: "DataFrame", rows: JavaObject) -> None:
         self._spark = frame.sparkSession
@@ -286,7 +285,7 @@ class Local:
         self.count = len(rows)
 
     def frame(self, indices: "pa.Array | None" = None) -> "DataFrame":
-        """A frame with the attributes of the first one: all rows, or those at the indices (int32)."""
+        """A frame with the attributes of the original frame: all rows, or those at the indices (int32)."""
         import pyarrow as pa
 
         every = pa.array(range(self.count), pa.int32())
@@ -299,7 +298,7 @@ class Local:
 
 
 def local(frame: "DataFrame", most: int) -> Local | None:
-    """The rows of a frame, brought to the driver; `None` where there are more than `most`, of which few were read."""
+    """Collect the rows of a frame on the driver; `None` if there are more than `most`; then few rows are read."""
     gateway = Gateway.of(frame.sparkSession)
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
     integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
@@ -310,7 +309,7 @@ def local(frame: "DataFrame", most: int) -> Local | None:
 
 
 class PutAway:
-    """A frame computed once and kept on the executors; where they lose it, a read fails and never computes anew."""
+    """A frame computed once and stored on the executors; if they lose it, reads fail instead of recomputing it."""
 
     def __init__(self, frame: "DataFrame") -> None:
         self._spark = frame.sparkSession
@@ -319,25 +318,24 @@ class PutAway:
 
     @property
     def bytes(self) -> int:
-        """How much memory and disk it takes."""
+        """The memory and disk space that it uses, in bytes."""
         infos = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
         return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
 
     def release(self) -> None:
-        # `RDD.unpersist` warns that what was put away can't be computed again.
+        # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.
         self._spark.sparkContext._jsc.sc().unpersistRDD(self._rdd.id(), False)
 
 
-# --- values in other shapes ---------------------------------------------------------------------------------------
+# --- values in other types ----------------------------------------------------------------------------------------
 
 
 def reshaped(
     value: "Column", given: schemas.DataType, wanted: schemas.DataType, rest: "Column | None" = None
 ) -> "Column":
-    """A value whose structs get the fields that `wanted` has beyond `given`, and its order.
+    """Convert a value from the type `given` to `wanted`, whose structs may have more fields, in another order.
 
-    A field that `given` lacks is taken from `rest`, a value of the type `wanted`, and is null without it. A null stays
-    null.
+    Missing fields are taken from `rest`, a value of the type `wanted`, or null without it. A null stays null.
     """
     from pyspark.sql import functions as F
 
@@ -346,13 +344,13 @@ def reshaped(
     if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
         fields = []
         for f in wanted:
-            found = given.get(f.name)
+            field = given.get(f.name)
             kept = None if rest is None else rest.getField(f.name)
-            if found is None:
+            if field is None:
                 of_type = spark_type(schemas.StructType((f,)))[0].dataType
                 inner = F.lit(None).cast(of_type) if kept is None else kept
             else:
-                inner = reshaped(value.getField(found.name), found.data_type, f.data_type, kept)
+                inner = reshaped(value.getField(field.name), field.data_type, f.data_type, kept)
             fields.append(inner.alias(f.name))
         return F.when(value.isNotNull(), F.struct(*fields))
     if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
@@ -369,14 +367,14 @@ def reshaped(
 
 
 def literal_null(f: schemas.StructField) -> "Column":
-    """A null of a column's type."""
+    """A null of the column's type."""
     from pyspark.sql import functions as F
 
     return F.lit(None).cast(spark_type(schemas.StructType((f,)))[0].dataType)
 
 
 def column_of(name: str) -> "Column":
-    """A column by its exact name."""
+    """The column with exactly this name."""
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")

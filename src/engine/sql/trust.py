@@ -1,10 +1,10 @@
-"""Which SQL expressions of a table's metadata the session evaluates.
+"""Decides which SQL expressions of a table's metadata the session evaluates.
 
-CHECK constraints, invariants, generation expressions and default values stand in the log, where whoever wrote the table
-has put them, and run with the rights of whoever writes to it next. So they may call Spark's own functions over one row,
-and nothing that runs other code or reads other data. The check has two steps. `of_text` checks the parsed expression
-before Spark resolves it, because Spark reads tables and evaluates constants while it resolves. `of_resolved` checks the
-resolved expression before Spark plans it, because the optimizer runs functions (docs/decisions/0049).
+CHECK constraints, invariants, generation expressions and default values are stored in the log by any writer of the
+table, and run with the permissions of the next writer. So they may call Spark's own functions over one row, but nothing
+that runs other code or reads other data. The check has two steps. `of_text` checks the parsed expression before Spark
+resolves it, because Spark reads tables and evaluates constants during resolution. `of_resolved` checks the resolved
+expression before Spark plans it, because the optimizer evaluates functions (docs/decisions/0049).
 """
 
 import re
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRUSTED_KEY = "spark.tablelog.trustedFunctions"
-"""Names of functions, separated by commas, that expressions of tables may call beside Spark's own."""
+"""Comma-separated names of functions that expressions of tables may call in addition to Spark's own."""
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
-# What the parser makes of names; Spark resolves them later.
+# The parser's classes for names; Spark resolves them later.
 _UNRESOLVED = frozenset(
     f"org.apache.spark.sql.catalyst.analysis.{name}"
     for name in ("UnresolvedAttribute", "UnresolvedExtractValue", "UnresolvedFunction", "UnresolvedStar")
 )
 _VARIABLE = "VariableReference"
-# Functions of Spark that run other code or read files, by the classes of Catalyst.
+# Functions of Spark that run other code or read files, by their Catalyst classes.
 _DANGEROUS = {
     "CallMethodViaReflection": "runs any method of the JVM",
     "TryReflect": "runs any method of the JVM",
@@ -46,15 +46,15 @@ _FUNCTIONS_OF_USERS = frozenset(
     "ScalaUDF PythonUDF PythonUDAF HiveSimpleUDF HiveGenericUDF HiveUDAFFunction ApplyFunctionExpression "
     "ScalaAggregator ScalaUDAF SQLFunctionExpression SQLScalarFunction".split()
 )
-QUERY = "it asks for more than one row, by a subquery"
+QUERY = "it reads more than one row, by a subquery"
 NOT_DETERMINISTIC = "it is not deterministic"
 
 
 @dataclass(frozen=True)
 class Text:
-    """What the text of an expression says. `refused`: why the session doesn't evaluate it; `None`: nothing is against.
+    """The result of checking the text of an expression. `refused`: why the session doesn't evaluate it, or `None`.
 
-    `trusted`: it calls a function that the session trusts by name.
+    `trusted`: the expression calls a function that the session trusts by name.
     """
 
     refused: str | None
@@ -62,9 +62,9 @@ class Text:
 
 
 def of_text(spark: "SparkSession", sql: str) -> Text:
-    """What the text alone of an expression says. Nothing is resolved and nothing runs.
+    """Check the text of an expression. Nothing is resolved or executed.
 
-    Raises Spark's ParseException for a text that is no expression.
+    Raises Spark's ParseException for invalid SQL.
     """
     trusted, calls_trusted = _trusted(spark), False
     gateway = Gateway.of(spark)
@@ -76,21 +76,21 @@ def of_text(spark: "SparkSession", sql: str) -> Text:
         if query.isInstance(node):
             return Text(QUERY)
         if kind not in _UNRESOLVED and not kind.startswith(_EXPRESSIONS):
-            return Text(f"it has a {kind.rpartition('.')[2]}, which is no function of one row")
+            return Text(f"it has a {kind.rpartition('.')[2]}, which is not a function over one row")
         if kind.endswith(".UnresolvedFunction"):
             name = tuple(str(part).lower() for part in Gateway.elements(node.nameParts()))
             if ".".join(name) in trusted:
                 calls_trusted = True
-            elif (why := _untrusted_function(spark, name)) is not None:
-                return Text(why)
+            elif (reason := _untrusted_function(spark, name)) is not None:
+                return Text(reason)
         waiting += Gateway.elements(node.children())
     return Text(None, calls_trusted)
 
 
 def of_resolved(classes: Collection[str], *, deterministic: bool, has_subquery: bool, trusted: bool) -> str | None:
-    """Why the session doesn't evaluate a resolved expression with nodes of these classes; `None` where it does.
+    """Why the session doesn't evaluate a resolved expression with nodes of these classes; `None` if it does.
 
-    `trusted`: its text calls a function that the session trusts, which may be of any class and of any result.
+    `trusted`: the text calls a function that the session trusts, which may have any class and be nondeterministic.
     """
     if has_subquery:
         return QUERY
@@ -101,7 +101,7 @@ def of_resolved(classes: Collection[str], *, deterministic: bool, has_subquery: 
         if kind in _DANGEROUS:
             return f"it has a {kind}, which {_DANGEROUS[kind]}"
         if kind in _FUNCTIONS_OF_USERS or not name.startswith(_EXPRESSIONS):
-            return f"it has a {kind}, which is a function of a user and not Spark's own"
+            return f"it has a {kind}, which is a user-defined function, not Spark's own"
     return None if deterministic else NOT_DETERMINISTIC
 
 
@@ -109,15 +109,15 @@ def _untrusted_function(spark: "SparkSession", name: tuple[str, ...]) -> str | N
     shown = ".".join(name)
     gateway = Gateway.of(spark)
     if name[:-1] not in ((), ("builtin",), ("system", "builtin")) or name[-1] not in _built_in(gateway):
-        return f"it calls {shown}, a function of a user and not Spark's own"
-    # A function of the session may have taken the name of one of Spark's.
+        return f"it calls {shown}, a user-defined function, not Spark's own"
+    # A temporary function of the session may have replaced one of Spark's.
     catalog = spark._jsparkSession.sessionState().catalog()
     info = catalog.lookupFunctionInfo(gateway.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name[-1]))
     kind = str(info.getClassName())
     if not kind.startswith(_EXPRESSIONS) or str(info.getSource()) != "built-in":
-        return f"it calls {shown}, which in this session is a function of a user and not Spark's own"
-    why = _DANGEROUS.get(kind.rpartition(".")[2])
-    return None if why is None else f"it calls {shown}, which {why}"
+        return f"it calls {shown}, which in this session is a user-defined function, not Spark's own"
+    reason = _DANGEROUS.get(kind.rpartition(".")[2])
+    return None if reason is None else f"it calls {shown}, which {reason}"
 
 
 @lru_cache(maxsize=4)

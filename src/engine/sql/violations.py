@@ -1,4 +1,4 @@
-"""What went wrong in Spark, said in tablelog's errors."""
+"""Translates Spark's errors during writes to the errors of tablelog."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,16 @@ _LONGEST_ROW = 500
 
 
 def marked(message: str, condition: str | None = None, parameters: Mapping[str, str] | None = None) -> str:
-    """`message` so spelt that `raise_error` of it in a plan comes back as `ConstraintViolationError(message)`.
+    """Encode a message so that `raise_error` with it results in `ConstraintViolationError(message)`.
 
-    It has the condition and the parameters that are given. A row's values may follow it, as one JSON object.
+    The error gets the given condition and parameters. A row's values may follow the message, as one JSON object.
     """
     return _MARK + json.dumps([message, condition, dict(parameters or {})])
 
 
 @contextmanager
 def translated(table: str, schema: StructType | None = None) -> Iterator[None]:
-    """Errors of Spark inside come out as `translate` says, others as they are. `schema` is the table's."""
+    """Convert Spark's errors inside by `translate`; other errors are not changed. `schema` is the table's."""
     try:
         yield
     except TablelogError:
@@ -35,7 +35,7 @@ def translated(table: str, schema: StructType | None = None) -> Iterator[None]:
 
 
 def translate(error: BaseException, table: str, schema: StructType | None = None) -> TablelogError | None:
-    """The typed error for a row that a table can't hold, or for a frame that doesn't fit it; `None` for any other."""
+    """The error for a row that violates the table's rules, or for a frame that doesn't fit; `None` for other errors."""
     from pyspark.errors import PySparkException
 
     for one in chain(error):
@@ -82,7 +82,7 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
 
 
 def _values(text: str, start: int) -> str:
-    """The values of the row that broke a rule, where they follow the message as JSON."""
+    """The values of the violating row, if they follow the message as JSON."""
     try:
         values, _ = json.JSONDecoder().raw_decode(text, start)
     except ValueError:

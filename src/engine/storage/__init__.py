@@ -1,1 +1,1 @@
-"""Storage below data files: Hadoop's client in the JVM, the files in a table's directory, Parquet footers."""
+"""Storage access of the engine: Hadoop's client in the JVM, the files in a table's directory, Parquet footers."""

@@ -1,9 +1,9 @@
-"""The setting that says which files outside of a table's directory are read (docs/decisions/0050)."""
+"""Checks which files outside of a table's directory the session may read (docs/decisions/0050)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...core.protocol import external_paths as external
+from ...core.protocol import external_paths
 from ...errors import InvalidArgumentError, UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
 from ..jvm import settings
@@ -16,33 +16,34 @@ KEY = "spark.tablelog.externalPaths"
 
 
 def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Table") -> None:
-    """`check` for rows of `Snapshot.files`; nearly all lie in the table, which is decided at once."""
+    """`check` for rows of `Snapshot.files`; fast, because nearly all paths are relative and inside the table."""
     policy, column = _policy(spark), files.column("path")
     if policy == "sameStore":
-        check(spark, table, version, external.one_of_each_store(column))
+        check(spark, table, version, external_paths.one_of_each_store(column))
     elif policy == "refuse":
-        of_links = scheme_of(table) == "file"  # any of them may be one
-        check(spark, table, version, column.to_pylist() if of_links else external.odd(column))
+        of_links = scheme_of(table) == "file"  # any local file may be a link
+        check(spark, table, version, column.to_pylist() if of_links else external_paths.odd(column))
 
 
 def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterable[str]) -> None:
-    """UntrustedTableError where a version has a file, by its path in the log, that the session doesn't read."""
+    """Raise UntrustedTableError if a path in the log is outside of the table and the session doesn't allow it."""
     policy = _policy(spark)
-    found = external.refused(table, in_log, policy)
+    found = external_paths.refused(table, in_log, policy)
     if found is not None:
-        what = table if version is None else f"version {version} of {table}"
+        where = table if version is None else f"version {version} of {table}"
         raise UntrustedTableError(
-            f"{what} has a file outside of the table, {external.shown(shown(found))}, and {KEY} is {policy}: it wasn't "
-            "read. A shallow clone, or a table of other writers, may have such files. If you trust the table, set "
-            f"{KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the table"
+            f"{where} has a file outside of the table, {external_paths.shown(shown(found))}, and {KEY} is {policy}: it "
+            "wasn't read. A shallow clone, or a table of other writers, may have such files. If you trust the table, "
+            f"set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the "
+            "table"
         )
 
 
-def _policy(spark: "SparkSession") -> external.Policy:
-    given = settings.text(spark, KEY)
-    if given is None:
-        return external.DEFAULT
-    known = {one.lower(): one for one in external.POLICIES}
-    if given.lower() not in known:
-        raise InvalidArgumentError(f"{KEY} is {given!r}: it needs to be {', '.join(external.POLICIES)}")
-    return known[given.lower()]
+def _policy(spark: "SparkSession") -> external_paths.Policy:
+    value = settings.text(spark, KEY)
+    if value is None:
+        return external_paths.DEFAULT
+    known = {one.lower(): one for one in external_paths.POLICIES}
+    if value.lower() not in known:
+        raise InvalidArgumentError(f"{KEY} is {value!r}: it needs to be {', '.join(external_paths.POLICIES)}")
+    return known[value.lower()]

@@ -1,7 +1,7 @@
-"""Parquet files that somebody else wrote: their schemas as Spark reads them, and what their footers say for certain.
+"""Parquet files of other writers: their schemas as Spark reads them, and the statistics in their footers.
 
-A footer speaks the language of its writer: bounds in other units, in an older calendar, or with no regard to NaN.
-What may not mean here what it says there is left out.
+A footer depends on its writer: bounds may have other units, use an older calendar, or ignore NaN. Statistics whose
+meaning is uncertain are omitted.
 """
 
 import json
@@ -27,7 +27,7 @@ from ...core.protocol.schema import (
 from ...core.schema_evolution.merging import as_nullable
 from ...core.skipping.stats_writer import ColumnStats, stats_json
 from ..jvm.gateway import Gateway
-from . import parquet_footers as footers
+from . import parquet_footers
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -36,67 +36,69 @@ if TYPE_CHECKING:
 _ROW = b"org.apache.spark.sql.parquet.row.metadata"
 _VERSION = b"org.apache.spark.version"
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-# Before these, in days and in microseconds since 1970, an older calendar would give a value another meaning.
+# For values before these (days and microseconds since 1970), an older calendar would have another meaning.
 _DAY_OF_1900, _INSTANT_OF_1900 = -25_567, -2_208_988_800_000_000
 _TIMES = (TIMESTAMP, TIMESTAMP_NTZ)
 _COMMENT = "comment"
 
 
 def key_of(footer: "pq.FileMetaData") -> str:
-    """The same for files of one schema."""
-    told = (footer.metadata or {}).get(_ROW)
-    return told.decode("utf-8", "replace") if told is not None else str(footer.schema).partition("\n")[2]
+    """A key that is equal for files with the same schema."""
+    row_metadata = (footer.metadata or {}).get(_ROW)
+    return (
+        row_metadata.decode("utf-8", "replace") if row_metadata is not None else str(footer.schema).partition("\n")[2]
+    )
 
 
 def schema_of(footer: "pq.FileMetaData") -> StructType | None:
-    """The schema that Spark noted in a file it wrote, all nullable; `None` where there is none to be taken."""
-    told = (footer.metadata or {}).get(_ROW)
-    if told is None:
+    """The schema that Spark stored in a file that it wrote, all nullable; `None` if there is no usable one."""
+    row_metadata = (footer.metadata or {}).get(_ROW)
+    if row_metadata is None:
         return None
     try:
-        found = parse_schema(json.dumps(json.loads(told)))
-    except Exception:  # whatever another program put there: Spark will say what the file holds
+        schema = parse_schema(json.dumps(json.loads(row_metadata)))
+    except Exception:  # metadata of another program: Spark infers the schema instead
         return None
-    if contains(found, lambda t: not isinstance(t, PrimitiveType) and type(t).__name__ == "UserDefinedType"):
+    if contains(schema, lambda t: not isinstance(t, PrimitiveType) and type(t).__name__ == "UserDefinedType"):
         return None
-    return _plain(as_nullable(found))
+    return _plain(as_nullable(schema))
 
 
 def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData") -> StructType:
-    """The schema that Spark infers of a file with this footer, which needs not lie where Spark's JVM reaches it."""
+    """The schema that Spark infers from this footer; works also if the JVM can't access the file itself."""
     with tempfile.TemporaryDirectory(prefix="tablelog-footer-") as directory:
         alone = Path(directory) / "footer.parquet"
         footer.write_metadata_file(str(alone))
-        found = Gateway.of(spark).parquet_schema(spark, alone.as_uri())
-    return _plain(as_nullable(parse_schema(found)))
+        schema_json = Gateway.of(spark).parquet_schema(spark, alone.as_uri())
+    return _plain(as_nullable(parse_schema(schema_json)))
 
 
 def _plain(schema: StructType) -> StructType:
-    """Of what a schema says about its columns only the comments, as the table's own."""
+    """The schema with only the comments of the columns as metadata."""
     return StructType(
         tuple(replace(f, metadata={k: v for k, v in f.metadata.items() if k == _COMMENT}) for f in schema.fields)
     )
 
 
 class Statistics:
-    """The statistics of the files of one schema. Shared by threads."""
+    """Extracts the statistics of files that share one schema. Shared by threads."""
 
     def __init__(self, schema: StructType, indexed: Sequence[Column], prefix: int) -> None:
-        self._leaves = footers.locate(schema, indexed)
+        self._leaves = parquet_footers.locate(schema, indexed)
         self._prefix = prefix
         self._lock = threading.Lock()
-        self._trusted: Sequence[footers.Leaf] | None = None
+        self._trusted: Sequence[parquet_footers.Leaf] | None = None
 
     def of(self, footer: "pq.FileMetaData") -> str:
-        """The text of `add.stats`."""
+        """The JSON text of `add.stats`."""
         with self._lock:
             if self._trusted is None:
                 self._trusted = [
                     leaf for leaf in self._leaves if leaf.field.data_type in _TIMES or _signed(footer, leaf)
                 ]
-        # Files of one schema by Spark may have either physical type of a timestamp.
+        # Files with the same Spark schema may have either physical type for timestamps.
         leaves = [leaf for leaf in self._trusted if leaf.field.data_type not in _TIMES or _in_micros(footer, leaf)]
-        rows, columns = footers.of_metadata(footer, leaves)
+        rows, columns = parquet_footers.of_metadata(footer, leaves)
         notes = footer.metadata or {}
         by_java = (footer.created_by or "").startswith("parquet-mr")
         current = _VERSION in notes and not any(key in notes for key in _LEGACY)
@@ -105,12 +107,12 @@ class Statistics:
         return stats_json(rows, columns, prefix=self._prefix)
 
 
-def _signed(footer: "pq.FileMetaData", leaf: footers.Leaf) -> bool:
-    told = json.loads(footer.schema.column(leaf.position).logical_type.to_json())
-    return not (told.get("Type") == "Int" and not told.get("isSigned", True))
+def _signed(footer: "pq.FileMetaData", leaf: parquet_footers.Leaf) -> bool:
+    logical_type = json.loads(footer.schema.column(leaf.position).logical_type.to_json())
+    return not (logical_type.get("Type") == "Int" and not logical_type.get("isSigned", True))
 
 
-def _in_micros(footer: "pq.FileMetaData", leaf: footers.Leaf) -> bool:
+def _in_micros(footer: "pq.FileMetaData", leaf: parquet_footers.Leaf) -> bool:
     column = footer.schema.column(leaf.position)
     if column.physical_type == "INT96":
         return False
@@ -118,7 +120,7 @@ def _in_micros(footer: "pq.FileMetaData", leaf: footers.Leaf) -> bool:
 
 
 def _certain(stats: ColumnStats, *, by_java: bool, current: bool) -> ColumnStats:
-    """Without what another writer may mean otherwise: a maximum that passes over NaN, a time of another calendar."""
+    """Omit statistics that other writers define differently: maxima that ignore NaN, dates of another calendar."""
     if not by_java and isinstance(stats.data_type, PrimitiveType) and stats.data_type.is_floating:
         return replace(stats, max=None)
     if not current and stats.min is not None:
@@ -136,7 +138,7 @@ _OLDEST: dict[DataType, int] = {
 
 
 def fits(kept: DataType, given: DataType, widens: Callable[[DataType, DataType], bool]) -> bool:
-    """Whether a column of files, of the type `given`, can be read as the table's type `kept`."""
+    """Whether a file column of the type `given` can be read as the table's type `kept`."""
     if isinstance(kept, StructType) and isinstance(given, StructType):
         pairs: list[tuple[StructField | None, StructField]] = [(kept.get(f.name), f) for f in given.fields]
         return all(k is not None and fits(k.data_type, f.data_type, widens) for k, f in pairs)

@@ -1,7 +1,7 @@
-"""Files on whatever file system Spark's own Hadoop client reaches, with the user's configuration and login.
+"""Reads and writes files through Spark's own Hadoop client, with the user's configuration and login.
 
-For data files; the log has guarantees of its own to keep (`hadoop_log`). A call over Py4J costs 50-100 us, so a listing
-crosses as three columns, whatever its length.
+It is for data files; the log has its own client with stronger guarantees (`hadoop_log`). A call over Py4J costs 50-100
+us, so a listing is transferred as three columns, independent of its length.
 """
 
 import io
@@ -18,13 +18,13 @@ from .hadoop_jvm import Statuses, translated, uri_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CHUNK = 50_000  # statuses that cross at once
+_CHUNK = 50_000  # file statuses per transfer
 
 
 class HadoopFiles:
-    """The file systems of one session. URIs are percent-encoded, as the log has them. Shared by threads.
+    """The file systems of one session. URIs are percent-encoded, as in the log. Shared by threads.
 
-    `settings` are Hadoop's, beside those of the session.
+    `settings` are Hadoop settings in addition to those of the session.
     Every method raises FileNotFoundError, FileExistsError or an error of the `StorageError` group.
     """
 
@@ -44,11 +44,11 @@ class HadoopFiles:
             return bool(self._file_system(path).exists(path))
 
     def list_recursive(self, uri: str) -> Iterator[FileStatus]:
-        """The files in the directory `uri` and below it, in no order; FileNotFoundError where there is none."""
+        """The files in the directory `uri` and below it, unordered. Raises FileNotFoundError if it doesn't exist."""
         with translated("listing", uri):
             directory = self._gateway.path(uri)
-            found = self._file_system(directory).listFiles(directory, True)
-            statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
+            remote_iterator = self._file_system(directory).listFiles(directory, True)
+            statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(remote_iterator)
             count = statuses.size()
         for start in range(0, count, _CHUNK):
             with translated("listing", uri):
@@ -58,11 +58,12 @@ class HadoopFiles:
                 yield FileStatus(uri_of(path), size, modified)
 
     def list_children(self, uri: str) -> tuple[list[ListedFile], list[tuple[str, int]]]:
-        """The files, and the directories (name, time in ms), in the directory `uri`; FileNotFoundError: no such."""
+        """The files, and the directories as (name, modification time in ms), in the directory `uri`. Raises
+        FileNotFoundError if it doesn't exist."""
         with translated("listing", uri):
             path = self._gateway.path(uri)
-            found = self._file_system(path).listStatusIterator(path)
-            listed = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
+            remote_iterator = self._file_system(path).listStatusIterator(path)
+            listed = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(remote_iterator)
             statuses = Statuses.of(self._gateway)
             files, directories = list(statuses.files(listed)), list(statuses.directories(listed))
         return (
@@ -71,7 +72,7 @@ class HadoopFiles:
         )
 
     def delete_many(self, uris: Sequence[str]) -> int:
-        """Remove files of one file system; how many of them were there."""
+        """Delete files of one file system; returns how many of them existed."""
         if not uris:
             return 0
         with translated("removing", uris[0]):
@@ -79,16 +80,16 @@ class HadoopFiles:
             return Statuses.of(self._gateway).deleted(file_system, list(uris))
 
     def remove_empty(self, uri: str) -> bool:
-        """Remove a directory unless there is something in it; whether it is gone by that."""
+        """Delete a directory if it is empty; returns whether it was deleted."""
         try:
             return self.delete(uri)
         except StorageError:
             return False
 
     def rename(self, source: str, target: str) -> None:
-        """Give the file `source` the name `target`, whose directory is made; FileExistsError where it is taken.
+        """Rename the file `source` to `target`, whose directory is created. Raises FileExistsError if `target` exists.
 
-        No promise between two that rename to one name at once: data files have names of their own.
+        The rename is not exclusive between concurrent writers: data files have unique names.
         """
         with translated("renaming to", target):
             old, new = self._gateway.path(source), self._gateway.path(target)
@@ -101,32 +102,32 @@ class HadoopFiles:
             if not files.rename(old, new):
                 if not files.exists(old):
                     raise FileNotFoundError(source)
-                raise StorageUnavailableError(f"renaming to {target}: the file system refused, and didn't say why")
+                raise StorageUnavailableError(f"renaming to {target}: the file system refused without giving a reason")
 
     def delete(self, uri: str, *, recursive: bool = False) -> bool:
-        """Remove a file, or with `recursive` a directory and all below it; whether there was one."""
+        """Delete a file, or with `recursive` a directory with its contents; returns whether it existed."""
         with translated("removing", uri):
             path = self._gateway.path(uri)
             return bool(self._file_system(path).delete(path, recursive))
 
     def read_tail(self, uri: str, size: int, count: int) -> bytes:
-        """The last `count` bytes of a file of `size` bytes (all of them where there are fewer)."""
+        """The last `count` bytes of a file of `size` bytes (the whole file if it is smaller)."""
         with self.open_file(uri, size) as file:
             file.seek(max(0, size - count))
             return file.read(count) or b""
 
     def open_file(self, uri: str, size: int) -> "HadoopFile":
-        """A file of `size` bytes to read by ranges, for pyarrow and others; close it."""
+        """Open a file of `size` bytes for random reads, by pyarrow for example; close it afterwards."""
         with translated("opening", uri):
             path = self._gateway.path(uri)
             builder = self._file_system(path).openFile(path)
-            # What a file system doesn't know of these it ignores; s3a saves a request, and reads ranges only.
+            # File systems ignore unknown options; s3a saves a request, and reads only the requested ranges.
             builder.opt("fs.option.openfile.read.policy", "parquet, random")
             builder.opt("fs.option.openfile.length", str(size))
             return HadoopFile(uri, size, builder.build().get())
 
     def write(self, uri: str, data: bytes) -> None:
-        """Write a whole file, making its directory; one that is there is replaced."""
+        """Write a whole file and create its directory; an existing file is replaced."""
         with translated("writing", uri):
             path = self._gateway.path(uri)
             stream = self._file_system(path).create(path, True)
@@ -137,10 +138,10 @@ class HadoopFiles:
 
     @cached_property
     def _configuration(self) -> JavaObject:
-        found = self._spark._jsparkSession.sessionState().newHadoopConf()
+        configuration = self._spark._jsparkSession.sessionState().newHadoopConf()
         for key, value in self._settings.items():
-            found.set(key, value)
-        return found
+            configuration.set(key, value)
+        return configuration
 
     def _file_system(self, path: JavaObject) -> JavaObject:
         return path.getFileSystem(self._configuration)

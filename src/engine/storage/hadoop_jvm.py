@@ -1,4 +1,4 @@
-"""What our two Hadoop clients on Spark's JVM share: Java's errors as ours, and listings that cross in bulk."""
+"""Shared code of the two Hadoop clients on Spark's JVM: translation of Java's errors, and bulk transfer of listings."""
 
 from array import array
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _WRAPPERS = frozenset(
 
 @contextmanager
 def translated(doing: str, uri: str) -> Iterator[None]:
-    """Java's exceptions from within as errors of ours."""
+    """Convert Java's exceptions inside to Python errors of the `StorageError` group."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -30,12 +30,12 @@ def translated(doing: str, uri: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise _error_of(error.java_exception, doing, uri) from error
-    except CapturedException as error:  # PySpark's own guise of some unchecked exceptions
+    except CapturedException as error:  # PySpark wraps some unchecked exceptions
         if error._origin is None:
             raise
         raise _error_of(error._origin, doing, uri) from error
     except Py4JError as error:
-        raise StorageUnavailableError(f"{doing} {shown(uri)}: Spark's JVM doesn't answer any more") from error
+        raise StorageUnavailableError(f"{doing} {shown(uri)}: Spark's JVM no longer responds") from error
 
 
 def _error_of(thrown: JavaObject, doing: str, uri: str) -> Exception:
@@ -49,7 +49,7 @@ def _error_of(thrown: JavaObject, doing: str, uri: str) -> Exception:
 
 
 def uri_of(path: str) -> str:
-    """The percent-encoded URI of what Hadoop's `Path.toString` gives."""
+    """The percent-encoded URI for the text of Hadoop's `Path.toString`."""
     scheme, separator, rest = path.partition("://")
     if not separator:  # file:/x
         scheme, _, rest = path.partition(":")
@@ -59,7 +59,7 @@ def uri_of(path: str) -> str:
 
 
 class Statuses:
-    """Reads `java.util.List`s of Hadoop's FileStatus in a dozen calls, whatever their length."""
+    """Reads `java.util.List`s of Hadoop's FileStatus in about a dozen calls, independent of their length."""
 
     _by_gateway: ClassVar[dict[int, "Statuses"]] = {}
 
@@ -68,18 +68,18 @@ class Statuses:
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Statuses":
-        """The one of a gateway, whose JVM functions are made once."""
-        found = cls._by_gateway.get(id(gateway))
-        if found is None or found._gateway is not gateway:
-            found = cls._by_gateway[id(gateway)] = cls(gateway)
-        return found
+        """The shared instance of a gateway, which caches its JVM functions."""
+        statuses = cls._by_gateway.get(id(gateway))
+        if statuses is None or statuses._gateway is not gateway:
+            statuses = cls._by_gateway[id(gateway)] = cls(gateway)
+        return statuses
 
     def files(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
-        """Path (with nothing escaped), size and modification time (ms) of those that are files."""
+        """Path (unescaped), size and modification time (ms) of the statuses that are files."""
         return self._of(statuses.stream().filter(self._is_file).toList())
 
     def directories(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
-        """The same of those that are directories."""
+        """The same for the statuses that are directories."""
         return self._of(statuses.stream().filter(self._is_directory).toList())
 
     def _of(self, files: JavaObject) -> Iterator[tuple[str, int, int]]:
@@ -126,7 +126,7 @@ class Statuses:
         return self._function("java.util.function.Predicate", getter, "boolean")
 
     def deleted(self, file_system: JavaObject, uris: list[str]) -> int:
-        """Have the JVM remove files, one by one; how many of them were there."""
+        """Delete files in the JVM, one by one; returns how many of them existed."""
         gateway = self._gateway
         text, path, system = "java.lang.String", _PATH, "org.apache.hadoop.fs.FileSystem"
         to_uri = gateway.lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", text))

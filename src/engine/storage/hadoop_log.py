@@ -1,7 +1,7 @@
-"""The client of `HDFSLogStore` where there is a Spark session: Hadoop's own, with the user's configuration and login.
+"""The client of `HDFSLogStore` with a Spark session: Hadoop's own, with the user's configuration and login.
 
-It is FileContext, whose rename is exclusive on HDFS (FileSystem's public one is not meant to be), with a configuration
-of its own, so that its patience is bounded whatever Spark's is.
+It uses FileContext, whose rename is exclusive on HDFS (FileSystem's public rename has no such guarantee), with its own
+configuration, so that timeouts are bounded independently of Spark's.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
-from ...logstore.hdfs import store as hdfs
+from ...logstore.hdfs import store
 from ...logstore.hdfs.client import HdfsEntry
 from ..jvm.gateway import Gateway, JavaObject, is_classic
 from .hadoop_jvm import Statuses, translated
@@ -23,34 +23,34 @@ _EXCLUSIVE = {
     "viewfs": "org.apache.hadoop.fs.viewfs.ViewFs",
     "ofs": "org.apache.hadoop.fs.ozone.RootedOzFs",
 }
-"""By scheme, the AbstractFileSystem whose rename leaves the decision to the NameNode (or Ozone Manager)."""
+"""By scheme, the AbstractFileSystem whose rename is decided atomically by the NameNode (or Ozone Manager)."""
 
 _PATIENCE = {
     "ipc.client.connect.timeout": "5000",
     "ipc.client.connect.max.retries": "3",
     "ipc.client.connect.max.retries.on.timeouts": "3",
     "ipc.client.rpc-timeout.ms": "60000",
-    # How long to wait for DataNodes to report a block, doubled each time: a commit is small, and waits for it.
+    # The initial wait for DataNodes to report a block, doubled each time: small commits should not wait long.
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
     "dfs.client.block.write.locateFollowingBlock.retries": "12",
 }
-"""In milliseconds, where the user has set nothing: by Hadoop's defaults a host that doesn't answer takes 15 minutes."""
+"""Timeouts in ms unless the user sets them: with Hadoop's defaults, an unresponsive host blocks for 15 minutes."""
 
 _served: list[Any] = []
 
 
 def serve(spark: "SparkSession") -> None:
-    """Have the HDFS logs of this process go through the session's JVM; nothing for a session without one."""
+    """Route the HDFS logs of this process through the session's JVM; does nothing for Spark Connect."""
     if not is_classic(spark):
         return
     context = spark.sparkContext
     if not _served or _served[0] is not context:
         _served[:] = [context]
-        hdfs.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
+        store.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
 
 
 class SparkFiles:
-    """A client for all name services that the JVM knows; see `logstore.hdfs.HadoopFiles`. Shared by threads."""
+    """A client for all name services that the JVM can access; see `logstore.hdfs.HadoopFiles`. Shared by threads."""
 
     def __init__(self, gateway: Gateway, configuration: JavaObject, conf: Mapping[str, str]) -> None:
         self._gateway = gateway
@@ -77,8 +77,8 @@ class SparkFiles:
 
     def entries(self, directory: str) -> list[HdfsEntry]:
         with translated("listing", directory):
-            found = self._reader(directory).listStatus(self._gateway.path(directory))
-            statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(found)
+            remote_iterator = self._reader(directory).listStatus(self._gateway.path(directory))
+            statuses = self._gateway.jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(remote_iterator)
             files = Statuses.of(self._gateway).files(statuses)
             return [HdfsEntry(path.rpartition("/")[2], size, modified) for path, size, modified in files]
 
@@ -105,24 +105,24 @@ class SparkFiles:
             return bool(self._context(path).delete(self._gateway.path(path), False))
 
     def _context(self, path: str) -> JavaObject:
-        """The FileContext for the authority of `path`, whose rename is known to be exclusive."""
+        """The FileContext for the authority of `path`; checks that its rename is exclusive."""
         scheme = scheme_of(path)
         root = f"{scheme}://{path[len(scheme) + 3 :].partition('/')[0]}"
         context = self._contexts.get(root)
         if context is None:
             uri = self._gateway.jvm.java.net.URI.create(root + "/")
             context = self._gateway.jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, self._configuration)
-            found = context.getDefaultFileSystem().getClass().getName()
-            if found != _EXCLUSIVE[scheme]:
+            implementation = context.getDefaultFileSystem().getClass().getName()
+            if implementation != _EXCLUSIVE[scheme]:
                 raise UnsafeStoreError(
-                    f"{root}: fs.AbstractFileSystem.{scheme}.impl is {found}, whose rename isn't known to be "
+                    f"{root}: fs.AbstractFileSystem.{scheme}.impl is {implementation}, whose rename isn't known to be "
                     f"exclusive; remove that key, or set it to {_EXCLUSIVE[scheme]}"
                 )
             self._contexts[root] = context
         return context
 
     def _reader(self, path: str) -> JavaObject:
-        """The FileContext for `path`, which from here on sees all that was written before (delta-io/delta#769)."""
+        """The FileContext for `path`; its reads see all earlier writes (delta-io/delta#769)."""
         context = self._context(path)
         if self._observers:
             target = context
@@ -132,39 +132,40 @@ class SparkFiles:
         return context
 
     def _check_mount(self, context: JavaObject, path: str) -> None:
-        """Refuse a directory of viewfs that lies where a rename isn't exclusive."""
+        """Raise UnsafeStoreError for a viewfs directory that is mounted from storage without an exclusive rename."""
         directory = path.rpartition("/")[0]
         if scheme_of(path) != "viewfs" or directory in self._checked:
             return
         real = str(context.resolvePath(self._gateway.path(directory)).toUri().toString())
         if scheme_of(real) not in ("hdfs", "ofs"):
             raise UnsafeStoreError(
-                f"{shown(directory)} is mounted from {shown(real)}, where a rename may replace a file: two writers "
-                "would take each other's commits away. Nothing was written; use the path there, and a store made for it"
+                f"{shown(directory)} is mounted from {shown(real)}, where a rename may replace a file: concurrent "
+                "writers would overwrite each other's commits. Nothing was written; use the URI of that storage, and "
+                "the log store for it"
             )
         self._checked.add(directory)
 
     @cached_property
     def _configuration(self) -> JavaObject:
-        made = self._gateway.jvm.org.apache.hadoop.conf.Configuration(self._base)
+        configuration = self._gateway.jvm.org.apache.hadoop.conf.Configuration(self._base)
         for key, value in self._conf.items():
-            made.set(key, value)
+            configuration.set(key, value)
         for scheme, name in _EXCLUSIVE.items():
-            made.setIfUnset(f"fs.AbstractFileSystem.{scheme}.impl", name)
+            configuration.setIfUnset(f"fs.AbstractFileSystem.{scheme}.impl", name)
         for key, value in _PATIENCE.items():
-            if all(source.endswith("-default.xml") for source in made.getPropertySources(key) or ()):
-                made.set(key, value)
-        overload = made.get("fs.hdfs.impl")
+            if all(source.endswith("-default.xml") for source in configuration.getPropertySources(key) or ()):
+                configuration.set(key, value)
+        overload = configuration.get("fs.hdfs.impl")
         if overload not in (None, "org.apache.hadoop.hdfs.DistributedFileSystem"):
             raise UnsupportedEnvironmentError(
-                f"fs.hdfs.impl is {overload}: what hdfs:// means there isn't known to be HDFS itself; use the path "
-                "that it stands for, and leave fs.hdfs.impl as it comes"
+                f"fs.hdfs.impl is {overload}, so hdfs:// may not refer to HDFS itself: use the URI of the underlying "
+                "storage, and don't set fs.hdfs.impl"
             )
-        return made
+        return configuration
 
     @cached_property
     def _observers(self) -> bool:
-        """Whether reads may go to a NameNode that lags behind."""
+        """Whether reads may be served by an observer NameNode, which lags behind."""
         providers = self._configuration.getValByRegex(r"^dfs\.client\.failover\.proxy\.provider\.")
         return any("Observer" in str(provider) for provider in providers.values())
 

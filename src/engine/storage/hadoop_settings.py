@@ -1,4 +1,4 @@
-"""Hadoop's settings on their way between Spark's session and a table's handle."""
+"""Transfers Hadoop settings between Spark's session and a table's handle."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def reaching(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> dict[str, str] | None:
-    """What Spark needs to be told to reach a table by a file system of its JVM; `None` where it has none.
+    """The Hadoop settings with which the JVM can access a table; `None` if it has no file system for the table.
 
-    Those are the keys of `conf` that belong to one read or write (`fs.*` and `dfs.*`; what is set in the session
-    Spark knows), and that `s3:` and `s3n:` are s3a's to serve where nobody else is named for them.
+    They are the keys of `conf` for one read or write (`fs.*` and `dfs.*`; Spark already has those of the session), and
+    s3a as the implementation of `s3:` and `s3n:` if none is configured.
     """
     own = {key: value for key, value in conf.items() if key.startswith(_PLAIN)}
     scheme = scheme_of(table)
@@ -35,16 +35,16 @@ def reaching(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> dict
 
 
 def of_hadoop(spark: "SparkSession", path: str) -> dict[str, str]:
-    """What is set in Spark's Hadoop configuration for the kind of storage of `path`, under `spark.hadoop.` keys.
+    """The settings in Spark's Hadoop configuration for the kind of storage of `path`, with `spark.hadoop.` prefix.
 
-    That is what stands in core-site.xml and its like, or was set on the configuration itself, as far as it differs
-    from Hadoop's own defaults. Empty for a local path, with no call.
+    These are values from core-site.xml and similar files, or set on the configuration itself, that differ from
+    Hadoop's defaults. Empty for a local path, without a JVM call.
     """
     prefixes = schemes.about(scheme_of(path)).hadoop_keys
     if not prefixes or not is_classic(spark):
         return {}
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for prefix in prefixes:
         for key, value in Gateway.of(spark).hadoop_properties(spark, prefix).items():
-            found[f"spark.hadoop.{prefix}{key}"] = value
-    return found
+            settings[f"spark.hadoop.{prefix}{key}"] = value
+    return settings

@@ -1,4 +1,4 @@
-"""Threads for what waits: for a disk, or for a store."""
+"""Threads for blocking calls to disks and stores."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ _Result = TypeVar("_Result")
 
 
 def in_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """`function` of each item, in order; on threads where there are several."""
+    """Apply `function` to each item; results are in order. Uses threads if there are several items."""
     if len(items) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="tablelog-write") as pool:

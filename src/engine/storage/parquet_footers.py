@@ -1,8 +1,8 @@
-"""Statistics of data files, read from the footers that Parquet writers leave.
+"""Statistics of data files, read from Parquet footers.
 
-Only what a footer says with certainty is taken: a bound that a row group lacks, one that is NaN and the null count of a
-list (a footer counts its elements) are left out as unknown. Bounds of strings may be truncated: a Parquet writer does
-it so that they stay bounds.
+Only reliable statistics are used: a bound that a row group lacks, a NaN bound, and the null count of a list (a footer
+counts its elements) count as unknown. Bounds of strings may be truncated: Parquet writers truncate them so that they
+stay valid bounds.
 """
 
 import decimal
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Leaf(NamedTuple):
-    """An indexed column and the first of the columns of a Parquet file that hold it."""
+    """An indexed column, and the position of its first leaf column in the Parquet file."""
 
     column: Column
     field: StructField
@@ -39,15 +39,15 @@ class Leaf(NamedTuple):
 
 
 def string_bytes(prefix_length: int) -> int:
-    """To how many bytes a writer may truncate bounds of strings, where `prefix_length` characters are to be kept.
+    """The length to which a writer may truncate bounds of strings, if `prefix_length` characters are kept, in bytes.
 
-    Delta looks at one character more than it keeps; a character (a UTF-16 code unit) has three bytes at most.
+    Delta reads one character more than it keeps; a character (a UTF-16 code unit) has at most three bytes.
     """
     return 4 * max(prefix_length, 0) + 8
 
 
 def parquet_width(data_type: DataType) -> int:
-    """How many columns of a Parquet file hold a column of this type."""
+    """The number of Parquet leaf columns for a column of this type."""
     if isinstance(data_type, StructType):
         return sum(parquet_width(f.data_type) for f in data_type.fields)
     if isinstance(data_type, ArrayType):
@@ -60,9 +60,9 @@ def parquet_width(data_type: DataType) -> int:
 
 
 def locate(written: StructType, indexed: Sequence[Column]) -> list[Leaf]:
-    """Where the indexed columns lie in files of the schema `written`, which is the table's without partition columns.
+    """The positions of the indexed columns in files with the schema `written`, which has no partition columns.
 
-    By position, for a name in a footer with a dot in it has more than one meaning. Void columns are in no file.
+    Positions are used because names with dots are ambiguous in a footer. Void columns are not in files.
     """
     wanted = set(indexed)
 
@@ -79,7 +79,7 @@ def locate(written: StructType, indexed: Sequence[Column]) -> list[Leaf]:
 
 
 def of_metadata(metadata: "pq.FileMetaData", leaves: Sequence[Leaf]) -> tuple[int, list[ColumnStats]]:
-    """(rows, what is known of each leaf) by a footer, its row groups merged."""
+    """(row count, statistics of each leaf) from a footer; row groups are merged."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     groups = [group for group in groups if group.num_rows]
     return metadata.num_rows, [_merged(leaf, [group.column(leaf.position) for group in groups]) for leaf in leaves]
@@ -104,12 +104,12 @@ def _merged(leaf: Leaf, chunks: Sequence[Any]) -> ColumnStats:
             return unbounded
         if not each.has_min_max:
             if each.has_null_count and each.null_count == chunk.num_values:
-                continue  # nothing but nulls: it has no bound, and needs none
+                continue  # only nulls: no bounds are needed
             return unbounded
         least, most = each.min_raw, each.max_raw
         if isinstance(least, bytes) and data_type != STRING:  # a decimal, big-endian: compared as numbers
             least, most = int.from_bytes(least, "big", signed=True), int.from_bytes(most, "big", signed=True)
-        # A NaN is the largest of all numbers for Spark and stays the maximum once seen; as a minimum it stands alone.
+        # For Spark, NaN is the largest number: it stays the maximum, but is never the minimum.
         if low is None or least < low or _is_nan(low):
             low = least
         if high is None or most > high or _is_nan(most):
@@ -127,7 +127,7 @@ def _known(raw: Any, decode: Callable[[Any], Any]) -> Any:
         return None
     try:
         return decode(raw)
-    except UnicodeDecodeError:  # Spark lets bytes that are no UTF-8 be a string
+    except UnicodeDecodeError:  # Spark strings may contain invalid UTF-8
         return None
 
 
@@ -135,7 +135,7 @@ _EXACT = decimal.Context(prec=38)
 
 
 def _decoder(data_type: PrimitiveType) -> Callable[[Any], Any]:
-    """From a footer's number or bytes to what `ColumnStats` takes."""
+    """Converts a footer's number or bytes to a value for `ColumnStats`."""
     if data_type == STRING:
         return lambda raw: str(raw, "utf-8")
     bounds = data_type.decimal

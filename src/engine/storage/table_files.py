@@ -1,8 +1,8 @@
-"""The files that lie in a table's directory, whatever storage it is on: listed, looked for, removed.
+"""The files in a table's directory on any storage: lists, checks and deletes them.
 
-- `LocalFiles`: by the operating system, never through a link.
+- `LocalFiles`: by the operating system; never follows links.
 - `HadoopTableFiles`: by Spark's own Hadoop client.
-- `FsspecFiles`: by fsspec, where the JVM has no file system for the storage.
+- `FsspecFiles`: by fsspec, if the JVM has no file system for the storage.
 """
 
 import os
@@ -19,8 +19,8 @@ from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
-from ..jvm import settings as settings_of
 from ..jvm.gateway import is_classic
+from ..jvm.settings import number
 from . import hadoop_settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .hadoop_client import HadoopFiles
 
 THREADS = 16
-"""Requests that are made at once where the storage is remote."""
+"""The number of concurrent requests to remote storage."""
 
 _LISTING_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CHUNK = 1_000
@@ -40,35 +40,35 @@ _TAIL = 64 << 10
 
 
 class TableFiles(Protocol):
-    """The files below one table's root. Names are relative to it and not encoded. Shared by threads.
+    """The files below one table's root. Names are relative to it and not URL-encoded. Shared by threads.
 
     Every method raises an error of the `StorageError` group, or OSError on a local disk.
     """
 
     def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
-        """Every directory from `below` down, but those `hidden` by their own name; none where there is no `below`."""
+        """All directories from `below` down, except those whose names are `hidden`; none if `below` doesn't exist."""
 
     def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
-        """Remove files, `threads` at once; how many of them were there."""
+        """Delete files with `threads` concurrent requests; returns how many of them existed."""
 
     def remove_directories(self, names: Sequence[str]) -> int:
-        """Remove directories that are empty, in this order; how many were."""
+        """Delete empty directories, in this order; returns how many were deleted."""
 
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
-        """Those paths, spelt as an action has them, at which there is no file."""
+        """Those of the paths, spelled as in the log's actions, that don't exist."""
 
     def footer(self, file: ListedFile) -> "pq.FileMetaData":
-        """The footer of a Parquet file, whose name is relative to the root; ArrowInvalid where it is none."""
+        """The footer of a Parquet file. Raises ArrowInvalid for another kind of file."""
 
     def same_place(self, path: str) -> str | None:
-        """The name of a file of an action whose path only looks foreign; `None` where it is."""
+        """The relative name of a file whose absolute path in the log is inside the table; `None` if it is outside."""
 
     def behind_links(self, names: Iterable[str]) -> set[str]:
-        """The other names, below the root, of those files that links give these names."""
+        """The names, inside the table, of files to which the links among `names` point."""
 
 
 def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
-    """How to reach the files of a table; without a session, what needs none."""
+    """The implementation for the storage of a table; without a session, one that doesn't need Spark."""
     if scheme_of(log.table) == "file":
         return LocalFiles(log.table)
     if spark is not None and is_classic(spark):
@@ -76,7 +76,7 @@ def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
         if settings is not None:
             from .hadoop_client import HadoopFiles
 
-            most = settings_of.number(spark, _LISTING_PARALLELISM, THREADS)
+            most = number(spark, _LISTING_PARALLELISM, THREADS)
             return HadoopTableFiles(log.table, HadoopFiles(spark, settings), min(max(most, 1), THREADS))
     from ...logstore.data_files import DataFiles
 
@@ -87,7 +87,7 @@ def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
 
 
 class LocalFiles:
-    """See `TableFiles`. What is removed is reached from the root, directory by directory, each opened as no link."""
+    """Implements `TableFiles` locally. Deletes relative to directory descriptors, opened without following links."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -98,10 +98,10 @@ class LocalFiles:
         pending = [below]
         while pending:
             name = pending.pop()
-            found = self._scan(name, hidden)
-            if found is not None:
-                pending.extend(found.path_of(one) for one in found.directories)
-                yield found
+            directory = self._scan(name, hidden)
+            if directory is not None:
+                pending.extend(directory.path_of(one) for one in directory.directories)
+                yield directory
 
     def _scan(self, name: str, hidden: Callable[[str], bool]) -> Directory | None:
         directory = os.path.join(self._root, name) if name else self._root
@@ -152,7 +152,7 @@ class LocalFiles:
 
     @contextmanager
     def _opened(self, directory: str) -> Iterator[int | None]:
-        """A descriptor of a directory below the root; `None` where it is gone, or a link leads there."""
+        """A descriptor of a directory below the root; `None` if it doesn't exist or is reached by a link."""
         with ExitStack() as stack:
             try:
                 descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -175,7 +175,7 @@ class LocalFiles:
                     if descriptor is not None:
                         os.rmdir(base, dir_fd=descriptor)
                         removed += 1
-                except OSError:  # somebody has put a file there, or removed it
+                except OSError:  # not empty, or already deleted
                     continue
         return removed
 
@@ -200,8 +200,8 @@ class LocalFiles:
         return real[len(root) :] if real.startswith(root) else None
 
     def behind_links(self, names: Iterable[str]) -> set[str]:
-        found = {self._name_of(os.path.realpath(os.path.join(self._root, name))) for name in names}
-        return {name for name in found if name is not None}
+        targets = {self._name_of(os.path.realpath(os.path.join(self._root, name))) for name in names}
+        return {name for name in targets if name is not None}
 
 
 def _gone(descriptor: int, directory: str, base: str) -> bool:
@@ -218,7 +218,7 @@ def _gone(descriptor: int, directory: str, base: str) -> bool:
 
 
 class HadoopTableFiles:
-    """See `TableFiles`. Where there are no directories but in names, one flat listing has all."""
+    """Implements `TableFiles` by Hadoop. On storage without real directories, it uses one flat listing."""
 
     def __init__(self, table: str, files: "HadoopFiles", threads: int = THREADS) -> None:
         self._table = table.rstrip("/")
@@ -234,10 +234,10 @@ class HadoopTableFiles:
         try:
             listed = self._files.list_recursive(self._uri(below) if below else self._table)
             start = len(self._uri("x")) - 1
-            found = [(unquote(status.path[start:]), status.size, status.modification_time_ms) for status in listed]
+            files = [(unquote(status.path[start:]), status.size, status.modification_time_ms) for status in listed]
         except FileNotFoundError:
             return iter(())
-        return _grouped(found, hidden, below)
+        return _grouped(files, hidden, below)
 
     def _by_directory(self, hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
         level: list[tuple[str, int]] = [(below, 0)]
@@ -272,7 +272,7 @@ class HadoopTableFiles:
             return self._files.exists(paths.absolute_uri(self._table, path))
 
         answers = _in_threads(there, paths_in_log, THREADS)
-        return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
+        return [path for path, exists in zip(paths_in_log, answers, strict=True) if not exists]
 
     def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow.parquet as pq
@@ -294,7 +294,7 @@ class HadoopTableFiles:
 
 
 class FsspecFiles:
-    """See `TableFiles`. All that is below the root is listed at once."""
+    """Implements `TableFiles` by fsspec. It lists all files below the root at once."""
 
     def __init__(self, files: "DataFiles", log: "DeltaLog") -> None:
         self._files = files
@@ -321,7 +321,7 @@ class FsspecFiles:
             return DataFiles.of(parent, self._log.conf, self._log.storage_options).exists(unquote(base))
 
         answers = _in_threads(there, paths_in_log, THREADS)
-        return [path for path, found in zip(paths_in_log, answers, strict=True) if not found]
+        return [path for path, exists in zip(paths_in_log, answers, strict=True) if not exists]
 
     def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow as pa
@@ -340,13 +340,13 @@ class FsspecFiles:
         return set()
 
 
-def _grouped(found: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
-    """Directories from a flat listing of names relative to the root."""
+def _grouped(listed: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
+    """Group a flat listing of relative names by directory."""
     start = len(below) + 1 if below else 0
     visible: dict[str, bool] = {}
     files: dict[str, list[ListedFile]] = {below: []}
     passed: dict[str, set[str]] = {}
-    for name, size, modified in found:
+    for name, size, modified in listed:
         directory, _, base = name.rpartition("/")
         kept = visible.get(directory)
         if kept is None:

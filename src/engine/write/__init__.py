@@ -1,1 +1,1 @@
-"""DataFrames as data files of a table: the writer, its routes and the layouts of files."""
+"""Writes DataFrames as data files of a table: the writer, its routes and the layout of files."""

@@ -1,8 +1,8 @@
-"""The V2 checkpoint of a large log, written by Spark's executors: each writes what is left of its share as a sidecar.
+"""Writes the V2 checkpoint of a large log on Spark's executors: each task writes its live files as sidecars.
 
-Sidecars have names that nobody else has, and count once the checkpoint names them, so tasks may fail, be run twice or
-be given up: what no checkpoint names goes with the next cleanup of the log. Parts of a classic checkpoint have names
-that every writer agrees on, and are the driver's.
+Sidecars have unique names and are only valid once a checkpoint references them, so tasks may fail, run twice or be
+abandoned: the next log cleanup deletes unreferenced sidecars. Parts of a classic checkpoint have fixed names that all
+writers share, so the driver writes them.
 """
 
 import uuid
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 def sidecars(
     spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", layout: "CheckpointLayout"
 ) -> "Sidecars | None":
-    """A `SidecarWriter` for logs that Spark plans: one job, in as many tasks as planning has."""
+    """A `SidecarWriter` for logs that Spark plans: one job, with the same number of tasks as planning."""
     if not large_log.wanted(spark, snapshot):
         return None
     reading = large_log.reading_of(spark, log, snapshot)
     if reading is None:
         return None
-    # Parquet: only where a checkpoint is due.
+    # Imported late, because it loads Parquet: needed only if a checkpoint is due.
     from ...core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE
 
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
@@ -49,20 +49,20 @@ def sidecars(
 
 
 def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
-    """What the tasks wrote, on disk where the log is."""
+    """The sidecars that the tasks wrote, synced to disk if the log is local."""
     from ...core.upkeep.checkpoint_writer import Sidecars
 
     now = log.clock.now_ms()
     written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
     if scheme_of(log.log_path) == "file":
-        # As durable as the checkpoint that will name them; a store's own files are.
+        # As durable as the checkpoint that will reference them; object stores need no sync.
         local.sync(paths.absolute(log.log_path, ""), [f"{paths.SIDECAR_DIRECTORY}/{one.path}" for one in written])
     return Sidecars(written, sum(rows.column("adds").to_pylist()))
 
 
 @dataclass(frozen=True)
 class Writing:
-    """The work of `sidecars`. It goes to the executors, and may hold secrets."""
+    """The task function of `sidecars`. It is sent to the executors and may contain secrets."""
 
     SCHEMA = "name string, bytes long, adds long, trouble string"
 
@@ -74,15 +74,15 @@ class Writing:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from ...core.upkeep.checkpoint_writer import filled
 
-        done: list[tuple[str | None, int, int, str | None]] = []
+        results: list[tuple[str | None, int, int, str | None]] = []
         try:
             for data, adds in filled(self.layout, self._rows(numbers), self.most):
                 name = f"{uuid.uuid4()}.parquet"
                 self.target.write(f"{paths.SIDECAR_DIRECTORY}/{name}", data)
-                done.append((name, len(data), adds, None))
+                results.append((name, len(data), adds, None))
         except (TablelogError, OSError) as error:
-            done.append((None, 0, 0, f"{type(error).__name__}: {error}"))
-        columns: list[Any] = [list(column) for column in zip(*done, strict=True)] or [[], [], [], []]
+            results.append((None, 0, 0, f"{type(error).__name__}: {error}"))
+        columns: list[Any] = [list(column) for column in zip(*results, strict=True)] or [[], [], [], []]
         types = [pa.string(), pa.int64(), pa.int64(), pa.string()]
         arrays = [pa.array(values, type_) for values, type_ in zip(columns, types, strict=True)]
         yield pa.record_batch(arrays, names=["name", "bytes", "adds", "trouble"])

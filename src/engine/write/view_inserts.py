@@ -1,8 +1,8 @@
-"""INSERT into a view of a table: Spark resolves the statement against a table that it can't write to.
+"""INSERT INTO a view of a table: Spark resolves the statement against a substitute table that can't be written to.
 
-Spark's own rules give names, positions, casts, defaults and partitions their meaning. What they leave is the query to
-store and what it replaces, and the write is `dml.change.write`, as for a DataFrame. No text of SQL is read or changed:
-Spark's parser gives the statement as a plan, and only the target in that plan is exchanged.
+Spark's own rules resolve names, positions, casts, defaults and partitions. The result is a query to store and the part
+of the table that it replaces, and `dml.change.write` writes it like a DataFrame. The SQL text is neither parsed nor
+changed here: Spark's parser returns the statement as a plan, and only the target in that plan is replaced.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 Parameters: TypeAlias = "Mapping[str, Column] | Sequence[Column] | None"
-"""Values for the parameter markers of a statement, by name or in order."""
+"""Values of a statement's parameter markers, by name or by position."""
 
 _TAG = "tablelog.table"
 
@@ -38,7 +38,7 @@ _logs: "weakref.WeakValueDictionary[str, DeltaLog]" = weakref.WeakValueDictionar
 
 @dataclass(frozen=True)
 class Target:
-    """The table that a view shows whole. `version`: the one that its user chose; `log`: None where it is gone."""
+    """The table behind a view. `version`: the version that the user selected; `log`: None if its handle is gone."""
 
     table: str
     version: int | None
@@ -49,8 +49,8 @@ class Target:
 class Insert:
     """A resolved INSERT: the rows, in columns of the table, and what they replace.
 
-    `replaces` is a condition as SQL, `""` for the whole table and None for nothing; with `by_partition` the partitions
-    that the rows lie in.
+    `replaces` is a condition as SQL, `""` for the whole table and None for nothing; with `by_partition`, the partitions
+    of the rows are replaced.
     """
 
     frame: "DataFrame"
@@ -58,13 +58,13 @@ class Insert:
     by_partition: bool
 
 
-# --- which table a view shows -------------------------------------------------------------------------------------
+# --- the table behind a view --------------------------------------------------------------------------------------
 
 
 def mark(frame: "DataFrame", log: "DeltaLog", version: int | None) -> "DataFrame":
-    """The same frame, whose plan says that it shows the table: all columns and all rows, of `version` if not None.
+    """Mark the frame's plan as showing a whole table: all columns and rows, of `version` if not None.
 
-    The mark is on the root of the plan, so that a frame which filters or selects has none.
+    The mark is on the root of the plan, so a frame derived by a filter or a selection has none.
     """
     with _lock:
         key = next((key for key, known in _logs.items() if known is log), None) or uuid4().hex
@@ -76,7 +76,7 @@ def mark(frame: "DataFrame", log: "DeltaLog", version: int | None) -> "DataFrame
 
 
 def target(spark: "SparkSession", name: JavaObject) -> Target | None:
-    """The table that a name in a parsed statement (`nameParts`) means by a temporary view; None: no such view."""
+    """The table that a name in a parsed statement (`nameParts`) refers to by a temporary view; None: no such view."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -84,16 +84,16 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
     try:
         plan = _resolved(spark, _unresolved(gateway, name))
     except (PySparkException, Py4JJavaError):
-        return None  # there is nothing of that name, or nothing that Spark can read
+        return None  # the name doesn't exist, or Spark can't read it
     while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
         plan = plan.child()
     text = plan.getTagValue(_tag(gateway))
     if not text.isDefined():
         return None
-    told = json.loads(text.get())
+    tag = json.loads(text.get())
     with _lock:
-        log = _logs.get(told["log"])
-    return Target(told["table"], told["version"], log)
+        log = _logs.get(tag["log"])
+    return Target(tag["table"], tag["version"], log)
 
 
 def _tag(gateway: Gateway) -> JavaObject:
@@ -122,7 +122,7 @@ def inserts_of(plan: JavaObject) -> list[JavaObject]:
 
 
 def of_frame(frame: "DataFrame", name: str, *, overwrite: bool) -> JavaObject:
-    """The statement that `DataFrameWriter.insertInto` means."""
+    """The statement that is equivalent to `DataFrameWriter.insertInto`."""
     spark = frame.sparkSession
     parts = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
     relation = _unresolved(Gateway.of(spark), parts)
@@ -137,10 +137,10 @@ def resolved(
     targets: "Sequence[tuple[JavaObject, DeltaLog, Snapshot]]",
     parameters: Parameters = None,
 ) -> list[Insert]:
-    """The INSERTs of a parsed statement, each into its table as the snapshot has it, as Spark's analyzer has them.
+    """The INSERTs of a parsed statement, resolved by Spark's analyzer against the snapshots of their tables.
 
-    `targets`: each of `inserts_of(plan)` with its table. Where there are several, all read what the tables held before
-    the first was written. Raises Spark's AnalysisException.
+    `targets`: each of `inserts_of(plan)` with its table. If there are several, all read the tables as they were before
+    the first write. Raises Spark's AnalysisException.
     """
     gateway = Gateway.of(spark)
     tables = {
@@ -148,15 +148,15 @@ def resolved(
         for statement, _, snapshot in targets
     }
     root = _resolved(spark, _bound(spark, _exchanged(gateway, plan, tables), parameters))
-    found = [_insert(node, plans.frame_of(spark, node.query())) for node in _writes(root)]
-    if len(found) == 1:
-        return found
+    inserts = [_insert(node, plans.frame_of(spark, node.query())) for node in _writes(root)]
+    if len(inserts) == 1:
+        return inserts
     held = []
-    for one in found:
-        frame = one.frame
+    for insert in inserts:
+        frame = insert.frame
         for log, snapshot in {log.table: (log, snapshot) for _, log, snapshot in targets}.values():
             frame, _ = pinning.pinned(frame, log, snapshot)
-        held.append(replace(one, frame=frame))
+        held.append(replace(insert, frame=frame))
     return held
 
 
@@ -170,7 +170,7 @@ def _insert(node: JavaObject, frame: "DataFrame") -> Insert:
         condition = node.deleteExpr()
         whole = condition.getClass().getSimpleName() == "Literal" and condition.value() is True
         return Insert(frame, "" if whole else str(condition.sql()), False)
-    raise UnsupportedFeatureError(f"tablelog has no {kind} of a table by SQL; write by df.write or DeltaTable")
+    raise UnsupportedFeatureError(f"tablelog does not support {kind} of a table by SQL; use df.write or DeltaTable")
 
 
 def _writes(plan: JavaObject) -> list[JavaObject]:
@@ -182,9 +182,9 @@ def _writes(plan: JavaObject) -> list[JavaObject]:
 def _shown(
     spark: "SparkSession", plan: JavaObject, statement: JavaObject, snapshot: "Snapshot", parameters: Parameters
 ) -> "_Table":
-    """The table with the columns that the statement gives values for, where it names them.
+    """The table with the columns for which the statement has values, if it lists them.
 
-    The write makes the columns that are left out: defaults, generated columns, identity.
+    The write adds the omitted columns: defaults, generated columns, identity columns.
     """
     gateway = Gateway.of(spark)
     readable = {f.name for f in read_schema(snapshot.schema)}
@@ -221,7 +221,7 @@ def _bound(spark: "SparkSession", plan: JavaObject, parameters: Parameters) -> J
 
 
 def _resolved(spark: "SparkSession", plan: JavaObject) -> JavaObject:
-    """The plan after Spark's analyzer, with no command in it executed."""
+    """The plan after Spark's analyzer; commands in it are not executed."""
     skip = Gateway.of(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
     return spark._jsparkSession.sessionState().executePlan(plan, skip).analyzed()
 
@@ -235,16 +235,16 @@ def _relation(gateway: Gateway, table: "_Table") -> JavaObject:
 
 
 class _Table:
-    """What the JVM sees as `org.apache.spark.sql.connector.catalog.Table`. It can be resolved against, never written.
+    """Implements `org.apache.spark.sql.connector.catalog.Table` of the JVM. It is only for analysis, not for writing.
 
-    Java's default methods have to be here as well: Py4J sends them all to Python.
+    It also has to define Java's default methods, because Py4J forwards them all to Python.
     """
 
     def __init__(self, gateway: Gateway, snapshot: "Snapshot", fields: "Sequence[schemas.StructField]") -> None:
         self._gateway = gateway
         self._name = f"delta.`{snapshot.table}`"
         schema = schemas.StructType(tuple(fields))
-        # Nulls are the write's to judge: the table's rules name the column and the table.
+        # The write checks nulls itself: its error names the column and the table.
         self._schema = gateway.schema(schemas.to_json(read_schema(schema))).asNullable()
         self._fields = schema.fields
         shown = set(schema.names)
@@ -269,7 +269,7 @@ class _Table:
         if default is None:
             return kind.create(f.name, data_type, True, None, None)
         connector = self._gateway.jvm.org.apache.spark.sql.connector
-        # The value of rows that were there before the column is the write's business: none of them is here.
+        # EXISTS_DEFAULT, the value for existing rows, is irrelevant here.
         before = connector.expressions.LiteralValue(None, data_type)
         return kind.create(f.name, data_type, True, None, connector.catalog.ColumnDefaultValue(default, before), None)
 
@@ -282,10 +282,10 @@ class _Table:
     @carried
     def capabilities(self) -> JavaObject:
         kinds = self._gateway.jvm.org.apache.spark.sql.connector.catalog.TableCapability
-        found = self._gateway.jvm.java.util.HashSet()
+        capabilities = self._gateway.jvm.java.util.HashSet()
         for kind in (kinds.BATCH_WRITE, kinds.TRUNCATE, kinds.OVERWRITE_BY_FILTER, kinds.OVERWRITE_DYNAMIC):
-            found.add(kind)
-        return found
+            capabilities.add(kind)
+        return capabilities
 
     @carried
     def properties(self) -> JavaObject:

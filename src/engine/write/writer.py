@@ -1,8 +1,8 @@
-"""Rows become data files of a table, with the `add` actions that a commit will name them by.
+"""Writes rows as data files of a table and creates their `add` actions.
 
-Spark writes them, in the way that the table's storage allows (`placement`), and their statistics come from their
-footers. A frame that surely is small is collected as Arrow, and the driver writes it. Nothing is visible to a reader
-before the commit. After a failure nothing is left.
+Spark writes the files by the route that the table's storage allows (`routes`), and statistics come from their footers.
+A frame that is certainly small is collected as Arrow and written by the driver. Readers see nothing before the commit.
+On failure, the files are deleted.
 """
 
 import logging
@@ -25,9 +25,8 @@ from ..jvm.messages import chain
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
-from . import routes as placement
-from .routes import Placement
-from .routes import driver as small_frame
+from . import routes
+from .routes import Placement, driver
 from .routes.job import DataFile, Job, WriteOptions
 from .routes.spark_writer import needs_hex_names
 
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
-_BIN = 512 << 20  # bytes of a shuffle, as Delta has it
+_BIN = 512 << 20  # shuffle bytes per task, as in Delta
 
 __all__ = ["WriteOptions", "Written", "write_files"]
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Files that lie in a table and that no commit names yet. `bytes` is their size, `rows` what they hold."""
+    """Data files of a table that no commit references yet. `bytes` is their total size, `rows` their row count."""
 
     adds: list[AddFile]
     rows: int
@@ -53,7 +52,7 @@ class Written:
 
     @property
     def names(self) -> list[str]:
-        """What the files are called in the table, not encoded."""
+        """The paths of the files relative to the table, not URL-encoded."""
         return [paths.decode(add.path) for add in self.adds]
 
 
@@ -70,12 +69,12 @@ def write_files(
 ) -> Written:
     """Write the rows of `df` as data files of the table of `log`; no file for no rows.
 
-    `df` has the columns of `metadata`'s schema, in its order, with its types and without its void columns, as
-    `conform.conform` gives it, and behind them `extra`, which files hold and the table hasn't. `metadata` and
-    `protocol` are those of the commit; `data_change` goes into the `add` actions; the files come to lie below the
-    directory `below`. Raises ConstraintViolationError for a row that the table can't hold, InvalidArgumentError for
-    columns that no file can hold, UnsupportedEnvironmentError on Spark Connect or where nothing reaches the storage,
-    and the `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
+    `df` has the columns of `metadata`'s schema, in its order, with its types and without void columns, as
+    `conform.conform` returns it; then the columns `extra`, which are in the files but not in the table. `metadata` and
+    `protocol` are those of the commit; `data_change` is copied to the `add` actions; the files are created below the
+    directory `below`. Raises ConstraintViolationError for a row that violates a rule, InvalidArgumentError for columns
+    that Parquet can't store, UnsupportedEnvironmentError on Spark Connect or if the storage can't be accessed, and the
+    `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
     mapping = with_extra(ColumnMapping.of(protocol, metadata), extra)
@@ -85,15 +84,15 @@ def write_files(
     job = Job.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
     below = below or _random_prefix(metadata)
     with translated(job.table, mapping.logical):
-        done = None
+        result = None
         try:
-            done = _write(df, log, metadata, job, below)
+            result = _write(df, log, metadata, job, below)
         except Exception as error:
             if any(partition_values.NO_TEXT in str(one) for one in chain(error)):
                 raise ConstraintViolationError(_no_text(job)) from error
             if not needs_hex_names(error):
                 raise
-        files, place = done or _write(df, log, metadata, replace(job, hex_names=True), below)
+        files, place = result or _write(df, log, metadata, replace(job, hex_names=True), below)
     adds = [one.add(job.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
 
@@ -101,8 +100,8 @@ def write_files(
 def _write(
     df: "DataFrame", log: DeltaLog, metadata: Metadata, job: Job, below: str
 ) -> tuple[list[DataFile], Placement]:
-    """The files, which have taken their places in the table; after an error none is left."""
-    place = placement.choose(df.sparkSession, log, below)
+    """Write and publish the files; after an error, no file is left."""
+    place = routes.choose(df.sparkSession, log, below)
     with _cleared(df.sparkSession, place):
         files = _write_small(df, job, place) if job.options.small_frames else None
         if files is None:
@@ -122,7 +121,7 @@ def _no_text(job: Job) -> str:
 
 
 def _random_prefix(metadata: Metadata) -> str:
-    """A directory for the files of one write, where the table wants them spread over the storage's key space."""
+    """A random directory for the files of one write, if the table spreads files over the storage's key space."""
     known = properties.TableProperties.of(metadata)
     if not known.randomize_file_prefixes:
         return ""
@@ -130,7 +129,7 @@ def _random_prefix(metadata: Metadata) -> str:
 
 
 def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
-    """`df` shuffled where the write, else the session, else the table wants few and large files (optimizeWrite)."""
+    """`df` shuffled into few large files if the write, else the session, else the table enables optimizeWrite."""
     spark, known = df.sparkSession, metadata.configuration
     wanted = job.options.balanced
     if wanted is None:
@@ -146,21 +145,21 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
 
 @contextmanager
 def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
-    """In the end nothing is left but what was published; after an interrupt the Spark jobs inside have ended before."""
+    """Delete unpublished files at the end; after an error, first wait until the Spark jobs of the write have ended."""
     handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog-write") as tag:
         try:
             yield
         except BaseException as error:
             interrupted = interrupts.is_behind(error, handled)
-            try:  # what went wrong before is what the user needs to know
+            try:  # the first error is the one to report
                 if interrupted:
                     interrupts.stop(spark, tag)
                 else:
-                    interrupts.settle(spark, tag)  # a task that runs on would write to a place that is cleared
+                    interrupts.settle(spark, tag)  # a running task would write to a directory that is deleted
                 place.clear()
-            except Exception as left:
-                logger.warning("a write's own files are left for VACUUM to remove: %s", left)
+            except Exception as cleanup_error:
+                logger.warning("files of a failed write could not be deleted, VACUUM will: %s", cleanup_error)
             if interrupted:
                 raise KeyboardInterrupt from error
             raise
@@ -168,8 +167,8 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
 
 
 def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] | None:
-    """The files of a frame that surely is small; `None` when it isn't, or when Spark's writer is needed for it."""
-    if job.codec not in small_frame.CODECS or job.options.parquet_version or not small_frame.is_exact(job.schema):
+    """The files of a frame that is certainly small; `None` if it isn't, or if only Spark's writer supports it."""
+    if job.codec not in driver.CODECS or job.options.parquet_version or not driver.is_exact(job.schema):
         return None
     bounded = plans.bounded(df)
     if bounded is None:
@@ -178,7 +177,7 @@ def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] 
     count = sum(len(batch) for batch in batches)
     if count > plans.MAX_ROWS or 0 < job.max_records < count:
         return None
-    return small_frame.write(
+    return driver.write(
         batches,
         job.schema,
         job.data_schema,
@@ -192,7 +191,7 @@ def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] 
 
 
 def _check_nulls(files: Sequence[DataFile], mapping: ColumnMapping, table: str) -> None:
-    """ConstraintViolationError for a null, which an empty text has become, in a partition column that is NOT NULL."""
+    """Raise ConstraintViolationError for a null or an empty string in a partition column that is NOT NULL."""
     for i, name in enumerate(mapping.partition_columns):
         declared = mapping.logical.get(name, case_sensitive=True)
         if declared is not None and not declared.nullable and any(file.partition[i] is None for file in files):

@@ -1,8 +1,8 @@
-"""Rows laid out along a space-filling curve, so that a filter on any of several columns finds its rows in few files.
+"""Lays out rows along a Z-order curve, so that a filter on any of several columns needs few files.
 
-Each column's values become ranks by a sample (one job, over those columns alone), the bits of the ranks are interleaved
-(a Z-order), and stretches of the curve with equally many rows of the sample become files. Spark finds the place of a
-row by a few steps down a search tree for each column, and shuffles once.
+The values of each column are ranked by a sample (one job, over those columns only). The bits of the ranks are
+interleaved (Z-order), and intervals of the curve with equally many sampled rows become files. Spark computes the rank
+of a value by a binary search tree per column, and shuffles once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _SAMPLES_PER_FILE = 512
 _FEWEST_SAMPLES, _MOST_SAMPLES = 10_000, 500_000
 _MOST_BITS = 14
-_SPARE_BITS = 5  # each file has two to the power of this many cells of the curve
+_SPARE_BITS = 5  # the curve has 2 ** 5 times as many cells as there are files
 _SEED = 20
 _PREFIX = "__tablelog_curve_"
 
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A frame with a partition for each file to be, and the values that were seen of each column on the way."""
+    """A frame with one partition per output file, and the sampled values of each column."""
 
     frame: "DataFrame"
     sample: Mapping[schemas.Column, pa.Array]
@@ -46,11 +46,11 @@ def lay_out(
     files: Sequence[int],
     rows: int | None,
 ) -> LaidOut:
-    """The rows of `frame` in as many partitions as there are to be files, without the column `file_number`.
+    """The rows of `frame`, partitioned into the output files, without the column `file_number`.
 
-    That column says from which file a row comes; `groups` holds the numbers of the files that go together, and
-    `files[g]` how many are to become of group g. `rows` is about how many rows there are (`None`: unknown). Raises
-    InvalidArgumentError for a column by whose values nothing can be ordered.
+    `file_number` is the source file of a row; `groups` has the numbers of the files that are laid out together, and
+    `files[g]` is the number of output files of group g. `rows` is the approximate row count (`None`: unknown). Raises
+    InvalidArgumentError for a column whose type has no order.
     """
     from pyspark.sql import functions as F
 
@@ -98,11 +98,11 @@ def lay_out(
 
 
 def key(column: "Column", data_type: schemas.DataType, name: schemas.Column) -> "Column":
-    """A column as something that is ordered alike, near enough for a layout, of one of four types."""
+    """The column converted to one of four types, in an order that is close enough to its own for a layout."""
     from pyspark.sql import functions as F
 
     if data_type == schemas.STRING:
-        return F.make_valid_utf8(column)  # Spark lets any bytes be a string, and Python doesn't
+        return F.make_valid_utf8(column)  # Spark strings may contain invalid UTF-8, Python strings may not
     if data_type == schemas.BINARY:
         return column
     if data_type == schemas.TIMESTAMP:
@@ -116,12 +116,12 @@ def key(column: "Column", data_type: schemas.DataType, name: schemas.Column) -> 
     if data_type in (schemas.FLOAT, schemas.DOUBLE) or schemas.type_text(data_type).startswith("decimal"):
         return column.cast("double")
     raise InvalidArgumentError(
-        f"rows can't be laid out by {schemas.dotted(name)}: the values of {schemas.type_text(data_type)} have no order"
+        f"rows can't be laid out by {schemas.dotted(name)}: the type {schemas.type_text(data_type)} has no order"
     )
 
 
 def comparable(values: pa.Array) -> pa.Array:
-    """Values of the log's statistics as `key` gives those of rows; null where that isn't known."""
+    """Convert values of the log's statistics like `key` converts those of rows; null if unknown."""
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
     if pa.types.is_date(values.type):
@@ -138,20 +138,20 @@ def _column(frame: "DataFrame", name: schemas.Column) -> "Column":
 
 
 def _looked_up(table: "NDArray[np.int64]", index: "Column") -> "Column":
-    """The entry at `index`, from 0 on; as one text, for a literal of a list costs a call for each of its items."""
+    """The entry at `index`, from 0; the table is one text, because a list literal costs a Py4J call per item."""
     from pyspark.sql import functions as F
 
     return F.get(F.split(F.lit(",".join(map(str, table.tolist()))), ",").cast("array<int>"), index.cast("int"))
 
 
 def _shares(files: int, columns: int) -> list[int]:
-    """How many bits of the curve each column gets: one at least, the first ones more."""
+    """The number of bits of the curve for each column: at least one, more for the first ones."""
     total = max(columns, min(_MOST_BITS, (files - 1).bit_length() + _SPARE_BITS))
     return [total // columns + (i < total % columns) for i in range(columns)]
 
 
 def _spreads(bits: Sequence[int]) -> "list[NDArray[np.int64]]":
-    """For each column where the bits of a rank go on the curve: in turns, the highest first."""
+    """For each column and rank, the bits of the rank at their positions on the curve: interleaved, highest first."""
     owners = [(level, i) for level in range(max(bits)) for i, count in enumerate(bits) if level < count]
     spreads = [np.zeros(1 << count, np.int64) for count in bits]
     for position, (level, i) in enumerate(owners):
@@ -161,12 +161,12 @@ def _spreads(bits: Sequence[int]) -> "list[NDArray[np.int64]]":
 
 
 def _values(column: pa.ChunkedArray) -> pa.Array:
-    found = column.drop_null().combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    values = column.drop_null().combine_chunks()
+    return values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
 
 
 def _bounds(column: pa.ChunkedArray, bits: int) -> list[Any]:
-    """What divides the values into 2 ** bits ranks of equally many: one bound fewer. None where there are no values."""
+    """The bounds that divide the values into 2 ** bits equal ranks: one fewer than ranks; empty without values."""
     values = _values(column)
     if not len(values):
         return []
@@ -178,7 +178,7 @@ def _bounds(column: pa.ChunkedArray, bits: int) -> list[Any]:
 
 
 def _ranked(column: pa.ChunkedArray, bounds: Sequence[Any]) -> "NDArray[np.int64]":
-    """How many bounds are at or below each value; 0 for null."""
+    """The number of bounds at or below each value; 0 for null."""
     ranks = np.zeros(len(column), np.int64)
     if bounds:
         valid = pc.is_valid(column).to_numpy().astype(bool)
@@ -190,29 +190,29 @@ def _ranked(column: pa.ChunkedArray, bounds: Sequence[Any]) -> "NDArray[np.int64
 
 
 def _descended(key_name: str, at: str, level: int, bounds: Sequence[Any]) -> "Column":
-    """One step down the search tree over the bounds: to the right where the value is at or above the node's."""
+    """One step down the search tree over the bounds: to the right if the value is at or above the node's bound."""
     from pyspark.sql import functions as F
 
-    here = F.lit(1) if level == 0 else F.col(at)
+    node_number = F.lit(1) if level == 0 else F.col(at)
     if not bounds:
-        return here * 2
-    # Level by level, as a heap lies in an array: the nodes of this level, from the left.
+        return node_number * 2
+    # The nodes of this level, from left to right; nodes are numbered as in a binary heap.
     step = (len(bounds) + 1) >> (level + 1)
     nodes = [bounds[step - 1 + i * 2 * step] for i in range(1 << level)]
-    node = F.get(F.lit(nodes), here - (1 << level)) if level else F.lit(nodes[0])
-    return here * 2 + F.when(F.col(key_name) >= node, 1).otherwise(0)
+    node = F.get(F.lit(nodes), node_number - (1 << level)) if level else F.lit(nodes[0])
+    return node_number * 2 + F.when(F.col(key_name) >= node, 1).otherwise(0)
 
 
 def _parts(
     groups: "NDArray[Any]", places: "NDArray[np.int64]", files: Sequence[int], cells: int
 ) -> "NDArray[np.int64]":
-    """For each cell of each group the partition that its rows go to: stretches of the curve, by rows of the sample."""
-    found = np.zeros(len(files) * cells, np.int64)
+    """The output partition of each cell of each group: intervals of the curve with equally many sampled rows."""
+    parts = np.zeros(len(files) * cells, np.int64)
     first = 0
     for group, count in enumerate(files):
         weights = np.bincount(places[groups == group], minlength=cells)
         before = np.cumsum(weights) - weights
         total = max(1, int(weights.sum()))
-        found[group * cells : (group + 1) * cells] = first + np.minimum(count - 1, before * count // total)
+        parts[group * cells : (group + 1) * cells] = first + np.minimum(count - 1, before * count // total)
         first += count
-    return found
+    return parts

@@ -5,8 +5,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tablelog.engine.read import errors as read_errors
-from tablelog.engine.read import scan
+from tablelog.engine.read import read_errors, scan
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make

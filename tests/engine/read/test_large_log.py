@@ -154,7 +154,7 @@ def test_what_tasks_cannot_read_the_driver_reads(
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     file.write_bytes(data[:4] + bytes(footer - 4) + data[footer:])
     assert frame.count() == 5
-    assert "the driver reads its large log by itself" in caplog.text
+    assert "the driver reads the large log itself" in caplog.text
 
 
 class OfAMissingModule:

@@ -114,7 +114,7 @@ def test_size_and_compression_of_files(table: Table) -> None:
 
 
 def test_types_that_arrow_changes_are_refused(table: Table) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="Arrow can't carry"):
+    with pytest.raises(UnsupportedFeatureError, match="Arrow can't represent"):
         table.write(table.spark.sql("select parse_json('1') as v"), options=NATIVE)
 
 

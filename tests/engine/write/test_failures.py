@@ -36,7 +36,7 @@ def test_a_failing_rename_leaves_nothing(table: Table, options: WriteOptions, mo
     rename = os.rename
 
     def third_fails(source: str, target: str) -> None:
-        if staging.PREFIX in source:
+        if staging.STAGING_PREFIX in source:
             if len(renamed) == 2:
                 raise OSError(28, "No space left on device", target)
             renamed.append(target)
@@ -105,7 +105,7 @@ def test_durable_files_are_synced_before_they_are_named(table: Table, monkeypatc
         fsync(descriptor)
 
     def checked_rename(source: str, target: str) -> None:
-        if staging.PREFIX in source:
+        if staging.STAGING_PREFIX in source:
             assert source in synced
         rename(source, target)
 

@@ -1,8 +1,8 @@
 """The Arrow route: Python workers read the files by pyarrow, through Spark's public Python data source.
 
-The data source's class is made inside a function, so that it travels to the executors by value: they need pyarrow and
-the storage's fsspec package, and not tablelog. With it travels how the storage is reached; a secret is thus in no
-option and in no plan. The files to choose from travel as an option, for Spark Connect plans a frame more than once.
+The class of the data source is defined inside a function, so that it is pickled by value: executors need pyarrow and
+the storage's fsspec package, but not tablelog. The options of the file systems are pickled with it; so secrets are
+in no option and in no plan. The list of files is an option, because Spark Connect plans a frame more than once.
 """
 
 import base64
@@ -27,7 +27,7 @@ from ...jvm import settings
 from ...jvm.types import has_collation, spark_type
 from ...storage import external_files
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
-from ..extra_columns import NOTHING, Beside
+from ..extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ....core.table.snapshot import Snapshot
 
 NAME = "tablelog_arrow"
-_KEY = os.urandom(16)  # nobody else can tell from a mark which configuration it is of
+_KEY = os.urandom(16)  # prevents guessing a configuration from its digest
 _DELETED = "deleted"
 _PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
-# Types whose values the data source gets in a form that leaves no doubt.
+# Types whose filter values have an unambiguous representation in the data source API.
 _PUSHED = (
     schemas.BYTE,
     schemas.SHORT,
@@ -60,20 +60,20 @@ def frame(
     snapshot: "Snapshot",
     newest: bool = False,
     files: pa.Table | None = None,
-    beside: Beside = NOTHING,
+    extra: ExtraColumns = NO_EXTRA_COLUMNS,
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> "DataFrame":
-    """The rows of a version of a table, of `files` alone where they are given.
+    """The rows of a version of a table, or only of `files`.
 
-    `newest`: the version was not chosen by the user, so that a write may hold the frame to another (`pinning`).
+    `newest`: the user didn't select the version, so a write may pin the frame to another version (`pinning`).
     """
-    shown = schemas.StructType((*schema.fields, *beside.fields))
+    shown = schemas.StructType((*schema.fields, *extra.fields))
     for name, kind in ((file_number, schemas.INTEGER), (row_index, schemas.LONG)):
         if name is not None:
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
-    schemas.arrow_schema(shown)  # a type that Arrow lacks is refused here, and not in a worker
-    # Spark refuses a reader that takes filters unless it is told to offer them.
+    schemas.arrow_schema(shown)  # raises here, not in a worker, for a type that Arrow doesn't support
+    # Spark raises an error for a reader with pushed filters unless pushdown is enabled.
     offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
@@ -91,17 +91,19 @@ def frame(
         "schema": schemas.to_json(snapshot.schema),
         "mode": snapshot.mapping.mode,
         "partition_columns": list(snapshot.partition_columns),
-        "told": [[f.name, name] for f, name in beside.told],
+        "per_file": [[f.name, name] for f, name in extra.per_file],
         "number": file_number,
         "row_index": row_index,
         "zone": settings.time_zone(spark),
     }
-    options = {"spec": json.dumps(spec), "files": _packed(files, beside)}
+    options = {"spec": json.dumps(spec), "files": _packed(files, extra)}
     return spark.read.format(source.name()).schema(spark_type(shown)).options(**options).load()
 
 
-def _packed(files: pa.Table, beside: Beside) -> str:
-    wanted = dict.fromkeys(("path", "partitionValues", "size", "stats", _DELETED, *(name for _, name in beside.told)))
+def _packed(files: pa.Table, extra: ExtraColumns) -> str:
+    wanted = dict.fromkeys(
+        ("path", "partitionValues", "size", "stats", _DELETED, *(name for _, name in extra.per_file))
+    )
     chosen = files.select([name for name in wanted if name in files.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, chosen.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -110,12 +112,14 @@ def _packed(files: pa.Table, beside: Beside) -> str:
 
 
 def _systems(log: "DeltaLog", files: pa.Table) -> dict[str, tuple[str, dict[str, Any]]]:
-    """`scheme://authority` of each place that files lie in -> (module:Class, options) of fsspec's file system there."""
+    """`scheme://authority` of each location of files -> (module:Class, options) of its fsspec file system."""
     paths = files.column("path")
     elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
     places = {_place(absolute_uri(log.table, path)) for path in ("x", *elsewhere)}
-    found = {place: file_system(f"{place}/x", log.conf, log.storage_options) for place in places if place != "file://"}
-    return {place: (system.implementation, dict(system.options)) for place, system in found.items()}
+    file_systems = {
+        place: file_system(f"{place}/x", log.conf, log.storage_options) for place in places if place != "file://"
+    }
+    return {place: (system.implementation, dict(system.options)) for place, system in file_systems.items()}
 
 
 def _place(uri: str) -> str:
@@ -124,7 +128,7 @@ def _place(uri: str) -> str:
 
 
 def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
-    """What sets the source for one configuration apart from that for another, in names; nothing for local files."""
+    """A digest that distinguishes data sources with different configurations; empty for local files."""
     from pyspark import cloudpickle
 
     if not systems:
@@ -134,10 +138,10 @@ def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
 
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
-    """What to read, file by file: `path` as its file system takes it, `place` (see `_systems`), `size`, the `gone`
-    message and the beginning of the `bad` one, the values that are constant in the file, the bitmap of its `deleted`
-    rows, and the name of the column of row indexes. The constants are arrays of one value: Arrow pickles a scalar as
-    Python's value, and Python lacks some.
+    """The read plan of each file: `path` for its file system, `place` (see `_systems`), `size`, the error message
+    `gone` for a missing file and the prefix `bad` for an unreadable one, the constant values of the file, the bitmap of
+    `deleted` rows, and the name of the row index column. The constants are arrays of one value, because Arrow pickles
+    a scalar as a Python value, and Python can't represent all values.
     """
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
@@ -149,23 +153,23 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
         files, numbers = files.filter(keep), numbers.filter(keep)
     values = typed_columns(files, physical, names, time_zone=zone)
     columns = dict(zip(mapping.partition_columns, values.columns, strict=True))
-    columns |= {name: files.column(column) for name, column in spec["told"]}
+    columns |= {name: files.column(column) for name, column in spec["per_file"]}
     deleted = files[_DELETED].to_pylist() if _DELETED in files.column_names else [None] * files.num_rows
     if spec["number"] is not None:
         columns[spec["number"]] = numbers
-    found = []
+    planned = []
     for i, (path, size) in enumerate(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)):
         location, uri = absolute(spec["table"], path), absolute_uri(spec["table"], path)
         gone = (
-            f"tablelog.errors.MissingDataFileError: the file {location}, which version {spec['version']} of "
-            f"{spec['table']} lists, is gone from storage. Restore it, or take it out of the table."
+            f"tablelog.errors.MissingDataFileError: the file {location}, which is part of version {spec['version']} of "
+            f"{spec['table']}, doesn't exist. Restore it, or remove it from the table."
         )
         bad = (
-            f"tablelog.errors.UnreadableDataFileError: the file {location}, which version {spec['version']} of "
-            f"{spec['table']} lists, can't be read as a Parquet file of that table: "
+            f"tablelog.errors.UnreadableDataFileError: the file {location}, which is part of version "
+            f"{spec['version']} of {spec['table']}, can't be read as a Parquet file of that table: "
         )
         constants = {name: column.take([i]) for name, column in columns.items()}
-        found.append(
+        planned.append(
             {
                 "path": path_in(uri),
                 "place": _place(uri),
@@ -177,7 +181,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
                 "row_index": spec["row_index"],
             }
         )
-    return found
+    return planned
 
 
 def _mapping(spec: Mapping[str, Any]) -> ColumnMapping:
@@ -185,24 +189,24 @@ def _mapping(spec: Mapping[str, Any]) -> ColumnMapping:
 
 
 def marked(spec: Mapping[str, Any], shown: schemas.StructType) -> pa.Schema:
-    """The Arrow schema of the columns shown, each field told how files call it: by `id`, else by `name`."""
+    """The Arrow schema of these columns; each field has the `id` or the `name` of the column in files as metadata."""
     mapping = _mapping(spec)
     if not mapping.active:
         return schemas.arrow_schema(shown)
-    found = dict(schemas.all_fields(mapping.logical))
+    mapped = dict(schemas.all_fields(mapping.logical))
 
-    def told(f: pa.Field, at: schemas.Column) -> pa.Field:
-        known = found.get(at)
+    def marked_field(f: pa.Field, at: schemas.Column) -> pa.Field:
+        field = mapped.get(at)
         marks = {}
-        if known is not None and mapping.mode == "id":
-            marks = {"id": str(column_mapping.field_id(known))}
-        elif known is not None:
-            marks = {"name": column_mapping.physical_name(known)}
+        if field is not None and mapping.mode == "id":
+            marks = {"id": str(column_mapping.field_id(field))}
+        elif field is not None:
+            marks = {"name": column_mapping.physical_name(field)}
         return pa.field(f.name, inside(f.type, at), f.nullable, marks)
 
     def inside(kind: pa.DataType, at: schemas.Column) -> pa.DataType:
         if pa.types.is_struct(kind):
-            return pa.struct([told(f, (*at, f.name)) for f in kind])
+            return pa.struct([marked_field(f, (*at, f.name)) for f in kind])
         if pa.types.is_list(kind):
             element = kind.value_field
             return pa.list_(element.with_type(inside(element.type, (*at, "element"))))
@@ -211,11 +215,11 @@ def marked(spec: Mapping[str, Any], shown: schemas.StructType) -> pa.Schema:
             return pa.map_(inside(kind.key_type, (*at, "key")), item.with_type(inside(item.type, (*at, "value"))))
         return kind
 
-    return pa.schema([told(f, (f.name,)) for f in schemas.arrow_schema(shown)])
+    return pa.schema([marked_field(f, (f.name,)) for f in schemas.arrow_schema(shown)])
 
 
 def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
-    """The core's predicate for the filters that Spark offers a data source; what isn't understood prunes nothing."""
+    """The predicate for the filters that Spark pushes down; unsupported filters skip no files."""
     operators = {
         "EqualTo": "=",
         "EqualNullSafe": "<=>",
@@ -225,34 +229,34 @@ def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
         "LessThanOrEqual": "<=",
     }
 
-    def one(given: Any) -> Any:
-        kind = type(given).__name__
+    def predicate_for(pushed: Any) -> Any:
+        kind = type(pushed).__name__
         if kind == "Not":
-            return predicates.Not(one(given.child))
-        found = schemas.find(schema, given.attribute, case_sensitive=True) if hasattr(given, "attribute") else None
-        if found is None:
+            return predicates.Not(predicate_for(pushed.child))
+        match = schemas.find(schema, pushed.attribute, case_sensitive=True) if hasattr(pushed, "attribute") else None
+        if match is None:
             return predicates.Opaque(kind)
-        column, field = found
+        column, field = match
         if field.data_type not in _PUSHED or has_collation(field):
             return predicates.Opaque(kind)
         arrow = schemas.arrow_type(field.data_type)
-        if kind in operators and given.value is not None:
-            return predicates.Compare(operators[kind], column, pa.scalar(given.value, arrow))  # type: ignore[arg-type]
+        if kind in operators and pushed.value is not None:
+            return predicates.Compare(operators[kind], column, pa.scalar(pushed.value, arrow))  # type: ignore[arg-type]
         if kind == "In":
-            return predicates.In(column, tuple(pa.scalar(value, arrow) for value in given.value))
+            return predicates.In(column, tuple(pa.scalar(value, arrow) for value in pushed.value))
         if kind == "IsNull":
             return predicates.IsNull(column)
         if kind == "IsNotNull":
             return predicates.IsNotNull(column)
         if kind == "StringStartsWith" and field.data_type == schemas.STRING:
-            return predicates.StartsWith(column, given.value)
+            return predicates.StartsWith(column, pushed.value)
         return predicates.Opaque(kind)
 
-    return predicates.all_of(one(given) for given in filters)
+    return predicates.all_of(predicate_for(pushed) for pushed in filters)
 
 
 def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters: bool) -> "type[DataSource]":
-    """The data source. All that `read` uses stands inside: it runs where tablelog may not be installed."""
+    """The data source class. `read` uses only names defined inside: it runs where tablelog may not be installed."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
@@ -260,7 +264,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
     name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
 
     class Ranges(io.RawIOBase):
-        """A file in a store, read by ranges with one request each: its size is known from the log."""
+        """A file in a store, read by range requests; its size is known from the log."""
 
         def __init__(self, file: dict[str, Any]) -> None:
             from importlib import import_module
@@ -270,7 +274,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             self._system = getattr(import_module(module), kind)(**options)
             self._file = file
             self._at = 0
-            self._tail = b""  # what the first request brought: the footer, and all of a small file
+            self._tail = b""  # the bytes of the first request: the footer, or a whole small file
 
         def readable(self) -> bool:
             return True
@@ -348,7 +352,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
                     if "tablelog.errors." in str(error):
                         raise
                     reason = " ".join(str(error).split())
-                    raise ValueError(f"{file['bad']}{reason}. Restore the file, or take it out of the table.") from None
+                    raise ValueError(f"{file['bad']}{reason}. Restore the file, or remove it from the table.") from None
 
         def _read_file(self, file: dict[str, Any]) -> Iterator[Any]:
             import pyarrow as pa
@@ -357,8 +361,8 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             remote = file["place"] in systems
             source = Ranges(file) if remote else file["path"]
             with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
-                told = parquet.schema_arrow.metadata or {}
-                legacy = b"org.apache.spark.legacyDateTime" in told or b"org.apache.spark.legacyINT96" in told
+                metadata = parquet.schema_arrow.metadata or {}
+                legacy = b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata
                 stored = list(parquet.schema_arrow)
                 computed = {*file["constants"], file.get("row_index")}
                 places = {f.name: place(stored, f) for f in self._arrow if f.name not in computed}
@@ -390,17 +394,20 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
             from .arrow import predicate_of
 
             self._predicate = predicate_of(filters, self._table_schema)
-            return filters  # they only choose files: Spark applies them to the rows
+            return filters  # all are returned, so that Spark applies them to the rows
 
     reader = SkippingReader if takes_filters else TablelogReader
 
     def place(stored: list[Any], f: Any) -> int | None:
-        """Which of the fields in a file holds the column: by the id or the name that marks it, else its own."""
-        told = f.metadata or {}
-        if b"id" in told:
-            return next((i for i, one in enumerate(stored) if (one.metadata or {}).get(field_id) == told[b"id"]), None)
-        name = told.get(b"name", f.name.encode()).decode().lower()
-        return next((i for i, one in enumerate(stored) if one.name.lower() == name), None)
+        """The index of the file's field that has the column: by the ID or the name in its metadata, else its name."""
+        marks = f.metadata or {}
+        if b"id" in marks:
+            return next(
+                (i for i, candidate in enumerate(stored) if (candidate.metadata or {}).get(field_id) == marks[b"id"]),
+                None,
+            )
+        name = marks.get(b"name", f.name.encode()).decode().lower()
+        return next((i for i, candidate in enumerate(stored) if candidate.name.lower() == name), None)
 
     def is_marked(kind: Any) -> bool:
         import pyarrow as pa
@@ -409,7 +416,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
         return any(f.metadata or is_marked(f.type) for f in fields)
 
     def live(deleted: bytes, start: int, rows: int) -> Any:
-        """For each of the rows from `start` on whether its bit is not set; those beyond the last byte stay."""
+        """For each row from `start` on, whether its bit is not set; rows after the last byte are live."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -417,7 +424,7 @@ def _source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters:
         return pa.concat_arrays([pc.invert(bits), pa.repeat(pa.scalar(True), rows - len(bits))])
 
     def fitted(values: Any, kind: Any, legacy: bool, name: str) -> Any:
-        """An Arrow array as another type: fields of structs by name, whatever their case, missing ones null."""
+        """Cast an Arrow array to a type: struct fields are matched by name, ignoring case; missing ones are null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""The manifest route: Spark's own scan of a list of files, with no JVM gateway (see `routes`)."""
+"""The manifest route: Spark's own scan over a list of files, without a JVM gateway (see `routes`)."""
 
 import atexit
 import json
@@ -22,7 +22,7 @@ from ...sql.resolution import column_of
 from ...storage import external_files
 from ..bulk_listing import uris
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
-from ..extra_columns import NOTHING, Beside
+from ..extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ _ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 
 @lru_cache(maxsize=8)
 def _scratch(directory: str) -> Path:
-    """A directory of this process's own below `directory`, which goes when the process ends."""
+    """A directory of this process below `directory`, which is deleted when the process ends."""
     own = Path(directory) / f"tablelog-{uuid.uuid4()}"
     own.mkdir(parents=True)
     atexit.register(shutil.rmtree, own, ignore_errors=True)
@@ -63,38 +63,39 @@ def frame(
     snapshot: "Snapshot",
     files: pa.Table,
     *,
-    beside: Beside = NOTHING,
+    extra: ExtraColumns = NO_EXTRA_COLUMNS,
     file_number: str | None,
     row_index: str | None = None,
     options: Mapping[str, str],
 ) -> "DataFrame":
     """The rows of the files of a version, in the order of its columns; `scratch` is the shared directory.
 
-    Not for columns that are found by their field ids: such a reader's options lose their case, and thus that one.
+    Not for columns mapped by field ID: the reader converts option names to lower case, and the required option is
+    case-sensitive.
     """
     from pyspark.sql import functions as F
 
     external_files.check_files(spark, snapshot.table, snapshot.version, files)
-    table, mapping = snapshot.table, with_extra(snapshot.mapping, beside.stored)
+    table, mapping = snapshot.table, with_extra(snapshot.mapping, extra.stored)
     schema, partition_columns = columns_read(mapping), mapping.physical_partition_columns
     target = _scratch(scratch) / str(uuid.uuid4())
     (target / "_spark_metadata").mkdir(parents=True)
     locations = uris(table, files)
     sizes, times = files.column("size").to_pylist(), files.column("modificationTime").to_pylist()
-    # A file is read once, and joined with each row of `files` that names it.
+    # A file is read once, and joined with all rows of `files` that reference it.
     entries = dict.fromkeys(map(_entry, locations, sizes, (time or 0 for time in times)))
     lines = ["v1", *entries]
     (target / "_spark_metadata" / "0").write_text("\n".join(lines), encoding="utf-8")
 
     data = spark_type(schema.without(partition_columns))
-    # With the look-up in depth Spark takes no partition columns from the names of directories.
+    # With recursiveFileLookup, Spark derives no partition columns from directory names.
     reader = spark.read.schema(data).options(**options).option("recursiveFileLookup", "true")
-    found = reader.parquet(str(target))
-    more = [name for name in (*(f.name for f in beside.told_fields), file_number, row_index) if name is not None]
+    records = reader.parquet(str(target))
+    more = [name for name in (*(f.name for f in extra.per_file_fields), file_number, row_index) if name is not None]
     taken = {*mapping.logical.names, *schema.names, *more}
     key, key_of_row, place = free_names(_ADDED, taken)
-    of_record = found.metadataColumn("_metadata")  # also where the table has a column of that name
-    # The path of a record's file, decoded: Java leaves characters as they are that Python encodes.
+    of_record = records.metadataColumn("_metadata")  # also if the table has a column with that name
+    # The decoded path of a record's file: Java and Python encode different sets of characters.
     path_of_record = F.url_decode(F.replace(of_record["file_path"], F.lit("+"), F.lit("%2B")))
     hidden = Hidden(Vectors(spark, log), {*taken, key, key_of_row, place}) if any_has_vector(files) else None
     of_rows = {} if row_index is None else {row_index: of_record["row_index"]}
@@ -103,7 +104,7 @@ def frame(
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
     typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
     values = {f.name: typed.column(f.name) for f in fields}
-    for f, column in zip(beside.told_fields, beside.values(files), strict=True):
+    for f, column in zip(extra.per_file_fields, extra.values(files), strict=True):
         fields.append(f)
         values[f.name] = column
     if file_number is not None:
@@ -113,18 +114,18 @@ def frame(
         fields.extend(hidden.fields)
         (values[hidden.deleted],) = hidden.values(files)
     if not values:
-        found = found.withColumns(of_rows) if of_rows else found
+        records = records.withColumns(of_rows) if of_rows else records
         if mapping.active:
-            return renamed(found, schema, read_schema(mapping.logical), more)
-        # A plan that is a relation and nothing else could be the target of an INSERT: Spark would write into `target`.
-        return found.select(*map(column_of, found.columns))
+            return renamed(records, schema, read_schema(mapping.logical), more)
+        # A plan that is only a relation could be the target of an INSERT: Spark would write to `target`.
+        return records.select(*map(column_of, records.columns))
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
     kinds = spark_type(schemas.StructType((*fields, schemas.StructField(key, schemas.STRING))))
     constants = spark.createDataFrame(pa.table({**values, key: pa.array(decoded, pa.string())}), kinds)
-    located = found.withColumns({**of_rows, key_of_row: path_of_record})
+    located = records.withColumns({**of_rows, key_of_row: path_of_record})
     joined = located.join(F.broadcast(constants), F.col(key_of_row) == F.col(key), "left")
-    # A file that isn't found again would lose its values in silence.
-    lost = F.raise_error(F.concat(F.lit(f"a file that {table} doesn't list was read: "), F.col(key_of_row)))
+    # Without this check, a file that isn't matched would silently lose its values.
+    lost = F.raise_error(F.concat(F.lit(f"a file was read that is not part of {table}: "), F.col(key_of_row)))
     joined = joined.where(F.when(F.col(key).isNull(), lost.cast("boolean")).otherwise(F.lit(True)))
     if hidden is not None:
         joined = joined.where(is_live(joined[hidden.deleted], joined[place]))
@@ -134,5 +135,5 @@ def frame(
 
 
 def _as_spark_names(location: str) -> str:
-    """A decoded location as the decoded `_metadata.file_path` spells it."""
+    """A decoded location, spelled as in the decoded `_metadata.file_path`."""
     return location if "://" in location else f"file:{location}"

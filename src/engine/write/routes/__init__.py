@@ -1,12 +1,12 @@
-"""Where a write puts its data files, and how they come to their place in the table.
+"""The routes by which a write creates its data files in the table.
 
 - `local`: Spark writes into a hidden staging directory of the table, and the driver renames the files.
-- `hadoop`: the same by Spark's Hadoop client, where a rename is cheap (HDFS, ABFS); where it is a copy (S3 by s3a),
-  Spark writes below a directory that is the write's own and stays.
-- `arrow`: Python workers write the files by pyarrow and fsspec, below such a directory. It needs no file system of the
-  JVM; rows that pass through Python cost 3 to 4 times as much.
+- `hadoop`: the same by Spark's Hadoop client, if renames are cheap (HDFS, ABFS); if a rename is a copy (S3 by s3a),
+  Spark writes directly into a new directory of the table.
+- `arrow`: Python workers write the files by pyarrow and fsspec, into such a directory. It needs no JVM file system, but
+  is 3 to 4 times as slow.
 
-`spark.tablelog.write.route` forces `native` (what the JVM can do) or `arrow`.
+`spark.tablelog.write.route` forces `native` (`local` or `hadoop`) or `arrow`.
 """
 
 from typing import TYPE_CHECKING
@@ -30,13 +30,13 @@ _ROUTES = ("auto", "native", "arrow")
 
 
 def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
-    """The fastest that the session and the storage allow, or the one forced; for files below the directory `below`.
+    """The fastest route that the session and the storage support, or the forced one; for files below `below`.
 
-    Raises UnsupportedEnvironmentError on Spark Connect, or where nothing reaches the storage.
+    Raises UnsupportedEnvironmentError on Spark Connect, or if the storage can't be accessed.
     """
     forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
     if forced not in _ROUTES:
-        raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it can be {', '.join(_ROUTES)}")
+        raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it needs to be {', '.join(_ROUTES)}")
     if not is_classic(spark):
         raise UnsupportedEnvironmentError("writing needs a classic Spark session: Spark Connect has no JVM gateway")
     scheme = scheme_of(log.table)

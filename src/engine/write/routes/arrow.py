@@ -1,9 +1,9 @@
-"""Data files written by Python workers, with pyarrow and fsspec: for storage that Spark's JVM doesn't reach.
+"""Data files written by Python workers, with pyarrow and fsspec: for storage that Spark's JVM can't access.
 
-The workers need pyarrow and the storage's fsspec package, and not tablelog: what they run travels by value. Each file
-is made on the worker's disk and uploaded whole, under a name that no other attempt of its task has; the worker returns
-its footer, from which the driver has the statistics. What an attempt left whose task was done by another the driver
-finds by one listing of the directory that is the write's own.
+The workers need pyarrow and the storage's fsspec package, but not tablelog: the task function is pickled by value. Each
+file is created on the worker's disk and uploaded whole, under a name that is unique to the task attempt. The worker
+returns the footer, from which the driver derives the statistics. Files of failed or duplicate attempts are found by one
+listing of the write's own directory, and deleted.
 """
 
 import logging
@@ -19,7 +19,7 @@ from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
 from ...jvm import plans
 from ...sql.conform import without_empty
-from . import driver as small_frame
+from . import driver
 from .job import DataFile, Job
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 _RESULT = "name string, size bigint, footer binary, partition binary"
 _ROW_GROUP_BYTES = 64 << 20
-_CODECS = {**small_frame.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
-_SUFFIXES = {**small_frame.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
+_CODECS = {**driver.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
+_SUFFIXES = {**driver.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
 
 
 class ArrowPlacement:
-    """See `Placement`. `files` are those of the table."""
+    """Implements `Placement` by Python workers. `files` is the table's storage."""
 
     def __init__(self, files: DataFiles, below: str = "") -> None:
         self._directory = f"{below}/data-{uuid.uuid4()}" if below else f"data-{uuid.uuid4()}"
@@ -51,39 +51,39 @@ class ArrowPlacement:
 
         task = _task(self._plan(df, job))
         if job.partition_columns:
-            # Nulls and empty texts are one partition, and go into the same files.
+            # Nulls and empty strings are the same partition, so they must be adjacent.
             fields = map(StructField, job.partition_columns, job.partition_types)
             df = without_empty(df, StructType(tuple(fields)), job.partition_columns)
             df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in job.partition_columns))
         self._ran = True
-        plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow takes no names with a dot
+        plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow doesn't support names with a dot
         batches = plans.collected(plain.mapInArrow(task, _RESULT))
         if not batches:
             return []
-        found = pa.Table.from_batches(batches).sort_by("name").to_pydict()
+        written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
         now = SystemClock().now_ms()
-        described = [job.described(pq.read_metadata(pa.BufferReader(footer))) for footer in found["footer"]]
-        values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in found["partition"]])
+        described = [job.described(pq.read_metadata(pa.BufferReader(footer))) for footer in written["footer"]]
+        values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in written["partition"]])
         texts = job.texts_of(values.columns, len(described))
         return [
             DataFile(self.prefix + name, text, size, now, rows, stats)
-            for name, size, text, (rows, stats) in zip(found["name"], found["size"], texts, described, strict=True)
+            for name, size, text, (rows, stats) in zip(written["name"], written["size"], texts, described, strict=True)
         ]
 
     def _plan(self, df: "DataFrame", job: Job) -> dict[str, Any]:
-        """What the workers are told, in types that need no tablelog. Refuses what Arrow can't write as Spark does."""
-        if not small_frame.is_exact(job.schema):
+        """The task's plan, in types that need no tablelog. Raises an error for what Arrow can't write like Spark."""
+        if not driver.is_exact(job.schema):
             raise UnsupportedFeatureError(
-                f"{job.table}: Python workers write its data files, and Arrow can't carry all of its columns' types "
-                "(variant, a user-defined type, or a struct with no fields) unchanged. Give Spark's JVM a file system "
-                f"for {scheme_of(job.table)}, by its jar, and Spark writes them itself"
+                f"{job.table}: Python workers write its data files, but Arrow can't represent all of its column types "
+                "(variant, a user-defined type, or a struct without fields). Add the jar of a Hadoop file system for "
+                f"{scheme_of(job.table)} to Spark's class path, so that Spark writes the files itself"
             )
         if job.codec not in _CODECS:
             raise UnsupportedEnvironmentError(
-                f"{job.table}: Python workers write its data files, and have no compression {job.codec}; they have "
-                f"{', '.join(_CODECS)}"
+                f"{job.table}: Python workers write its data files, and they don't support the compression "
+                f"{job.codec}; they support {', '.join(_CODECS)}"
             )
-        wanted = small_frame.file_schema(job.schema)
+        wanted = driver.file_schema(job.schema)
         return {
             "implementation": self._files.system.implementation,
             "options": dict(self._files.system.options),
@@ -96,10 +96,10 @@ class ArrowPlacement:
             "null": paths.NULL_PARTITION,
             "suffix": f"{_SUFFIXES[job.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
-            "marks": small_frame.marks(job.data_schema, df.sparkSession.version),
+            "marks": driver.marks(job.data_schema, df.sparkSession.version),
             "parquet": {
-                **small_frame.PARQUET,
-                "use_dictionary": small_frame.dictionary_paths(small_frame.file_schema(job.data_schema)),
+                **driver.PARQUET,
+                "use_dictionary": driver.dictionary_paths(driver.file_schema(job.data_schema)),
                 "compression": _CODECS[job.codec],
                 "data_page_version": "2.0" if "2" in (job.options.parquet_version or "") else "1.0",
             },
@@ -133,14 +133,14 @@ class ArrowPlacement:
             else:
                 self._files.delete(self._saved)
         except StorageError as error:
-            logger.warning("%s: files of a failed write are left below %s: %s", self._files.root, self.prefix, error)
+            logger.warning("%s: files of a failed write remain below %s: %s", self._files.root, self.prefix, error)
 
     def remove(self, names: Sequence[str]) -> None:
         self._files.delete(names)
 
 
 def _leaf_paths(field: "pa.Field") -> list[str]:
-    """What Parquet calls the columns of a file that hold a column."""
+    """The paths of the Parquet leaf columns of a field."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -151,9 +151,9 @@ def _leaf_paths(field: "pa.Field") -> list[str]:
 
 
 def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a worker does with the batches of its task. All that it uses stands inside: see the module.
+    """The task function; it uses only names defined inside (see the module's docstring).
 
-    The rows of one combination of partition values come one after another.
+    The rows of a task are sorted by partition values.
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -176,23 +176,23 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         number = context.partitionId()
         schema, by, limit = plan["schema"], plan["partition_columns"], plan["limit"]
         scratch = next((d for d in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(d)), None)
-        made = 0
+        files_written = 0
 
         def failure(name: str, error: Exception) -> OSError:
-            typed = {"PermissionError": "StorageAccessError", "FileNotFoundError": "StorageMissingError"}
-            which = typed.get(type(error).__name__, "StorageError")
+            error_names = {"PermissionError": "StorageAccessError", "FileNotFoundError": "StorageMissingError"}
+            error_name = error_names.get(type(error).__name__, "StorageError")
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            return OSError(f"tablelog.errors.{which}: writing {plan['directory']}/{name}: {reason}")
+            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}")
 
         def text(value: Any) -> str:
             try:
                 return str(value.cast(pa.string())[0].as_py() or "")
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):  # bytes that are no UTF-8
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):  # bytes that aren't UTF-8
                 return str(value.cast(pa.binary())[0].as_py().hex())
 
         def escaped(name: str) -> str:
-            # As Hive does; and a dot at the end, which Azure drops.
-            return re.sub("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]|\\.$", lambda found: f"%{ord(found[0]):02X}", name)
+            # Like Hive; also a trailing dot, which Azure removes.
+            return re.sub("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]|\\.$", lambda match: f"%{ord(match[0]):02X}", name)
 
         def has_nan(values: Any) -> bool:
             if pa.types.is_floating(values.type):
@@ -201,7 +201,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                 return any(has_nan(pc.struct_field(values, [i])) for i in range(values.type.num_fields))
             return False
 
-        def bits(values: Any) -> Any:  # NaN isn't equal to itself
+        def bits(values: Any) -> Any:  # compares NaN as equal to itself
             return values.view(f"int{values.type.bit_width}") if pa.types.is_floating(values.type) else values
 
         def starts(batch: Any) -> list[int]:
@@ -241,7 +241,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
             def flush(self) -> Iterator[Any]:
                 table = pa.Table.from_batches(self.pending)
                 self.pending, self.waiting = [], 0
-                # Arrow leaves NaN out of a footer's bounds, by which Spark would skip rows: NaN is its largest number.
+                # Arrow omits NaN from a footer's bounds, and Spark, for which NaN is the largest number, would skip
+                # rows.
                 nan = {name for name in table.column_names if has_nan(table.column(name))}
                 if self.writer is not None and not nan <= self.nan:
                     yield self.uploaded()
@@ -264,12 +265,12 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                 self.rows = 0
 
             def uploaded(self) -> Any:
-                nonlocal made
+                nonlocal files_written
                 self.writer.add_key_value_metadata(plan["marks"])
                 self.writer.close()
                 self.writer = None
-                name = f"{self.below}part-{number:05d}-{attempt}.c{made:03d}{plan['suffix']}"
-                made += 1
+                name = f"{self.below}part-{number:05d}-{attempt}.c{files_written:03d}{plan['suffix']}"
+                files_written += 1
                 sink, values = pa.BufferOutputStream(), pa.BufferOutputStream()
                 pq.read_metadata(self.path).write_metadata_file(sink)
                 with pa.ipc.new_stream(values, self.values.schema) as stream:
@@ -299,7 +300,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         current: Any = None
         try:
             for batch in batches:
-                # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
+                # Spark labels timestamps with the session's time zone; only the label changes, not the instant.
                 arrays = [batch.column(i).cast(f.type) for i, f in enumerate(schema)]
                 rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
                 for start, end in pairwise(starts(rows)):

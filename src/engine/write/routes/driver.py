@@ -1,7 +1,7 @@
-"""A small frame written by the driver itself, for a Spark write job costs more than all its work.
+"""The driver writes the files of a small frame itself, because a Spark write job would cost more than the write.
 
-The files are what Spark's writer would have made: the same physical types (decimals as integers where they fit,
-timestamps in microseconds), three-level lists, and the mark that dates are of the proleptic calendar.
+The files equal those of Spark's writer: the same physical types (decimals as integers where they fit, timestamps in
+microseconds), three-level lists, and metadata that declares dates to be in the proleptic Gregorian calendar.
 """
 
 import uuid
@@ -41,33 +41,33 @@ CODECS: Mapping[str, str] = {
     "gzip": "gzip",
     "zstd": "zstd",
 }
-"""Spark's name of a compression to Arrow's, where they are the same."""
+"""Spark's codec names mapped to Arrow's, for codecs that both write identically."""
 
 SUFFIXES: Mapping[str, str] = {"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"}
 
 PARQUET: Mapping[str, Any] = {"version": "2.6", "store_schema": False, "store_decimal_as_integer": True}
-"""How Arrow's writer makes the physical types that Spark's has."""
+"""Options by which Arrow's writer uses the same physical types as Spark's."""
 
 
 def dictionary_paths(schema: "pa.Schema") -> list[str]:
-    """What Parquet calls the columns of a file that may have a dictionary: all but floating numbers.
+    """The paths of the Parquet columns that may be dictionary-encoded: all but floating-point columns.
 
-    -0.0 and 0.0 are equal, and two entries of a dictionary: a reader that looks for one of them there, as Spark's
-    does, skips a row group that holds the other.
+    -0.0 and 0.0 are equal, but distinct dictionary entries: a reader that looks up one of them in the dictionary, as
+    Spark does, would skip a row group with the other.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
     pq.write_metadata(schema, sink)
-    found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    columns = [found.column(i) for i in range(len(found))]
+    parquet_schema = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    columns = [parquet_schema.column(i) for i in range(len(parquet_schema))]
     floating = {column.path for column in columns if column.physical_type in ("FLOAT", "DOUBLE")}
     return [column.path for column in columns if column.path not in floating]
 
 
 def is_exact(schema: StructType) -> bool:
-    """Whether every type of the schema goes through Arrow with nothing lost or changed."""
+    """Whether Arrow represents every type of the schema exactly."""
 
     def differs(data_type: DataType) -> bool:
         return isinstance(data_type, UserDefinedType) or data_type in (VOID, VARIANT) or data_type == StructType()
@@ -76,7 +76,7 @@ def is_exact(schema: StructType) -> bool:
 
 
 def file_schema(schema: StructType) -> "pa.Schema":
-    """The Arrow types that are written for the columns, all of them nullable, with the columns' field ids."""
+    """The Arrow schema of the files: all columns nullable, with their field IDs."""
     import pyarrow as pa
 
     return pa.schema([_file_field(f) for f in schema])
@@ -85,7 +85,7 @@ def file_schema(schema: StructType) -> "pa.Schema":
 def _file_field(f: StructField) -> "pa.Field":
     import pyarrow as pa
 
-    # As Delta writes files: a reader must not trust a frame that says there is no null.
+    # All nullable, as in Delta's files: readers must not rely on a frame's claim to have no nulls.
     number = f.metadata.get(FIELD_ID)
     marks = None if number is None else {"PARQUET:field_id": str(number)}
     return pa.field(f.name, _file_type(f.data_type), True, marks)
@@ -104,7 +104,7 @@ def _file_type(data_type: DataType) -> "pa.DataType":
 
 
 def marks(data_schema: StructType, spark_version: str) -> dict[str, str]:
-    """What Spark notes in the files that it writes; without it a reader takes dates to be of the old calendar."""
+    """The key-value metadata that Spark writes; without it, readers assume the legacy calendar for dates."""
     return {
         "org.apache.spark.version": spark_version,
         "org.apache.spark.sql.parquet.row.metadata": to_json(data_schema),
@@ -123,10 +123,10 @@ def write(
     prefix: int,
     spark_version: str,
 ) -> list[DataFile]:
-    """Write the rows to `placement`, a file for each combination of partition values; none for no rows.
+    """Write the rows to `placement`, one file per combination of partition values; no file for no rows.
 
-    `schema` is that of the columns in `batches`, `data_schema` that of the columns in the files, `indexed` the leaves
-    that statistics are kept of, with bounds of strings cut to `prefix`; `codec` is one of `CODECS`.
+    `schema` is the schema of `batches`, `data_schema` that of the files, `indexed` the leaf columns with statistics,
+    whose string bounds are truncated to `prefix` characters; `codec` is a key of `CODECS`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -135,7 +135,7 @@ def write(
         return []
     wanted = file_schema(schema)
     collected = pa.Table.from_batches(batches)
-    # Spark labels a timestamp with the session's time zone: the label changes here, the instant doesn't.
+    # Spark labels timestamps with the session's time zone; only the label changes, not the instant.
     rows = pa.table([collected.column(i).cast(f.type) for i, f in enumerate(wanted)], schema=wanted)
     job = uuid.uuid4()
     notes = marks(data_schema, spark_version)
@@ -154,8 +154,8 @@ def write(
                 data.schema,
                 compression=CODECS[codec],
                 use_dictionary=dictionaries,
-                # Arrow leaves NaN out of a footer's bounds, by which Spark would then skip rows: NaN is its largest
-                # number.
+                # Arrow omits NaN from a footer's bounds, and Spark, for which NaN is the largest number, would skip
+                # rows.
                 write_statistics=not any(map(_has_nan, data.columns)),
                 **PARQUET,
             ) as file:
@@ -182,17 +182,17 @@ def _has_nan(values: "pa.ChunkedArray | pa.Array") -> bool:
 def _by_partition(
     rows: "pa.Table", schema: StructType, partition_columns: Sequence[str]
 ) -> list[tuple[tuple[str | None, ...], "pa.Table"]]:
-    """(the texts of the partition values, the rows) for each combination, in the order of their first rows."""
+    """(partition values as text, rows) for each combination, in the order of their first rows."""
     if not len(rows):
         return []
     if not partition_columns:
         return [((), rows)]
     texts = []
     for name in partition_columns:
-        found = schema.get(name, case_sensitive=True)
-        assert found is not None
-        assert isinstance(found.data_type, PrimitiveType)
-        texts.append(partition_values.serialise(rows.column(name), found.data_type).to_pylist())
+        partition_field = schema.get(name, case_sensitive=True)
+        assert partition_field is not None
+        assert isinstance(partition_field.data_type, PrimitiveType)
+        texts.append(partition_values.serialise(rows.column(name), partition_field.data_type).to_pylist())
     indices: dict[tuple[str | None, ...], list[int]] = {}
     for i, key in enumerate(zip(*texts, strict=True)):
         indices.setdefault(key, []).append(i)

@@ -1,9 +1,9 @@
-"""Data files written by Spark to a file system of its JVM that isn't local: HDFS and its like, or an object store.
+"""Data files written by Spark to a non-local file system of its JVM: HDFS and similar ones, or an object store.
 
-Where a rename is cheap Spark writes into a hidden staging directory of the table, and the driver renames the files.
-Where it is a copy of the bytes, Spark writes below a directory of the write's own that stays. There the magic committer
-of s3a, where spark-hadoop-cloud's jar brings it, lets the tasks' files appear when the job commits; without that jar
-the FileOutputCommitter copies each file once more (and is right, if slow).
+If renames are cheap, Spark writes into a hidden staging directory of the table, and the driver renames the files. If a
+rename is a copy, Spark writes directly into a new directory of the table. There, the magic committer of s3a, part of
+the spark-hadoop-cloud jar, makes the files of the tasks visible when the job commits. Without that jar, the
+FileOutputCommitter copies each file once more, which is correct, but slow.
 """
 
 import logging
@@ -42,18 +42,18 @@ _PLAIN = {
     "spark.sql.sources.commitProtocolClass": (
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",  # the other one shows files of attempts that failed
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",  # version 2 exposes files of failed task attempts
 }
 
 
 class HadoopPlacement:
-    """See `Placement`. `settings` are Hadoop's for this write; `renames`: a rename costs no copy."""
+    """Implements `Placement` by Spark's Hadoop client. `settings` are Hadoop's; `renames`: a rename is no copy."""
 
     def __init__(
         self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""
     ) -> None:
         start = f"{below}/" if below else ""
-        self._own = f"{local.PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
+        self._own = f"{local.STAGING_PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
         self._directory = f"{self._own}/{below}" if renames and below else self._own
         self.prefix = start if renames else f"{self._own}/"
         self._spark = spark
@@ -74,7 +74,7 @@ class HadoopPlacement:
         written = spark_writer.write(
             df,
             job,
-            paths.absolute(self._table, self._directory),  # a path in a string isn't percent-encoded for Hadoop
+            paths.absolute(self._table, self._directory),  # Hadoop expects path strings without URL encoding
             options={},
             settings={**self._committer(), **self._settings},
             find=lambda partition_columns: sorted(self._find(len(partition_columns)), key=lambda file: file.name),
@@ -92,13 +92,13 @@ class HadoopPlacement:
 
     def _find(self, depth: int) -> Iterator[StagedFile]:
         try:
-            found = list(self._files.list_recursive(self._uri(self._directory)))
+            statuses = list(self._files.list_recursive(self._uri(self._directory)))
         except FileNotFoundError:
-            if self._renames:  # every job makes its directory; only an object store has none that is empty
+            if self._renames:  # every job creates its directory; only object stores have no empty ones
                 raise
             return
-        for status in found:
-            # Hadoop may spell the way to the directory otherwise than we do; its name is there once.
+        for status in statuses:
+            # Hadoop may spell the parent path differently; the directory name occurs only once.
             name = unquote(status.path.rpartition(f"/{self._directory}/")[2])
             self._found.add(name)
             *below, base = name.split("/")
@@ -124,7 +124,7 @@ class HadoopPlacement:
                 raise
             return
         kept = set(names)
-        self.remove([name for name in (self.prefix + found for found in self._found) if name not in kept])
+        self.remove([name for name in (self.prefix + name for name in self._found) if name not in kept])
         self._published = True
 
     def _rename(self, name: str) -> None:
@@ -136,7 +136,7 @@ class HadoopPlacement:
         try:
             self._files.delete(self._uri(self._own), recursive=True)
         except StorageError as error:
-            logger.warning("%s: what a write made is left in %s: %s", self._table, self._own, error)
+            logger.warning("%s: files of a failed write remain in %s: %s", self._table, self._own, error)
 
     def remove(self, names: Sequence[str]) -> None:
         in_parallel(lambda name: self._files.delete(self._uri(name)), list(names))

@@ -1,4 +1,4 @@
-"""One write: the rows' schema, how its files are made, and what is known of them once they are."""
+"""The description of one write (schema, options, statistics), and of its finished files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from ....core.skipping.stats_writer import stats_json
 from ....errors import InvalidArgumentError, SchemaMismatchError
 from ...sql import conform
 from ...sql.column_names import columns_written
-from ...storage import parquet_footers as footers
+from ...storage import parquet_footers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"
 FORMAT_PROPERTY = "delta.parquet.format.version"
-_SECOND_VERSION = (2, 12, 0)  # of the format: as in Delta, what is older is written as version 1
+_SECOND_VERSION = (2, 12, 0)  # of the Parquet format; as in Delta, older versions are written as version 1
 _CODECS = ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How data files are made.
+    """Options for data files.
 
-    `compression` is a codec as Spark calls it (unset: the table's property, else the session's). `max_records_per_file`
-    bounds the rows of a file (unset or 0: the session's `spark.sql.files.maxRecordsPerFile`). `balanced`: the rows are
-    shuffled first so that files become large (unset: what the session or the table says). `durable`: the files are on
-    disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
+    `compression` is one of Spark's codec names (default: the table property, else the session's).
+    `max_records_per_file` limits the rows of a file (default or 0: `spark.sql.files.maxRecordsPerFile` of the session).
+    `balanced`: shuffle the rows first to get large files (default: the session's or the table's setting). `durable`:
+    sync the files to disk before `write_files` returns. `small_frames`: the driver may write a small frame itself.
     """
 
     compression: str | None = None
@@ -56,7 +56,7 @@ class WriteOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "WriteOptions":
-        """What a user's write options, whatever the case of their keys, say of data files; others are ignored."""
+        """The options for data files among a user's write options; keys are case-insensitive, others are ignored."""
         folded = {key.lower(): value for key, value in options.items()}
         limit = folded.get("maxrecordsperfile")
         if limit is not None and not str(limit).strip().lstrip("-").isdigit():
@@ -72,9 +72,10 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A finished file. `name` is relative to the table, `partition` holds the log's texts and `stats` is for the log.
+    """A finished data file.
 
-    `size` is in bytes, `modified_ms` in milliseconds.
+    `name` is relative to the table, `partition` has the partition values as text as in the log, `stats` is the
+    statistics JSON. `size` is in bytes, `modified_ms` in milliseconds since the epoch.
     """
 
     name: str
@@ -85,7 +86,7 @@ class DataFile:
     stats: str
 
     def add(self, partition_columns: Sequence[str], data_change: bool) -> AddFile:
-        """The action that makes it a part of the table."""
+        """The `add` action for the file."""
         return AddFile(
             path=paths.encode(self.name),
             partition_values=dict(zip(partition_columns, self.partition, strict=True)),
@@ -98,19 +99,19 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Job:
-    """A write of rows of `schema`, which is the table's without its void columns, as its files call them.
+    """A write of rows of `schema`: the table's without void columns, by physical names.
 
-    `leaves` are the columns that statistics are kept of, with bounds of strings cut to `prefix`. `codec` is Spark's
-    name of a compression; `max_records` bounds the rows of a file (0: no bound). `materialised`: the files hold the
-    partition columns too, behind all others. `hex_names`: the directories
-    that Spark makes for texts are named by their bytes, as those for binary are.
+    `leaves` are the columns with statistics, whose string bounds are truncated to `prefix` characters. `codec` is one
+    of Spark's codec names; `max_records` limits the rows of a file (0: no limit). `materialised`: the files also
+    contain the partition columns, after all others. `hex_names`: partition directories for strings are named by the
+    hexadecimal digits of their bytes, like those for binary values.
     """
 
     table: str
     mapping: ColumnMapping
     schema: StructType
     partition_columns: tuple[str, ...]
-    leaves: Sequence[footers.Leaf]
+    leaves: Sequence[parquet_footers.Leaf]
     prefix: int
     codec: str
     max_records: int
@@ -130,9 +131,9 @@ class Job:
         *,
         materialised: bool = False,
     ) -> "Job":
-        """The job of a frame whose columns bear the names of `mapping` that files have.
+        """The job for a frame whose columns have the physical names of `mapping`.
 
-        No statistics are kept of `extra`, those among them that aren't the table's.
+        No statistics are collected for the columns `extra`, which are not in the table.
         """
         schema = columns_written(mapping) if mapping.active else conform.without_void(mapping.logical)
         partition_columns = mapping.physical_partition_columns
@@ -164,7 +165,7 @@ class Job:
             mapping,
             schema,
             partition_columns,
-            footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
+            parquet_footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
             known.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
             options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
@@ -174,24 +175,24 @@ class Job:
 
     @cached_property
     def data_schema(self) -> StructType:
-        """The columns that are in the files, in the order in which they are there."""
+        """The columns of the files, in their order."""
         return _in_files(self.schema, self.partition_columns, self.materialised)
 
     @cached_property
     def partition_types(self) -> list[PrimitiveType]:
         """The types of the partition columns."""
-        found = [self.schema.get(name, case_sensitive=True) for name in self.partition_columns]
-        return [f.data_type for f in found if f is not None and isinstance(f.data_type, PrimitiveType)]
+        partition_fields = [self.schema.get(name, case_sensitive=True) for name in self.partition_columns]
+        return [f.data_type for f in partition_fields if f is not None and isinstance(f.data_type, PrimitiveType)]
 
     def described(self, footer: "pq.FileMetaData") -> tuple[int, str]:
-        """(rows, statistics for the log) of a file, by its footer."""
-        rows, columns = footers.of_metadata(footer, self.leaves)
+        """The row count of a file and its statistics JSON, by its footer."""
+        rows, columns = parquet_footers.of_metadata(footer, self.leaves)
         return rows, stats_json(rows, columns, prefix=self.prefix)
 
     def texts_of_names(self, spellings: Sequence[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
-        """Partition values as the log spells them, from the names that Spark gave directories.
+        """Partition values as text for the log, from the names of the directories that Spark created.
 
-        A binary value's name is of its hexadecimal digits, and a text's where the job has `hex_names`.
+        Names of binary values are hexadecimal digits; with `hex_names`, names of strings are too.
         """
         import pyarrow as pa
 
@@ -201,13 +202,13 @@ class Job:
             if data_type == BINARY or (data_type == STRING and self.hex_names):
                 typed = pa.array([bytes.fromhex(text) if text is not None else None for text in texts], pa.binary())
             else:
-                # `spark_writer` has timestamps named in UTC, and the names don't say so.
+                # `spark_writer` writes timestamps in directory names in UTC, without a time zone.
                 typed = partition_values.typed(pa.array(texts, pa.string()), data_type, time_zone="UTC")
             columns.append(typed)
         return self.texts_of(columns, len(spellings))
 
     def texts_of(self, columns: "Sequence[pa.Array | pa.ChunkedArray]", count: int) -> list[tuple[str | None, ...]]:
-        """Partition values as the log spells them, from a typed column for each partition column."""
+        """Partition values as text for the log, from a typed column for each partition column."""
         if not columns:
             return [()] * count
         texts = [
@@ -221,20 +222,20 @@ def _in_files(schema: StructType, partition_columns: Sequence[str], materialised
     data = schema.without(partition_columns)
     if not materialised:
         return data
-    found = [schema.get(name, case_sensitive=True) for name in partition_columns]
-    return StructType((*data.fields, *(f for f in found if f is not None)))
+    partition_fields = [schema.get(name, case_sensitive=True) for name in partition_columns]
+    return StructType((*data.fields, *(f for f in partition_fields if f is not None)))
 
 
 def _second_version(metadata: Metadata, conf: "RuntimeConfig") -> bool:
-    """Whether the table, or else the session, wants files of Parquet's second version."""
+    """Whether the table, else the session, requires Parquet format version 2."""
     if FORMAT_PROPERTY not in metadata.configuration:
         return str(conf.get("parquet.writer.version", "v1")).lower() in ("v2", "parquet_2_0")
     text = str(properties.get(metadata.configuration, "parquet.format.version"))
     return tuple(map(int, text.split("."))) >= _SECOND_VERSION
 
 
-def _codec(name: str, what: str) -> str:
+def _codec(name: str, setting: str) -> str:
     folded = str(name).strip().lower()
     if folded not in _CODECS:
-        raise InvalidArgumentError(f"{what} is {name!r}: Spark writes Parquet with {', '.join(_CODECS)}")
+        raise InvalidArgumentError(f"{setting} is {name!r}: Spark writes Parquet with {', '.join(_CODECS)}")
     return folded

@@ -1,9 +1,9 @@
-"""Where a write job puts its files before they take their place in the table.
+"""Data files on a local file system: Spark writes them into a staging directory, and the driver renames them.
 
-A staging directory lies in the table's own directory, so that taking a place is a rename, and its name starts with
-an underscore, so that nobody lists it and other engines' VACUUM leaves it alone while a job may still write to it.
-A file's final name is relative to the table: the partition directory that the job gave it, and the job's own name,
-which holds a UUID. Names are unique within a directory only: in a partitioned job they repeat between directories.
+A staging directory is inside the table's directory, so that a rename suffices. Its name starts with an underscore, so
+that readers ignore it, and the VACUUM of other engines keeps it while a job may still write to it. A file's final name
+relative to the table is the partition directory and the file name of the job, which contains a UUID. File names are
+unique within one directory only: jobs repeat them in several partition directories.
 """
 
 import os
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-PREFIX = "_tablelog_staging-"
+STAGING_PREFIX = "_tablelog_staging-"
 
 _OPTIONS = {
-    # No checksum file beside each data file: a third less time for small ones, and none goes stale by a rename.
+    # No checksum file per data file: small files are written a third faster, and renames leave no stale ones.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
 
 
 class LocalPlacement:
-    """See `Placement`. The root is a table's canonical URI."""
+    """Implements `Placement` on a local file system. `table` is the table's canonical URI."""
 
     def __init__(self, table: str, below: str = "") -> None:
         self.prefix = f"{below}/" if below else ""
@@ -76,8 +76,8 @@ class LocalPlacement:
 
 
 def new_directory(root: str) -> str:
-    """The name of a staging directory that nobody else has; it is made by whoever writes the first file."""
-    return os.path.join(root, f"{PREFIX}{uuid.uuid4()}")
+    """A unique name for a staging directory; the first file that is written creates it."""
+    return os.path.join(root, f"{STAGING_PREFIX}{uuid.uuid4()}")
 
 
 def find(directory: str, partition_columns: Sequence[str]) -> list[StagedFile]:
@@ -100,10 +100,10 @@ def _find(directory: str, below: str, depth: int, partition: tuple[str | None, .
 
 
 def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -> None:
-    """Give files their place: a rename each, from `directory` to the same relative name below `root`.
+    """Rename each file from `directory` to the same relative name below `root`.
 
-    With `durable` the files and every directory that changed are on disk when this returns, as the commit that
-    names them will be. On an error none of the files is left in either place.
+    With `durable`, the files and all changed directories are synced to disk, so they are as durable as the commit that
+    will reference them. On an error, no file is left in the table.
     """
     if durable:
         in_parallel(_sync, [os.path.join(directory, name) for name in names])
@@ -116,7 +116,7 @@ def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -
             moved.append(name)
             try:
                 os.rename(os.path.join(directory, name), os.path.join(root, name))
-            except FileNotFoundError:  # another engine's VACUUM took the empty directory away
+            except FileNotFoundError:  # another engine's VACUUM deleted the empty directory
                 changed.update(_make_directories(root, os.path.dirname(name)))
                 os.rename(os.path.join(directory, name), os.path.join(root, name))
         if durable:
@@ -127,7 +127,7 @@ def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -
 
 
 def _make_directories(root: str, below: str) -> Iterator[str]:
-    # Every directory whose entries change: the one that gets files, and the parent of each that is new.
+    # All directories whose entries change: the one that gets the files, and the parent of each new one.
     target = os.path.join(root, below) if below else root
     yield target
     missing: list[str] = []
@@ -135,12 +135,12 @@ def _make_directories(root: str, below: str) -> Iterator[str]:
         missing.append(target)
         target = os.path.dirname(target)
         yield target
-    for made in reversed(missing):
-        os.makedirs(made, exist_ok=True)
+    for directory in reversed(missing):
+        os.makedirs(directory, exist_ok=True)
 
 
 def sync(root: str, names: Sequence[str]) -> None:
-    """Have files that were made below `root`, and their directories, on disk when this returns."""
+    """Sync files below `root`, and their parent directories, to disk."""
     in_parallel(_sync, [os.path.join(root, name) for name in names])
     directories = {root}
     for name in names:
@@ -158,7 +158,7 @@ def _sync(path: str) -> None:
 
 
 def remove(root: str, names: Iterable[str]) -> None:
-    """Delete files by their names relative to `root`; what isn't there is fine. Directories stay."""
+    """Delete files by their names relative to `root`; missing files are ignored. Directories are kept."""
     for name in names:
         try:
             os.unlink(os.path.join(root, name))
@@ -167,7 +167,7 @@ def remove(root: str, names: Iterable[str]) -> None:
 
 
 def clear(directory: str) -> None:
-    """Delete a staging directory and all that is in it; one that was never made is fine."""
+    """Delete a staging directory with all its files; a missing one is ignored."""
     try:
         shutil.rmtree(directory)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The place of a write's files: what every route of a write offers."""
+"""The interface of the write routes: creates, publishes and deletes the files of one write."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -11,28 +11,29 @@ if TYPE_CHECKING:
 
 
 class Placement(Protocol):
-    """The place of one write's files, from the first byte until a commit names them.
+    """The files of one write, from their creation until a commit references them.
 
-    Names are relative to the table, not encoded, and those that they have in the end.
+    File names are final names relative to the table, not URL-encoded.
     """
 
     prefix: str
-    """What the names of this write's files begin with: nothing, or a directory with its slash."""
+    """The common prefix of the file names: empty, or a directory with a slash at the end."""
 
     def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
-        """Have Spark write the rows of `df`."""
+        """Write the rows of `df` by a Spark job."""
 
     def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
-        """Write one file, with what `make` puts into the stream; its size in bytes and time in milliseconds."""
+        """Write one file whose content `make` writes to the stream; returns its size in bytes and its modification
+        time in milliseconds since the epoch."""
 
     def publish(self, names: Sequence[str], *, durable: bool) -> None:
-        """Give the files their place and remove all else that the write has made; on an error none is left.
+        """Move the files to their final names and delete all other files of the write; on an error, delete these too.
 
-        With `durable` they are on disk when this returns, where that is this process's to see to.
+        With `durable`, the files are synced to disk, if this process is responsible for that.
         """
 
     def clear(self) -> None:
-        """Remove what the write has made and not published. To be called in the end, whatever became of it."""
+        """Delete the files that were not published. Must be called at the end, also after an error."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete published files; what isn't there is fine."""
+        """Delete published files; missing files are ignored."""

@@ -1,4 +1,4 @@
-"""Spark's own Parquet writer, into a directory of a file system that the JVM has."""
+"""Runs Spark's own Parquet writer, into a directory of a JVM file system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ...jvm import plans
 from ...jvm.messages import chain
 from ...sql import checks
 from ...sql.hidden_names import free_names
-from ...storage import parquet_footers as footers
+from ...storage import parquet_footers
 from ...storage.parallel import in_parallel
 from .job import DataFile, Job
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SETTINGS = {"spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
-"""What no write option can say: dates before 1582 are written as they are, as every other Delta engine reads them."""
+"""Session settings without a write option: dates before 1582 are written without rebasing, as other engines expect."""
 
 _UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
-"""Variants as the feature variantType has them; a table that allows shredded ones may hold these too."""
+"""Disables shredding, which the feature variantType doesn't allow; tables with shredding may have unshredded values."""
 
 _FORMAT = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
-"""Options of the writer; Spark 4.1 looks for them in the session alone."""
+"""Options of the writer; Spark 4.1 only reads them from the session."""
 
 _OPTIONS = {
     **_FORMAT,
-    "timeZone": "UTC",  # of timestamps in the names of partition directories
+    "timeZone": "UTC",  # for timestamps in the names of partition directories
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 
@@ -42,10 +42,10 @@ _NO_NAME = "a partition value can't be the name of a directory"
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A file of a job. `name` is relative to the directory of the job.
+    """A file written by a job. `name` is relative to the directory of the job.
 
-    `partition` holds the text of each partition column's value as the directories spell it, unescaped; `None` is null.
-    `size` is in bytes, `modified_ms` in milliseconds.
+    `partition` has each partition value as text, unescaped from the directory name; `None` is null. `size` is in bytes,
+    `modified_ms` in milliseconds since the epoch.
     """
 
     name: str
@@ -55,7 +55,7 @@ class StagedFile:
 
 
 def value_of_directory(name: str) -> str | None:
-    """The text behind the name `column=value` of a partition directory; `None` is null."""
+    """The value in the name `column=value` of a partition directory; `None` is null."""
     text = name.partition("=")[2]
     return None if text == paths.NULL_PARTITION else paths.hive_unescape(text)
 
@@ -70,17 +70,17 @@ def write(
     find: Callable[[Sequence[str]], Sequence[StagedFile]],
     footer: "Callable[[StagedFile], pq.FileMetaData]",
 ) -> list[DataFile]:
-    """Have Spark write the rows into `directory`; the files, whose names are relative to it.
+    """Write the rows into `directory` by a Spark job; returns the files, with names relative to `directory`.
 
-    `options` are of the writer, `settings` of the session that it runs in. `find` gives, for the partition columns,
-    the files of the finished job, and `footer` reads that of one.
+    `options` are options of the writer, `settings` of its session. `find` lists the files of the finished job for the
+    given partition columns, and `footer` reads the footer of a file.
     """
     from pyspark.sql import functions as F
 
     options = {
         **_OPTIONS,
         **options,
-        "parquet.statistics.truncate.length": str(footers.string_bytes(job.prefix)),
+        "parquet.statistics.truncate.length": str(parquet_footers.string_bytes(job.prefix)),
         "compression": job.codec,
     }
     if job.options.max_records_per_file:
@@ -88,18 +88,18 @@ def write(
     if job.options.parquet_version:
         options["parquet.writer.version"] = job.options.parquet_version
     frame = _with_names_for_values(df, job)
-    # Spark leaves the columns that make directories out of the files.
+    # Spark omits the partition columns from the files.
     directories = list(job.partition_columns)
     if job.materialised:
         directories = list(free_names([f"by_{name}" for name in directories], job.schema.names))
     if job.materialised:
         frame = frame.select(*map(_quoted, job.data_schema.names))
-    for name, made, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
+    for name, directory_column, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
         if data_type == BINARY or (data_type == STRING and job.hex_names):
-            # Bytes that are no UTF-8 have no name: two values could share a directory, and a file name with it.
-            frame = frame.withColumn(made, F.hex(_quoted(name)))
-        elif made != name:
-            frame = frame.withColumn(made, _quoted(name))
+            # Bytes that aren't valid UTF-8 have no distinct text: two values could get the same directory.
+            frame = frame.withColumn(directory_column, F.hex(_quoted(name)))
+        elif directory_column != name:
+            frame = frame.withColumn(directory_column, _quoted(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
     variants = _UNSHREDDED if contains(job.schema, lambda data_type: data_type == VARIANT) else {}
     frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
@@ -107,13 +107,13 @@ def write(
     if directories:
         writer = writer.partitionBy(*directories)
     writer.save(directory)
-    found = find(job.partition_columns)
-    known = in_parallel(lambda file: job.described(footer(file)), found)
-    texts = job.texts_of_names([file.partition for file in found])
-    # An empty partition of the frame leaves a file with no row.
+    staged = find(job.partition_columns)
+    described = in_parallel(lambda file: job.described(footer(file)), staged)
+    texts = job.texts_of_names([file.partition for file in staged])
+    # An empty partition of the frame may produce a file without rows.
     return [
         DataFile(file.name, text, file.size, file.modified_ms, rows, stats)
-        for file, text, (rows, stats) in zip(found, texts, known, strict=True)
+        for file, text, (rows, stats) in zip(staged, texts, described, strict=True)
         if rows
     ]
 
@@ -125,12 +125,12 @@ def _quoted(name: str) -> "Column":
 
 
 def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
-    """`df`, whose job fails at a text in a partition column that can't be the name of a directory.
+    """Add checks that fail the job for strings in partition columns that can't be directory names.
 
-    One that is no UTF-8 can be in no log either: the error says `partition_values.NO_TEXT`. One that has the name of
-    the directory of nulls, which Spark would make a null, or a NUL, is written by a job with `hex_names`:
-    `needs_hex_names` knows the error. No job is such a one at first, for the column is then made anew, and Spark
-    doesn't know by the old one's order that rows are sorted. The checks ride on a data column for the same reason.
+    A string that isn't valid UTF-8 can't be in the log: the error contains `partition_values.NO_TEXT`. A string with a
+    NUL, or equal to the name of the directory for nulls, needs a job with `hex_names`; `needs_hex_names` recognizes
+    that error. The first attempt doesn't use `hex_names`, because a new partition column would hide from Spark that
+    the rows are sorted. For the same reason, the checks are attached to a data column.
     """
     from pyspark.sql import functions as F
 
@@ -148,5 +148,5 @@ def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
 
 
 def needs_hex_names(error: BaseException) -> bool:
-    """Whether a write failed at a partition value that can't be the name of a directory as it is."""
+    """Whether a write failed at a string that needs a job with `hex_names`."""
     return any(_NO_NAME in str(one) for one in chain(error))

@@ -1,7 +1,7 @@
-"""Rows to delete become deletion vectors: gathered from Spark by file, and written into one file for all.
+"""Collects rows to delete from Spark by file, and writes them as deletion vectors into one new file.
 
-Vectors are never put into the log inline, which the protocol allows: Delta's own writer has each in a file too, and a
-commit stays as small as its number of files.
+Vectors are never stored inline in the log, although the protocol allows it: Delta's own writer also stores each in a
+file, and so the size of a commit depends only on its number of files.
 """
 
 from collections.abc import Sequence
@@ -12,29 +12,28 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import deletion_vectors as core
-from ...core.protocol import paths
+from ...core.protocol import deletion_vectors, paths
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 from ..jvm import plans
 from ..read.deletion_vectors import Vectors
-from . import routes as placement
+from . import routes
 from .routes import Placement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_COLLECTED = 16 << 20
-"""Rows up to which they come to the driver as they are, 12 bytes each; above it Spark makes bitmaps of them first."""
+"""Up to this number, rows are collected individually, 12 bytes each; above it, Spark aggregates bitmaps first."""
 
-_BUCKET = 32_768  # rows in one of Spark's bitmaps
+_BUCKET = 32_768  # rows per bitmap of Spark
 
 
 def by_file(rows: "DataFrame", most: int | None) -> dict[int, DeletedRows]:
-    """The rows of each file, in one Spark job; a row that comes twice counts once.
+    """The deleted rows of each file, by one Spark job; duplicates count once.
 
-    `rows` has two columns: the number of a file and the index of a row in it. They are of no more than `most` rows
-    (`None`: nobody knows).
+    `rows` has two columns: a file number and a row index in that file. `most` is an upper bound of the number of rows
+    (`None`: unknown).
     """
     from pyspark.sql import functions as F
 
@@ -51,12 +50,12 @@ def _of_rows(batches: Sequence[pa.RecordBatch]) -> dict[int, DeletedRows]:
     table = pa.Table.from_batches(batches).sort_by("file")
     counts = table.group_by("file", use_threads=False).aggregate([([], "count_all")])
     rows = table.column("row").combine_chunks()
-    found: dict[int, DeletedRows] = {}
+    deleted: dict[int, DeletedRows] = {}
     start = 0
     for file, count in zip(counts["file"].to_pylist(), counts["count_all"].to_pylist(), strict=True):
-        found[file] = DeletedRows.of(rows.slice(start, count))
+        deleted[file] = DeletedRows.of(rows.slice(start, count))
         start += count
-    return found
+    return deleted
 
 
 def _of_bitmaps(batches: Sequence[pa.RecordBatch]) -> dict[int, DeletedRows]:
@@ -72,7 +71,7 @@ def _of_bitmaps(batches: Sequence[pa.RecordBatch]) -> dict[int, DeletedRows]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenVectors:
-    """A file of vectors in a table, which no commit names yet; `descriptors` are of the vectors in their order."""
+    """A new file of deletion vectors that no commit references yet; `descriptors` are in the vectors' order."""
 
     descriptors: list[DeletionVectorDescriptor]
     name: str
@@ -80,22 +79,22 @@ class WrittenVectors:
 
 
 def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) -> WrittenVectors:
-    """Write these vectors, at least one, into one new file of the table.
+    """Write deletion vectors (at least one) into one new file of the table.
 
-    It goes where the table's data files go, by the same means. Raises the `StorageError` group; nothing is left then.
+    The file is written by the same route as data files. Raises the `StorageError` group; then no file is left.
     """
-    place = placement.choose(spark, log)
-    data, places = core.file_of(vectors)
-    whole = DeletionVectorDescriptor("u", core.relative(uuid4(), place.prefix.rstrip("/")), 0, 0)
-    name = paths.decode(core.path_of(whole))
+    place = routes.choose(spark, log)
+    data, places = deletion_vectors.file_of(vectors)
+    whole = DeletionVectorDescriptor("u", deletion_vectors.relative(uuid4(), place.prefix.rstrip("/")), 0, 0)
+    name = paths.decode(deletion_vectors.path_of(whole))
     try:
         place.save(name, lambda stream: stream.write(data))
         place.publish([name], durable=True)
     finally:
         place.clear()
-    told = [
+    descriptors = [
         replace(whole, size_in_bytes=size, cardinality=len(rows), offset=offset)
         for rows, (offset, size) in zip(vectors, places, strict=True)
     ]
-    Vectors.remember(log.table, dict(zip(told, vectors, strict=True)))
-    return WrittenVectors(told, name, place)
+    Vectors.remember(log.table, dict(zip(descriptors, vectors, strict=True)))
+    return WrittenVectors(descriptors, name, place)

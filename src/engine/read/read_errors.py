@@ -1,8 +1,8 @@
-"""What Spark reports of a failure, as the error that tablelog means by it.
+"""Translates Spark's errors during reads to the errors of tablelog.
 
-An error that `FileIndex` raised comes out of Spark as a Java exception with its text; a data file that is gone comes
-out of a task as a failed job. `translate` tells both by the Java exception alone. `install` makes PySpark use it where
-it turns Java exceptions into Python's; exceptions that have nothing to do with a Delta table pass through untouched.
+An error that `FileIndex` raised arrives as a Java exception with the same text; a missing data file arrives as a failed
+job. `translate` recognizes both from the text of the Java exception. `install` patches PySpark's conversion of Java
+exceptions; exceptions that are not related to a Delta table are not changed.
 """
 
 import re
@@ -28,12 +28,12 @@ _CAUSES = 8
 _LONGEST_REASON = 500
 
 _lock = threading.Lock()
-# (table, version) of the scans that were planned last, with what they listed as long as somebody holds it.
+# (table, version) of the most recently planned scans, with their listings while these are referenced.
 _planned: "OrderedDict[tuple[str, int], weakref.ref[Listing] | None]" = OrderedDict()
 
 
 def remember(table: str, version: int, listing: Listing | None = None) -> None:
-    """Note that a scan of this version of a table was planned."""
+    """Record that a scan of this version of a table was planned."""
     key = (table, version)
     with _lock:
         _planned[key] = None if listing is None else weakref.ref(listing)
@@ -43,10 +43,12 @@ def remember(table: str, version: int, listing: Listing | None = None) -> None:
 
 
 def _owner(file: str) -> tuple[str, int] | None:
-    """(table, version) of the newest plan that lists the file, else of one whose table it lies in."""
+    """The (table, version) of the newest plan that lists the file, else of one whose directory contains the file."""
     name = canonical(file)
     with _lock:
-        plans = [(*key, found() if found is not None else None) for key, found in reversed(_planned.items())]
+        plans = [
+            (*key, reference() if reference is not None else None) for key, reference in reversed(_planned.items())
+        ]
     for table, version, listing in plans:
         if listing is not None and any(canonical(uri) == name for uri in uris(table, listing.files)):
             return table, version
@@ -57,12 +59,12 @@ def _owner(file: str) -> tuple[str, int] | None:
 
 
 def translate(text: str) -> BaseException | None:
-    """The error behind the text of a Java exception; `None` where it isn't about a Delta table."""
-    found = raised_for(text)
-    if found is not None:
-        return found
+    """The error for the text of a Java exception; `None` if it isn't about a Delta table."""
+    raised_error = raised_for(text)
+    if raised_error is not None:
+        return raised_error
     named = _NAMED.search(text)
-    if named is not None:  # from Python workers of the Arrow route
+    if named is not None:  # raised by Python workers of the Arrow route
         kind = getattr(errors, named[1], None)
         if isinstance(kind, type) and getattr(kind, "__init__", None) is errors.TablelogError.__init__:
             return cast(BaseException, kind(named[2]))
@@ -72,18 +74,18 @@ def translate(text: str) -> BaseException | None:
 
 
 def _of_file(match: re.Match[str], text: str, table: str, version: int) -> TablelogError:
-    file = f"the file {unquote(match[2])}, which version {version} of {table} lists,"
+    file = f"the file {unquote(match[2])}, which is part of version {version} of {table},"
     if match[1] == "FILE_NOT_EXIST":
         return MissingDataFileError(
-            f"{file} is gone from storage. Restore it, or take it out of the table; it may have been removed by VACUUM "
+            f"{file} doesn't exist. Restore it, or remove it from the table; it may have been deleted by VACUUM "
             "with too short a retention, or by hand."
         )
-    told = match[3].rpartition("SQLSTATE")[0].strip() or match[3]
+    message = match[3].rpartition("SQLSTATE")[0].strip() or match[3]
     causes = _CAUSE.findall(text, match.end())
-    reason = told if "MISMATCH" in match[1] or not causes else causes[-1]
+    reason = message if "MISMATCH" in match[1] or not causes else causes[-1]
     return UnreadableDataFileError(
         f"{file} can't be read as a Parquet file of that table: {reason[:_LONGEST_REASON].strip()}. Restore the file, "
-        "or take it out of the table."
+        "or remove it from the table."
     )
 
 
@@ -91,11 +93,11 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
 
 _installed = 0
 _patch: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-"""What was PySpark's function, and ours in its place."""
+"""PySpark's original function, and the patched one."""
 
 
 def _text(error: Any) -> str:
-    """What a Java exception and its causes say."""
+    """The messages of a Java exception and its causes."""
     texts: list[str] = []
     while error is not None and len(texts) < _CAUSES:
         texts.append(str(error.toString()))
@@ -104,7 +106,7 @@ def _text(error: Any) -> str:
 
 
 def install(raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
-    """Have PySpark raise tablelog's errors, as `raised` makes them. Counted: `uninstall` as often undoes it."""
+    """Patch PySpark to raise tablelog's errors, converted by `raised`. Calls are counted: undo each by `uninstall`."""
     global _installed, _patch  # noqa: PLW0603
     from pyspark.errors.exceptions import captured
 
@@ -115,16 +117,16 @@ def install(raised: Callable[[BaseException], BaseException] = lambda error: err
         original: Callable[..., Any] = captured.convert_exception
 
         def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            found = translate(_text(error)) if _patch is not None and _patch[1] is convert_exception else None
-            return original(error, *args, **kwargs) if found is None else raised(found)
+            translated = translate(_text(error)) if _patch is not None and _patch[1] is convert_exception else None
+            return original(error, *args, **kwargs) if translated is None else raised(translated)
 
         _patch = original, convert_exception
         captured.convert_exception = convert_exception  # type: ignore[assignment]
 
 
 def uninstall() -> None:
-    """Undo one `install`. A function that another library has put in front of ours since stays, and ours translates
-    nothing any more.
+    """Undo one `install`. If another library has since replaced the function, its function stays, and the patched
+    function no longer translates anything.
     """
     global _installed, _patch  # noqa: PLW0603
     from pyspark.errors.exceptions import captured

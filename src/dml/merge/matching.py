@@ -1,4 +1,4 @@
-"""Which rows of the table a MERGE changes, and in which files they lie: its first pass over the table."""
+"""First pass of MERGE over the table: finds the rows that change, and the files that contain them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
 from ..command.command import Command
-from . import clauses as merge_clauses
+from .clauses import only_delete
 from .resolve import Resolved, Taken
 from .source import MergeSource
 
 _MOST_PAIRS = 10_000
-_WHOLE_ROWS = 32 << 20  # bytes of files that are read whole at once, where only keys would have to be
+_WHOLE_ROWS = 32 << 20  # bytes; up to this size, whole rows are read, although key columns would suffice
 
 
 @dataclass
 class Matches:
-    """What the first pass found. Files are told by their rows in `snapshot.files`.
+    """The result of the first pass. Files are identified by their index in `snapshot.files`.
 
-    `counts` tell how many rows of a file a clause takes. `pairs` are the rows that match, each with its row of the
-    source, the number of its clause and its place (see `Command.names`): on the driver (`held`; `whole`, with all
-    columns of the table), or on the executors. `matched` are the numbers of the source's rows that
-    match, where it is on the driver.
+    `counts` maps (file, clause number) to the number of rows that the clause applies to. `pairs` are the matching rows,
+    each with its source row number, clause number and location (see `Command.names`): on the driver (`held`; `whole`:
+    with all columns of the table), or on the executors. `matched` are the source row numbers that match, if they are
+    on the driver. `several`: a table row matches several source rows.
     """
 
     candidates: pa.Array
@@ -44,11 +44,11 @@ class Matches:
 
     @property
     def touched(self) -> list[int]:
-        """The files in which a row changes."""
+        """The files that contain a row that changes."""
         return sorted({file for file, _ in self.counts})
 
     def rows(self, numbers: list[int]) -> int:
-        """How many rows the clauses take."""
+        """The number of rows that the clauses with these numbers apply to."""
         return sum(count for (_, clause), count in self.counts.items() if clause in numbers)
 
     def release(self) -> None:
@@ -57,18 +57,18 @@ class Matches:
 
 
 def find(command: Command, resolved: Resolved, source: MergeSource, *, places: bool) -> Matches:
-    """Join the source with those files that may hold rows to change, and record what was read.
+    """Join the source with the files that may contain rows to change, and record what was read in the transaction.
 
-    `places`: the places of the changed rows will be asked for (deletion vectors). InvalidArgumentError where a row of
-    the table matches several rows of the source, and more is done than to delete it.
+    `places`: the caller needs the locations of the changed rows (deletion vectors). Raises InvalidArgumentError if a
+    table row matches several source rows, unless all matched clauses delete.
     """
     candidates = _candidates(command, resolved, source)
     if len(candidates) == 0:
         return Matches(candidates)
     if source.held is not None and not resolved.by_source:
-        found = _on_driver(command, resolved, source, candidates)
-        if found is not None:
-            return found
+        matches = _on_driver(command, resolved, source, candidates)
+        if matches is not None:
+            return matches
     return _on_executors(command, resolved, source, candidates, places=places)
 
 
@@ -81,10 +81,10 @@ def joined(
     unmatched: bool,
     places: bool = True,
 ) -> DataFrame:
-    """The rows of files with the rows of the source that they match, or with nulls (`unmatched`), and their clauses.
+    """Rows of the files, joined with the source rows that they match, with the number of the clause that applies.
 
-    The columns are the table's, `command.carried`, the source's with the numbers of its rows, those of the places of
-    rows, and the number of the clause (see `Command.names`).
+    With `unmatched`, rows without a match are kept, with nulls. The columns are the table's, `command.carried`, the
+    source's with the source row number, the location of the row, and the clause number (see `Command.names`).
     """
     names = command.names
     row_index = names.row_index if places else None
@@ -96,18 +96,18 @@ def joined(
             names.clause, _clause(resolved.matched, 0)
         )
     other = other.withColumn(names.present, F.lit(True))
-    found = rows.join(other, resolved.condition.column, "left_outer")
+    matched_rows = rows.join(other, resolved.condition.column, "left_outer")
     number = F.when(F.col(names.present).isNotNull(), _clause(resolved.matched, 0)).otherwise(
         _clause(resolved.by_source, len(resolved.matched))
     )
-    return found.withColumn(names.clause, number)
+    return matched_rows.withColumn(names.clause, number)
 
 
 def _clause(clauses: list[Taken], first: int) -> Column:
-    """The number of the first clause whose condition is TRUE; null: none."""
+    """The number of the first clause whose condition is TRUE; null if there is none."""
     number: Column = F.lit(None).cast("int")
-    for i, one in reversed(list(enumerate(clauses, first))):
-        number = F.lit(i) if one.condition is None else F.when(one.test, F.lit(i)).otherwise(number)
+    for i, clause in reversed(list(enumerate(clauses, first))):
+        number = F.lit(i) if clause.condition is None else F.when(clause.test, F.lit(i)).otherwise(number)
     return number
 
 
@@ -115,13 +115,14 @@ def _clause(clauses: list[Taken], first: int) -> Column:
 
 
 def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa.Array:
-    """Rows of `snapshot.files` that may hold rows to change: by partitions and statistics, without a job."""
+    """Indexes in `snapshot.files` of the files that may contain rows to change: by partition values and statistics,
+    without a Spark job."""
     snapshot, scope = command.snapshot, resolved.scope
     zone = settings.time_zone(command.spark)
     mask = snapshot.prune_mask(source.predicate, time_zone=zone)
     predicate = source.predicate
     of_table = _of_table(resolved, resolved.condition)
-    if not resolved.inserts and not resolved.by_source:  # rows that no clause takes don't matter
+    if not resolved.inserts and not resolved.by_source:  # rows to which no clause applies are irrelevant
         of_clauses = [[] if one.condition is None else _of_table(resolved, one.condition) for one in resolved.matched]
         if all(of_clauses):
             of_table.append(_any([_all(parts) for parts in of_clauses]))
@@ -144,22 +145,22 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
 
 
 def _of_table(resolved: Resolved, condition: Expression) -> list[Column]:
-    """The parts of a condition that the table's columns alone decide."""
+    """The conjuncts of a condition that refer only to columns of the table."""
     return [one.column for one in resolved.scope.conjuncts(condition) if not one.of_source]
 
 
 def _all(columns: list[Column]) -> Column:
-    found = columns[0]
-    for one in columns[1:]:
-        found = found & one
-    return found
+    combined = columns[0]
+    for column in columns[1:]:
+        combined = combined & column
+    return combined
 
 
 def _any(columns: list[Column]) -> Column:
-    found = columns[0]
-    for one in columns[1:]:
-        found = found | one
-    return found
+    combined = columns[0]
+    for column in columns[1:]:
+        combined = combined | column
+    return combined
 
 
 def _mask(indices: pa.Array, count: int) -> pa.Array:
@@ -170,7 +171,7 @@ def _mask(indices: pa.Array, count: int) -> pa.Array:
 
 
 def _on_driver(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> Matches | None:
-    """All pairs, brought to the driver by one job; None where they are too many."""
+    """Collect all matching pairs on the driver in one job; None if there are too many."""
     size = pc.sum(command.snapshot.files.column("size").take(candidates)).as_py() or 0
     whole = size <= _WHOLE_ROWS and bool(resolved.changing)
     names = command.names
@@ -181,26 +182,26 @@ def _on_driver(command: Command, resolved: Resolved, source: MergeSource, candid
     if held is None:
         return None
     frame = held.frame()
-    found = Matches(candidates, pairs=frame, held=held, whole=whole)
-    # No job: they are on the driver.
-    told = frame.select(names.file_number, names.row_index, names.source_row, names.clause).collect()
-    if not told:
-        return found
-    files, rows, numbers, clauses = zip(*told, strict=True)
-    found.matched = frozenset(numbers)
+    matches = Matches(candidates, pairs=frame, held=held, whole=whole)
+    # Runs no Spark job: the rows are on the driver.
+    located = frame.select(names.file_number, names.row_index, names.source_row, names.clause).collect()
+    if not located:
+        return matches
+    files, rows, numbers, clauses = zip(*located, strict=True)
+    matches.matched = frozenset(numbers)
     places = candidates.to_pylist()
     met = Counter(zip(files, rows, strict=True))
-    found.several = len(met) < len(files)
-    _check_single(command, resolved, several=found.several)
+    matches.several = len(met) < len(files)
+    _check_single(command, resolved, several=matches.several)
     taken = {(file, row): clause for file, row, clause in zip(files, rows, clauses, strict=True) if clause is not None}
-    found.counts = Counter((places[file], clause) for (file, _), clause in taken.items())
-    return found
+    matches.counts = Counter((places[file], clause) for (file, _), clause in taken.items())
+    return matches
 
 
 def _on_executors(
     command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array, *, places: bool
 ) -> Matches:
-    """Count what the clauses take; the pairs stay on the executors where the second pass needs them."""
+    """Count the rows by clause in Spark; the pairs are cached on the executors if the second pass needs them."""
     names = command.names
     single = source.unique or resolved.inserts_only
     places = places or not single
@@ -212,7 +213,7 @@ def _on_executors(
     again = bool(resolved.inserts) or places
     if again:
         pairs = pairs.persist(StorageLevel.MEMORY_AND_DISK)
-    found = Matches(candidates, pairs=pairs)
+    matches = Matches(candidates, pairs=pairs)
     try:
         if single:
             counted = pairs.groupBy(names.file_number, names.clause).agg(
@@ -225,25 +226,25 @@ def _on_executors(
             counted = by_row.groupBy(names.file_number, names.clause).agg(
                 F.count("*").alias("n"), F.max("n").alias("most")
             )
-        told = [tuple(row) for row in counted.collect()]
-        found.several = any(most > 1 for _, _, _, most in told)
-        _check_single(command, resolved, several=found.several)
+        counts = [tuple(row) for row in counted.collect()]
+        matches.several = any(most > 1 for _, _, _, most in counts)
+        _check_single(command, resolved, several=matches.several)
     except BaseException:
         if again:
             pairs.unpersist()
         raise
     numbers = candidates.to_pylist()
-    found.counts = {(numbers[file], clause): n for file, clause, n, _ in told if clause is not None}
-    return found
+    matches.counts = {(numbers[file], clause): n for file, clause, n, _ in counts if clause is not None}
+    return matches
 
 
 def _check_single(command: Command, resolved: Resolved, *, several: bool) -> None:
     if not several or resolved.inserts_only:
         return
-    if not merge_clauses.only_delete([one.clause for one in resolved.matched]):
+    if not only_delete([one.clause for one in resolved.matched]):
         raise InvalidArgumentError(
-            f"{command.log.table}: a row of the table matches several rows of the source of MERGE, and which of them "
-            "it would be updated by is left to chance. Make the source's keys unique before the MERGE, say with "
-            "dropDuplicates or the newest row for each key; nothing was committed",
+            f"{command.log.table}: a row of the table matches several rows of the source of MERGE, so it is ambiguous "
+            "which of them updates it. Make the source's keys unique before the MERGE, for example with "
+            "dropDuplicates, or keep only the newest row for each key; nothing was committed",
             condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         )

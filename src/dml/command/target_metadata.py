@@ -1,4 +1,4 @@
-"""What a write makes of the table's metadata: decisions, made before any row is written."""
+"""Computes the table metadata that a write commits, before any row is written."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from ...core.protocol import schema
 from ...core.protocol.actions import Metadata
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import StructType
-from ...core.schema_evolution import merging as schema_merging
+from ...core.schema_evolution import merging
 from ...engine.sql.column_references import check_unused
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from .command import Command
 
 
 def partition_names(partition_by: Sequence[str], columns: StructType) -> tuple[str, ...]:
-    """The partition columns as the schema spells them; case doesn't matter, as in Delta."""
+    """The partition columns, spelled as in the schema. Names are matched case-insensitively, as in Delta."""
     names: list[str] = []
     for name in partition_by:
         matches = [field.name for field in columns if field.name.lower() == name.lower()]
@@ -44,7 +44,7 @@ def new_table(
     created_time: int,
     table: str,
 ) -> Metadata:
-    """The metadata of a table that a first write makes. `created_time` is in milliseconds."""
+    """The metadata of a new table. `created_time` is in milliseconds since the epoch."""
     if not columns.fields:
         raise SchemaMismatchError(
             f"A frame with no columns can't become a Delta table ({table}).", condition="DELTA_EMPTY_DATA"
@@ -67,28 +67,28 @@ def replaced(metadata: Metadata, columns: StructType, partition_by: Sequence[str
 
 
 def evolved(command: Command, data: StructType) -> Metadata:
-    """The metadata after data of this schema has come with schema evolution (mergeSchema): see `schema_merging.merged`.
+    """The metadata after schema evolution (mergeSchema) by data with this schema: see `merging.merged`.
 
-    InvalidArgumentError where a rule of the table depends on a column that would get another type.
+    Raises InvalidArgumentError if a generated column or a constraint depends on a column whose type would change.
     """
     txn = command.txn
-    changed = schema_merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
+    changed = merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
     if changed is not txn.metadata:
         rules = Rules.of(txn.protocol, txn.metadata)
         before, after = (schema.parse_schema(one.schema_string) for one in (txn.metadata, changed))
-        for column, old, new in schema_merging.retyped(before, after):
+        for column, old, new in merging.retyped(before, after):
             if old != schema.VOID:
                 check_unused(command.spark, rules, column, f"made {schema.type_text(new)}")
     return changed
 
 
 def check_partitioning(metadata: Metadata, partition_by: Sequence[str], table: str, *, overwriting: bool) -> None:
-    """partitionBy may be left out when a table is there; if it is given, it must be the table's."""
+    """Raise SchemaMismatchError if `partition_by` is not empty and differs from the partitioning of the table."""
     if not partition_by:
         return
     if [name.lower() for name in partition_by] != [name.lower() for name in metadata.partition_columns]:
         hint = "" if not overwriting else " To change the partitioning, overwrite with overwriteSchema=true."
         raise SchemaMismatchError(
-            f"The partition columns given, {list(partition_by)}, are not those of the table {table}, "
+            f"The partition columns {list(partition_by)} differ from those of the table {table}, "
             f"{list(metadata.partition_columns)}.{hint}"
         )

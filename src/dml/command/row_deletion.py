@@ -1,4 +1,4 @@
-"""Rows deleted by deletion vectors: their files stay, and the log says which of their rows are gone
+"""Deletes rows by deletion vectors: data files stay as they are, and the log lists their deleted rows
 (PROTOCOL.md, "Deletion Vectors").
 """
 
@@ -17,16 +17,16 @@ from ...core.protocol.deletion_vectors import DeletedRows
 from ...core.protocol.properties import TableProperties
 from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
-from ...engine.write import deletion_vectors as vector_writer
+from ...engine.write import deletion_vector_writer
 from ...errors import CorruptLogError
 from .command import Command
 from .removal import Removal, num_deleted, physical_records
 
 
-def enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
-    """Whether the command marks rows as deleted: the table may have new vectors, and the session doesn't forbid them.
+def vectors_enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
+    """Whether `operation` writes deletion vectors: the table has them enabled, and the session doesn't disable them.
 
-    `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
+    Settings: `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
     """
     key = f"spark.databricks.delta.{operation}.deletionVectors.persistent"
     if command.log.conf.get(key, "true").strip().lower() == "false":
@@ -35,25 +35,26 @@ def enabled(command: Command, operation: Literal["delete", "update", "merge"]) -
     return supported and TableProperties.of(command.txn.metadata).enable_deletion_vectors
 
 
-def marked(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
-    """Delete rows of the table by deletion vectors, which are written; one Spark job.
+def delete_rows(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None) -> Removal:
+    """Delete rows by writing deletion vectors; one Spark job, and one more if statistics lack row counts.
 
-    The first column of `rows` is the number of a file (where in `numbers` it stands, else in `snapshot.files`), the
-    second a row's index in it; a row may come more than once. In the result each file that loses rows goes, and comes
-    again with its new vector unless no row is left. CorruptLogError for a row that no file can have.
+    The first column of `rows` is a file number: an index in `numbers` if it is given, else in `snapshot.files`. The
+    second is the row's index in the file. Duplicates are allowed. In the result, each changed file is removed, and
+    re-added with its new deletion vector unless no row is left. Raises CorruptLogError for a row index that is larger
+    than the file's row count.
     """
     began = time.monotonic()
     snapshot = command.snapshot
     records = snapshot.num_records() if numbers is None else snapshot.num_records().take(numbers)
-    found = vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
+    deleted = deletion_vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
     if numbers is not None:
         places = numbers.to_pylist()
-        found = {places[at]: gone for at, gone in found.items()}
-    chosen = sorted(found)
+        deleted = {places[at]: gone for at, gone in deleted.items()}
+    chosen = sorted(deleted)
     adds = snapshot.add_files(chosen)
     before = Vectors(command.spark, command.log).rows(snapshot.files.take(pa.array(chosen, pa.int64())))
-    after = [found[n] if known is None else known | found[n] for n, known in zip(chosen, before, strict=True)]
-    touched = [one for one in zip(chosen, adds, after, strict=True) if len(one[2]) > num_deleted(one[1])]
+    after = [deleted[n] if known is None else known | deleted[n] for n, known in zip(chosen, before, strict=True)]
+    touched = [(n, add, rows) for n, add, rows in zip(chosen, adds, after, strict=True) if len(rows) > num_deleted(add)]
     removal = Removal(
         removed=[add for _, add, _ in touched],
         numbers=[number for number, _, _ in touched],
@@ -61,13 +62,13 @@ def marked(command: Command, rows: DataFrame, *, numbers: pa.Array | None = None
         scan_ms=round((time.monotonic() - began) * 1000),
         by_vectors=True,
     )
-    told = _told(command, removal.numbers, removal.removed)
-    removal.added = _with_vectors(command, told, [gone for _, _, gone in touched])
+    counted = _with_row_counts(command, removal.numbers, removal.removed)
+    removal.added = _with_vectors(command, counted, [gone for _, _, gone in touched])
     return removal
 
 
-def _told(command: Command, numbers: Sequence[int], adds: list[AddFile]) -> list[AddFile]:
-    """The files with wide statistics; those whose statistics don't say how many rows they have are counted."""
+def _with_row_counts(command: Command, numbers: Sequence[int], adds: list[AddFile]) -> list[AddFile]:
+    """The files with wide bounds in their statistics. Where the row count is missing, the rows are counted by Spark."""
     stats = [wide_bounds.widened(add.stats, num_deleted(add)) for add in adds]
     unknown = [i for i, text in enumerate(stats) if text is None]
     if unknown:
@@ -80,23 +81,23 @@ def _told(command: Command, numbers: Sequence[int], adds: list[AddFile]) -> list
 
 
 def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]) -> list[AddFile]:
-    """The files with these rows gone by new vectors, without those that have no row left."""
+    """The files with new deletion vectors for these rows; files without remaining rows are left out."""
     kept = []
     for add, rows in zip(adds, gone, strict=True):
         records = physical_records(add)
         if records is None or rows.last >= records:
             raise CorruptLogError(
-                f"{command.log.table}: the file {add.path} has a row {rows.last}, "
-                f"and {records} rows by its statistics: "
-                "one of the two is damaged, or the statistics are wrong; nothing was committed"
+                f"{command.log.table}: the file {add.path} has a deleted row with the index {rows.last}, but "
+                f"{records} rows by its statistics: "
+                "the file or its deletion vector is damaged, or the statistics are wrong; nothing was committed"
             )
         if len(rows) < records:
             kept.append((add, rows))
     if not kept:
         return []
-    written = vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
+    written = deletion_vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
     command.keep_files(written.placement, [written.name])
     return [
-        replace(add, deletion_vector=told, data_change=True)
-        for (add, _), told in zip(kept, written.descriptors, strict=True)
+        replace(add, deletion_vector=descriptor, data_change=True)
+        for (add, _), descriptor in zip(kept, written.descriptors, strict=True)
     ]
