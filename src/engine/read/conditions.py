@@ -14,6 +14,7 @@ from ..sql.column_names import columns_read
 from ..sql.predicates import translate
 from .file_index import FileIndex
 from .pinned_versions import Pinned
+from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -115,6 +116,6 @@ def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition
 def _rows(spark: "SparkSession", snapshot: "Snapshot", condition: Condition, data_filters: JavaObject) -> pa.Array:
     if condition._never:
         return pa.array([], pa.int32())
-    index = FileIndex(condition._gateway, spark, Pinned(snapshot))
+    index = FileIndex(condition._gateway, spark, Pinned(snapshot), ScanSpec(snapshot))
     plan, _ = index.plan(condition._partition_filters, data_filters)
     return pa.array(range(plan.total), pa.int32()) if plan.indices is None else plan.indices

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,8 +29,8 @@ from ..sql.predicates import translate
 from ..storage import external_files
 from . import large_log, read_errors
 from .bulk_listing import Listing, uris
-from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 from .pinned_versions import Newest, Pinned, VersionSource, check_readable_as
+from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,31 +65,25 @@ class FileIndex:
         gateway: Gateway,
         spark: "SparkSession",
         source: VersionSource,
+        spec: ScanSpec,
         *,
-        files: pa.Table | None = None,
-        file_number: str | None = None,
-        extra: ExtraColumns = NO_EXTRA_COLUMNS,
         hidden: "Hidden | None" = None,
         log: "DeltaLog | None" = None,
     ) -> None:
-        """`schema` and the values have physical column names; see `scan.frame` for the arguments.
+        """`source` gives the version of each execution. `schema` and the values have physical column names.
 
         With `log`, a scan of a table with a large log is planned by Spark (`large_log`).
         """
         self._gateway = gateway
         self._spark = spark
         self._source = source
-        self._files = files
-        self._file_number = file_number
-        self._extra = extra
+        self._spec = spec
         self._hidden = hidden
         self._log = log
         analysed = source.analysed
         self.table = analysed.table
-        self.schema = columns_read(with_extra(analysed.mapping, extra.stored))
-        self.values_schema = _values_schema(
-            self.schema, analysed.mapping.physical_partition_columns, hidden, extra, file_number
-        )
+        self.schema = columns_read(with_extra(analysed.mapping, spec.extra.stored))
+        self.values_schema = _values_schema(self.schema, analysed.mapping.physical_partition_columns, hidden, spec)
         self._newest_seen = analysed
         self._own: Listing | None = None
         _indexes[self._identity] = self
@@ -101,8 +95,7 @@ class FileIndex:
             self._gateway,
             self._spark,
             Pinned(snapshot),
-            file_number=self._file_number,
-            extra=self._extra,
+            replace(self._spec, files=None),
             hidden=self._hidden,
             log=self._log,
         )
@@ -112,12 +105,12 @@ class FileIndex:
     def listing(self, snapshot: "Snapshot") -> Listing:
         """The listing of this frame's files in a snapshot, shared between frames that read all files."""
         zone = settings.time_zone(self._spark)
-        if self._files is not None:
+        if self._spec.files is not None:
             if self._own is None:
-                self._own = self._new_listing(self._files, zone)
+                self._own = self._new_listing(self._spec.files, zone)
             return self._own
         hidden = None if self._hidden is None else self._hidden.key
-        key = (id(self._gateway), zone, self.values_schema, hidden, self._extra.per_file)
+        key = (id(self._gateway), zone, self.values_schema, hidden, self._spec.extra.per_file)
         return _shared(snapshot, key, lambda: self._new_listing(snapshot.files, zone))
 
     def _new_listing(self, files: pa.Table, zone: str) -> Listing:
@@ -128,8 +121,8 @@ class FileIndex:
             files,
             self.values_schema,
             hidden=self._hidden,
-            extra=self._extra,
-            numbered=self._file_number is not None,
+            extra=self._spec.extra,
+            numbered=self._spec.file_number is not None,
             time_zone=zone,
         )
 
@@ -137,7 +130,7 @@ class FileIndex:
         """The files that a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
         snapshot = self._source.at(self._gateway.execution_id())
         self._newest_seen = snapshot
-        large = self._log is not None and self._files is None and self._file_number is None
+        large = self._log is not None and self._spec.files is None and self._spec.file_number is None
         large = large and large_log.is_large(self._spark, snapshot)
         if large and large_log.wanted(self._spark, snapshot):
             planned = self._plan_by_spark(snapshot, partition_filters, data_filters)
@@ -212,7 +205,7 @@ class FileIndex:
         if not (skipping or parts):
             return predicates.TRUE
         # There are no statistics for extra columns.
-        known = self.schema.without([f.name for f in self._extra.stored])
+        known = self.schema.without([f.name for f in self._spec.extra.stored])
         translated = predicates.with_columns(translate(self._gateway, data_filters, known), snapshot.mapping.to_logical)
         return predicates.all_of([translated if skipping else predicates.TRUE, derived(translated, parts)])
 
@@ -222,13 +215,13 @@ class FileIndex:
         if wanted == predicates.TRUE:
             return None
         zone = settings.time_zone(self._spark)
-        if self._files is None:
+        if self._spec.files is None:
             return snapshot.prune_mask(wanted, time_zone=zone)
         # The subset of files may come with statistics.
         mapping = snapshot.mapping
         wanted = predicates.with_columns(wanted, mapping.to_physical)
         columns = mapping.physical_partition_columns
-        return pruning.may_match(self._files, wanted, mapping.physical, columns, time_zone=zone)
+        return pruning.may_match(self._spec.files, wanted, mapping.physical, columns, time_zone=zone)
 
     def _skipping(self) -> bool:
         return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"
@@ -276,8 +269,8 @@ class FileIndex:
     @carried
     def sizeInBytes(self) -> int:
         with Connections.of(self._gateway).entered():
-            if self._files is not None:
-                return int(pc.sum(self._files.column("size")).as_py() or 0)
+            if self._spec.files is not None:
+                return int(pc.sum(self._spec.files.column("size")).as_py() or 0)
             if large_log.wanted(self._spark, self._newest_seen):
                 self._newest_seen.seed_totals_from_checksum()
                 totals = self._newest_seen.totals()
@@ -314,14 +307,14 @@ class FileIndex:
     def _identity(self) -> str:
         """Frames with equal text read the same files, so that one can use the other's cached data."""
         analysed = self._source.analysed
-        if self._files is not None:
-            description = f"{self._files.num_rows} files, subset {id(self):x}"
+        if self._spec.files is not None:
+            description = f"{self._spec.files.num_rows} files, subset {id(self):x}"
         else:
             description = "newest" if isinstance(self._source, Newest) else "pinned"
-        if self._file_number is not None:
-            description += f", numbered by {self._file_number}"
-        if self._extra.fields:
-            description += f", extra columns {', '.join(f.name for f in self._extra.fields)}"
+        if self._spec.file_number is not None:
+            description += f", numbered by {self._spec.file_number}"
+        if self._spec.extra.fields:
+            description += f", extra columns {', '.join(f.name for f in self._spec.extra.fields)}"
         if self._hidden is not None and self._hidden.joined:
             description += f", {len(self._hidden.joined)} deletion vectors joined ({hash(self._hidden.key):x})"
         return f"tablelog[{self.table}, version {analysed.version}, {description}, id {analysed.metadata.id}]"
@@ -334,16 +327,15 @@ def _values_schema(
     schema: schemas.StructType,
     partition_columns: tuple[str, ...],
     hidden: "Hidden | None",
-    extra: ExtraColumns,
-    file_number: str | None,
+    spec: ScanSpec,
 ) -> schemas.StructType:
     """The partition columns, then the hidden columns, the per-file columns, and the file number."""
     fields = [f for f in (schema.get(name) for name in partition_columns) if f is not None]
     if hidden is not None:
         fields.extend(hidden.fields)
-    fields.extend(extra.per_file_fields)
-    if file_number is not None:
-        fields.append(schemas.StructField(file_number, schemas.INTEGER, nullable=False))
+    fields.extend(spec.extra.per_file_fields)
+    if spec.file_number is not None:
+        fields.append(schemas.StructField(spec.file_number, schemas.INTEGER, nullable=False))
     return schemas.StructType(tuple(fields))
 
 

@@ -12,9 +12,9 @@ from ...core.protocol import schema as schemas
 from ...errors import SchemaChangedError
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.plans import frame_of
-from ..jvm.types import read_schema
 from .file_index import index_of
 from .routes import arrow
+from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,7 +98,7 @@ def _held_of_arrow(
             f"the schema of {snapshot.table} changed between version {spec['version']}, for which this DataFrame was "
             f"created, and version {snapshot.version}. Create the DataFrame again from the table."
         )
-    new = arrow.frame(spark, log, read_schema(snapshot.schema), snapshot=snapshot)
+    new = arrow.frame(spark, log, ScanSpec(snapshot))
     (new_relation,) = gateway.elements(new._jdf.queryExecution().analyzed().collectLeaves())
     parts = [relation.productElement(i) for i in range(relation.productArity())]
     # The relation is replaced, but its output attributes stay those that the plan refers to.

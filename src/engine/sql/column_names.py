@@ -47,6 +47,11 @@ def columns_written(mapping: ColumnMapping) -> schemas.StructType:
     return cast(schemas.StructType, _with_nulls(schema))
 
 
+def all_names(mapping: ColumnMapping) -> frozenset[str]:
+    """The logical and physical names of a table's columns."""
+    return frozenset((*mapping.logical.names, *mapping.physical.names))
+
+
 def with_extra(mapping: ColumnMapping, extra: Sequence[schemas.StructField]) -> ColumnMapping:
     """The mapping with extra columns of data files, whose logical and physical names are equal."""
     if not extra:

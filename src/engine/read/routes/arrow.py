@@ -24,17 +24,17 @@ from ....core.protocol.paths import absolute, absolute_uri
 from ....core.skipping import predicates, pruning
 from ....logstore.data_files import file_system, path_in
 from ...jvm import settings
-from ...jvm.types import has_collation, spark_type
+from ...jvm.types import has_collation, read_schema, spark_type
 from ...storage import external_files
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
-from ..extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
+from ..extra_columns import ExtraColumns
+from ..scan_spec import ScanSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
 
     from ....core.deltalog import DeltaLog
-    from ....core.table.snapshot import Snapshot
 
 NAME = "tablelog_arrow"
 _KEY = os.urandom(16)  # prevents guessing a configuration from its digest
@@ -52,24 +52,13 @@ _PUSHED = (
 )
 
 
-def frame(
-    spark: "SparkSession",
-    log: "DeltaLog",
-    schema: schemas.StructType,
-    *,
-    snapshot: "Snapshot",
-    newest: bool = False,
-    files: pa.Table | None = None,
-    extra: ExtraColumns = NO_EXTRA_COLUMNS,
-    file_number: str | None = None,
-    row_index: str | None = None,
-) -> "DataFrame":
-    """The rows of a version of a table, or only of `files`.
-
-    `newest`: the user didn't select the version, so a write may pin the frame to another version (`pinning`).
-    """
-    shown = schemas.StructType((*schema.fields, *extra.fields))
-    for name, kind in ((file_number, schemas.INTEGER), (row_index, schemas.LONG)):
+def frame(spark: "SparkSession", log: "DeltaLog", scan: ScanSpec) -> "DataFrame":
+    """The rows of a scan, without void columns."""
+    snapshot, files, extra = scan.snapshot, scan.files, scan.extra
+    # The user didn't select the version, so a write may pin the frame to another one (`pinning`).
+    newest = not (scan.pinned or scan.added_names)
+    shown = schemas.StructType((*read_schema(snapshot.schema).fields, *extra.fields))
+    for name, kind in ((scan.file_number, schemas.INTEGER), (scan.row_index, schemas.LONG)):
         if name is not None:
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
     schemas.arrow_schema(shown)  # raises here, not in a worker, for a type that Arrow doesn't support
@@ -92,8 +81,8 @@ def frame(
         "mode": snapshot.mapping.mode,
         "partition_columns": list(snapshot.partition_columns),
         "per_file": [[f.name, name] for f, name in extra.per_file],
-        "number": file_number,
-        "row_index": row_index,
+        "number": scan.file_number,
+        "row_index": scan.row_index,
         "zone": settings.time_zone(spark),
     }
     options = {"spec": json.dumps(spec), "files": _packed(files, extra)}

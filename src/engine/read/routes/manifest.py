@@ -4,7 +4,6 @@ import atexit
 import json
 import shutil
 import uuid
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,21 +19,22 @@ from ...sql.column_names import columns_read, renamed, with_extra
 from ...sql.hidden_names import free_names
 from ...sql.resolution import column_of
 from ...storage import external_files
+from .. import read_errors
 from ..bulk_listing import uris
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
-from ..extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
+from ..scan_spec import ScanSpec
+from . import scratch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ....core.deltalog import DeltaLog
-    from ....core.table.snapshot import Snapshot
 
 _ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 
 
 @lru_cache(maxsize=8)
-def _scratch(directory: str) -> Path:
+def _own_scratch(directory: str) -> Path:
     """A directory of this process below `directory`, which is deleted when the process ends."""
     own = Path(directory) / f"tablelog-{uuid.uuid4()}"
     own.mkdir(parents=True)
@@ -56,29 +56,21 @@ def _entry(uri: str, size: int, modified: int) -> str:
     )
 
 
-def frame(
-    spark: "SparkSession",
-    log: "DeltaLog",
-    scratch: str,
-    snapshot: "Snapshot",
-    files: pa.Table,
-    *,
-    extra: ExtraColumns = NO_EXTRA_COLUMNS,
-    file_number: str | None,
-    row_index: str | None = None,
-    options: Mapping[str, str],
-) -> "DataFrame":
-    """The rows of the files of a version, in the order of its columns; `scratch` is the shared directory.
+def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame":
+    """The rows of a scan, without void columns. Needs a scratch directory (`SCRATCH_KEY`).
 
     Not for columns mapped by field ID: the reader converts option names to lower case, and the required option is
     case-sensitive.
     """
     from pyspark.sql import functions as F
 
+    snapshot, extra = spec.snapshot, spec.extra
+    files = snapshot.files if spec.files is None else spec.files
+    read_errors.remember(snapshot.table, snapshot.version)
     external_files.check_files(spark, snapshot.table, snapshot.version, files)
     table, mapping = snapshot.table, with_extra(snapshot.mapping, extra.stored)
     schema, partition_columns = columns_read(mapping), mapping.physical_partition_columns
-    target = _scratch(scratch) / str(uuid.uuid4())
+    target = _own_scratch(scratch_of(spark) or "") / str(uuid.uuid4())
     (target / "_spark_metadata").mkdir(parents=True)
     locations = uris(table, files)
     sizes, times = files.column("size").to_pylist(), files.column("modificationTime").to_pylist()
@@ -89,16 +81,16 @@ def frame(
 
     data = spark_type(schema.without(partition_columns))
     # With recursiveFileLookup, Spark derives no partition columns from directory names.
-    reader = spark.read.schema(data).options(**options).option("recursiveFileLookup", "true")
+    reader = spark.read.schema(data).options(**spec.options).option("recursiveFileLookup", "true")
     records = reader.parquet(str(target))
-    more = [name for name in (*(f.name for f in extra.per_file_fields), file_number, row_index) if name is not None]
+    more = spec.constant_names
     taken = {*mapping.logical.names, *schema.names, *more}
     key, key_of_row, place = free_names(_ADDED, taken)
     of_record = records.metadataColumn("_metadata")  # also if the table has a column with that name
     # The decoded path of a record's file: Java and Python encode different sets of characters.
     path_of_record = F.url_decode(F.replace(of_record["file_path"], F.lit("+"), F.lit("%2B")))
     hidden = Hidden(Vectors(spark, log), {*taken, key, key_of_row, place}) if any_has_vector(files) else None
-    of_rows = {} if row_index is None else {row_index: of_record["row_index"]}
+    of_rows = {} if spec.row_index is None else {spec.row_index: of_record["row_index"]}
     if hidden is not None:
         of_rows[place] = of_record["row_index"]
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
@@ -107,9 +99,9 @@ def frame(
     for f, column in zip(extra.per_file_fields, extra.values(files), strict=True):
         fields.append(f)
         values[f.name] = column
-    if file_number is not None:
-        fields.append(schemas.StructField(file_number, schemas.INTEGER))
-        values[file_number] = pa.array(range(files.num_rows), pa.int32())
+    if spec.file_number is not None:
+        fields.append(schemas.StructField(spec.file_number, schemas.INTEGER))
+        values[spec.file_number] = pa.array(range(files.num_rows), pa.int32())
     if hidden is not None:
         fields.extend(hidden.fields)
         (values[hidden.deleted],) = hidden.values(files)
