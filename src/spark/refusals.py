@@ -153,7 +153,8 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
             return UnsupportedFeatureError(
                 "An INSERT into a temporary view of a Delta table needs a view of the whole table without time travel, "
                 'created by spark.read.format("delta").load(path).createOrReplaceTempView(view), and must be a '
-                f"separate statement, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. Otherwise, use {_APPEND}."
+                "separate statement, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. "
+                f"Otherwise, use {_APPEND}."
             )
     if plan is None or not is_of_delta(error):
         return None
