@@ -48,7 +48,7 @@ def test_only_the_partitions_of_a_condition(small_files: Table) -> None:
     assert (done["numFilesAdded"], done["numFilesRemoved"], done["totalConsideredFiles"]) == (1, 3, 3)
     assert json.loads(small_files.info()["operationParameters"]["predicate"]) == ["(p = 1)", "(p < 7)"]
     assert small_files.rows() == before
-    with pytest.raises(InvalidArgumentError, match="partition columns only"):
+    with pytest.raises(InvalidArgumentError, match="only conditions on partition columns"):
         small_files.delta.optimize().where("id = 3").executeCompaction()
 
 
