@@ -55,12 +55,12 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            arguments = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return method(*args, **kwargs)  # raises Python's own error for missing or extra arguments
         for name, kind in kinds.items():
-            if name in given:
-                for value in given[name] if name in several else (given[name],):
+            if name in arguments:
+                for value in arguments[name] if name in several else (arguments[name],):
                     _check(name, value, kind)
         return method(*args, **kwargs)
 

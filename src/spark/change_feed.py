@@ -41,11 +41,11 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     return change_feed.frame(spark, log, read, files, vectors)
 
 
-def _bound(spark: SparkSession, given: int | str) -> changes.Bound:
+def _bound(spark: SparkSession, bound: int | str) -> changes.Bound:
     return (
-        changes.Bound(version=given)
-        if isinstance(given, int)
-        else changes.Bound(timestamp_ms=timestamp_ms(spark, given))
+        changes.Bound(version=bound)
+        if isinstance(bound, int)
+        else changes.Bound(timestamp_ms=timestamp_ms(spark, bound))
     )
 
 

@@ -17,10 +17,10 @@ def new_columns(columns: str | StructType | Iterable[StructField], position: str
 
     With a position, the first column goes there, and each other one after the previous one.
     """
-    given = _ddl(columns) if isinstance(columns, str) else StructType(list(columns))
+    struct = _ddl(columns) if isinstance(columns, str) else StructType(list(columns))
     added: list[NewColumn] = []
     place = None if position is None else Position.of(position)
-    for f in declared(given):
+    for f in declared(struct):
         *parent, name = column_of(f.name)
         if added and place is not None:
             if tuple(parent) != added[-1].parent:

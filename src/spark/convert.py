@@ -63,13 +63,13 @@ def _of_catalog(
     if entry.bucketed:
         raise UnsupportedFeatureError(f"{entry.name} is bucketed; Delta tables don't support buckets", ("bucketing",))
     known = table_schema(entry.partition_schema)
-    given = known if partition_schema is None else _columns(partition_schema)
-    if given != known:
+    requested = known if partition_schema is None else _columns(partition_schema)
+    if requested != known:
         raise InvalidArgumentError(
             f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, but the given partition schema "
-            f"has other names or types: {list(given.names)}. Omit it",
+            f"has other names or types: {list(requested.names)}. Omit it",
             condition="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
-            parameters={"catalogPartitionSchema": list(known.names), "userPartitionSchema": list(given.names)},
+            parameters={"catalogPartitionSchema": list(known.names), "userPartitionSchema": list(requested.names)},
         )
     log = delta_log(entry.location, session_conf(spark, entry.location))
     partitions = _below(entry, catalog.partition_locations(entry))

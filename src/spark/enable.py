@@ -215,14 +215,14 @@ def _of_catalog(name: str) -> Patch:
     return patch
 
 
-def _of_writer(what: str, name: str) -> Patch:
+def _of_writer(writer_name: str, name: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(self._spark):
                 return original(self, *args, **kwargs)
             from .refusals import of_writer
 
-            return _explained(original, self, args, kwargs, lambda error: of_writer(error, what, name))
+            return _explained(original, self, args, kwargs, lambda error: of_writer(error, writer_name, name))
 
         return method
 

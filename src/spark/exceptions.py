@@ -219,9 +219,9 @@ def _class(core: type[errors.TablelogError], raised: type[PySparkException]) -> 
     bases: tuple[type, ...] = (twin, raised) if twin.__bases__[0] is core else (core, twin, raised)
     if issubclass(twin, raised):
         bases = bases[:-1]
-    made = type(core.__name__, bases, {"__module__": __name__, "__doc__": core.__doc__})
-    assert issubclass(made, TablelogError)
-    return made
+    error_class = type(core.__name__, bases, {"__module__": __name__, "__doc__": core.__doc__})
+    assert issubclass(error_class, TablelogError)
+    return error_class
 
 
 def _core_class(kind: type) -> type[errors.TablelogError]:

@@ -164,14 +164,14 @@ def not_a_table(
     )
 
 
-def _of_partition(found: OpenedTable[DataFrame], path: str) -> DataFrame:
+def _of_partition(opened: OpenedTable[DataFrame], path: str) -> DataFrame:
     """Filter by the partition in the path: Delta supports such paths, but advises against them."""
-    logger.warning('%s is a partition directory: use load("%s").where(...) instead', path, found.log.table)
-    partition_columns = found.log.snapshot().partition_columns
-    frame = found.value
-    for column, value in found.partition:
+    logger.warning('%s is a partition directory: use load("%s").where(...) instead', path, opened.log.table)
+    partition_columns = opened.log.snapshot().partition_columns
+    frame = opened.value
+    for column, value in opened.partition:
         if column not in partition_columns:
-            raise InvalidArgumentError(f"{path}: {column} is not a partition column of the table {found.log.table}.")
+            raise InvalidArgumentError(f"{path}: {column} is not a partition column of the table {opened.log.table}.")
         name = functions.col(f"`{column}`")
         frame = frame.where(name.isNull() if value == _HIVE_NULL else name == functions.lit(value))
     return frame

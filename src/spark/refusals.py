@@ -94,9 +94,9 @@ _WRITES = {
 }
 
 
-def later(what: str, instead: str) -> UnsupportedFeatureError:
+def later(operation: str, instead: str) -> UnsupportedFeatureError:
     """The error for an operation that is not supported yet."""
-    return UnsupportedFeatureError(f"{what} is not supported for Delta tables yet. Use {instead}.")
+    return UnsupportedFeatureError(f"{operation} is not supported for Delta tables yet. Use {instead}.")
 
 
 def is_missing_provider(error: BaseException) -> bool:
@@ -114,11 +114,11 @@ def of_catalog(error: BaseException, method: str) -> UnsupportedFeatureError | N
     return later(f"spark.catalog.{method}", _CATALOG.get(method, _TABLE))
 
 
-def of_writer(error: BaseException, what: str, method: str) -> UnsupportedFeatureError | None:
-    """The error for a method of a writer (`what`); None if Spark's error isn't about a Delta table."""
+def of_writer(error: BaseException, writer_name: str, method: str) -> UnsupportedFeatureError | None:
+    """The error for a method of a writer (`writer_name`); None if Spark's error isn't about a Delta table."""
     if not is_of_delta(error):
         return None
-    return later(f"{what}.{method}", _WRITES.get(method, _APPEND))
+    return later(f"{writer_name}.{method}", _WRITES.get(method, _APPEND))
 
 
 def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | None:
@@ -158,14 +158,14 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
             )
     if plan is None or not is_of_delta(error):
         return None
-    what, instead = _operation(plan)
-    return later(what, instead)
+    operation, instead = _operation(plan)
+    return later(operation, instead)
 
 
 def of_view(plan: Any) -> UnsupportedFeatureError:
     """The error for a statement that changes a temporary view of a table."""
-    what, instead = _operation(plan)
-    return later(f"{what} by a temporary view", instead)
+    operation, instead = _operation(plan)
+    return later(f"{operation} by a temporary view", instead)
 
 
 def _is_twice_one(paths: str) -> bool:
