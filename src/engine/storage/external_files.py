@@ -34,8 +34,8 @@ def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterab
         raise UntrustedTableError(
             f"{where} has a file outside of the table, {external_paths.shown(shown(refused_path))}, and {KEY} is "
             f"{policy}: it wasn't read. A shallow clone, or a table of other writers, may have such files. If you "
-            f"trust the table, set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file "
-            "from the table"
+            f"trust the table, set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove "
+            "the file from the table"
         )
 
 
