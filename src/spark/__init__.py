@@ -1,4 +1,4 @@
-"""The surface that a PySpark user imports: `from tablelog.spark import DeltaTable, enable`."""
+"""The public PySpark API: `from tablelog.spark import DeltaTable, enable`."""
 
 from .create import DeltaTableBuilder, IdentityGenerator
 from .enable import disable, enable, is_enabled

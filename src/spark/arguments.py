@@ -1,7 +1,7 @@
-"""The arguments of the public methods: each is checked by its annotation before the method runs.
+"""Checks the arguments of public methods by their annotations, before the method runs.
 
-`checked` wraps every public method of a class, so that a new one is checked as well. What is wrong is an
-ArgumentTypeError: a ValueError and a TypeError in one, for delta.tables raises one of them here and the other there.
+`checked` wraps every public method of a class, so that new methods are checked too. The error is an ArgumentTypeError,
+which is both a ValueError and a TypeError, because delta.tables raises either of them.
 """
 
 import functools
@@ -21,7 +21,7 @@ _NAMES = {str: "a string", int: "an int", bool: "a bool", float: "a number", typ
 
 
 def checked(cls: _Class) -> _Class:
-    """Have the public methods of a class, and the constructor of a dataclass, check their arguments."""
+    """Add argument checks to the public methods of a class, and to the constructor of a dataclass."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and not (name == "__init__" and is_dataclass(cls)):
             continue
@@ -32,35 +32,35 @@ def checked(cls: _Class) -> _Class:
     return cls
 
 
-def assignments_of(given: Mapping[str, str | Column] | None, name: str) -> dict[str, str | Column]:
-    """Columns with what they are set to; InvalidArgumentError where they are left out."""
-    if given is None:
+def assignments_of(assignments: Mapping[str, str | Column] | None, name: str) -> dict[str, str | Column]:
+    """The assigned columns as a dictionary. Raises InvalidArgumentError if the argument is missing."""
+    if assignments is None:
         raise InvalidArgumentError(f"'{name}' must be given: a dictionary of columns and their new values")
-    return dict(given)
+    return dict(assignments)
 
 
-def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """The names in `*cols`: one by one, or as one list of them."""
-    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], list | tuple) else given
+def names_of(columns: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names in `*cols`: several arguments, or one list."""
+    return tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
 
 
 def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
     kinds = {name: one.annotation for name, one in list(signature.parameters.items())[1:]}
     for name, kind in kinds.items():
-        _described(kind)  # at import, so that no parameter has an annotation that can't be checked
+        _described(kind)  # fails at import if an annotation can't be checked
         assert kind is not inspect.Parameter.empty, f"{method.__qualname__}: {name} has no annotation"
     several = {one.name for one in signature.parameters.values() if one.kind is one.VAR_POSITIONAL}
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            arguments = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return method(*args, **kwargs)  # which says what is missing, or too much
+            return method(*args, **kwargs)  # raises Python's own error for missing or extra arguments
         for name, kind in kinds.items():
-            if name in given:
-                for value in given[name] if name in several else (given[name],):
+            if name in arguments:
+                for value in arguments[name] if name in several else (arguments[name],):
                     _check(name, value, kind)
         return method(*args, **kwargs)
 
@@ -68,11 +68,11 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
-    """Raise ArgumentTypeError where the value isn't of the kind; what it holds is not shown, for it may be a secret."""
-    found = [one for one in _kinds(kind) if _is(value, one)]
-    if not found:
+    """Raise ArgumentTypeError if the value has another type. The message doesn't show the value: it may be a secret."""
+    matching = [candidate for candidate in _kinds(kind) if _is(value, candidate)]
+    if not matching:
         raise ArgumentTypeError(f"{name} must be {_described(kind)}, not {_type_of(value)}")
-    inside = get_args(found[0])
+    inside = get_args(matching[0])
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not _any(key, inside[0]):
@@ -97,7 +97,7 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind, of a collection without a look at what it holds."""
+    """Whether a value has this type; items of a collection are not checked."""
     origin = get_origin(kind)
     if kind is None:
         return value is None
@@ -105,7 +105,7 @@ def _is(value: Any, kind: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is SparkSession:  # one of Spark Connect is refused by what it is, not by its type
+    if kind is SparkSession:  # a Spark Connect session is rejected later, with a better message
         return isinstance(value, SparkSession) or type(value).__name__ == "SparkSession"
     if origin is Literal:
         return isinstance(value, str)
@@ -115,7 +115,7 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    """What a value has to be, for a message; AssertionError for an annotation that isn't known here."""
+    """The expected type for a message; AssertionError for an annotation that isn't supported."""
     return " or ".join(dict.fromkeys(_one(one) for one in _kinds(kind)))
 
 

@@ -1,7 +1,7 @@
-"""Where errors of the core become PySpark's errors too: around all that a user calls.
+"""Decorators that convert errors of the core to PySpark's error classes, for all public functions.
 
-`pyspark_errors` decorates a function, or each public method of a class. tests/spark/test_exceptions.py walks over what
-`tablelog.spark` exports and over the methods that `enable` replaces, and finds each of them decorated.
+`pyspark_errors` decorates a function, `with_pyspark_errors` each public method of a class. The tests check that all
+exports of `tablelog.spark`, and the methods that `enable` replaces, are decorated (tests/spark/test_exceptions.py).
 """
 
 import functools
@@ -22,7 +22,7 @@ _MARK = "__pyspark_errors__"
 
 
 def pyspark_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with errors as `exceptions` has them, the same objects; Spark's own show no plans."""
+    """Decorates a function: its errors get PySpark's classes in place, and Spark's own errors are shortened."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -41,7 +41,7 @@ def pyspark_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def replacing(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that takes the place of PySpark's, the same way; errors of Spark alone stay as they are."""
+    """Decorates a replacement of a PySpark method: tablelog's errors get PySpark's classes, Spark's are unchanged."""
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,7 +56,7 @@ def replacing(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def with_pyspark_errors(surface: C) -> C:
-    """The class with each public method decorated by `pyspark_errors`."""
+    """Decorates each public method of a class by `pyspark_errors`."""
     for name, member in list(vars(surface).items()):
         if name.startswith("_"):
             continue
@@ -68,5 +68,5 @@ def with_pyspark_errors(surface: C) -> C:
 
 
 def is_covered(function: object) -> bool:
-    """Whether a function or method is decorated."""
+    """Whether a function or method is decorated by this module."""
     return hasattr(getattr(function, "__func__", function), _MARK)

@@ -1,4 +1,4 @@
-"""`spark.read.format("delta").option("readChangeFeed", "true")`: the rows that a range of versions changed."""
+"""`spark.read.format("delta").option("readChangeFeed", "true")`: the rows that changed in a range of versions."""
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,18 +16,18 @@ _MODES = {"endversion": "endVersion", "latest": "latest", "legacy": "legacy"}
 
 
 def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
-    """The changed rows from the start to the end of a range, both included, as of when the frame is made.
+    """The changed rows of a range of versions, both ends included, determined when the frame is created.
 
-    They have the columns of the newest version; where a version concerned maps its columns, those of the range's last.
-    Raises what `core.version_range`, `core.check_recorded` and `core.check_schemas` raise.
+    They have the schema of the newest version; with column mapping, that of the last version of the range.
+    Raises what `changes.version_range`, `changes.check_recorded` and `changes.check_schemas` raise.
     """
     newest = log.snapshot()
     lenient = log.conf.get(_OUT_OF_RANGE, "false").lower() == "true"
     end = None if wanted.end is None else _bound(spark, wanted.end)
-    found = changes.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
-    if found is None:
+    versions = changes.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
+    if versions is None:
         return change_feed.frame(spark, log, newest, [])
-    first, last = found
+    first, last = versions
     at_start = log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
     commits = changes.read_commits(log, first, last)
@@ -41,20 +41,20 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     return change_feed.frame(spark, log, read, files, vectors)
 
 
-def _bound(spark: SparkSession, given: int | str) -> changes.Bound:
+def _bound(spark: SparkSession, bound: int | str) -> changes.Bound:
     return (
-        changes.Bound(version=given)
-        if isinstance(given, int)
-        else changes.Bound(timestamp_ms=timestamp_ms(spark, given))
+        changes.Bound(version=bound)
+        if isinstance(bound, int)
+        else changes.Bound(timestamp_ms=timestamp_ms(spark, bound))
     )
 
 
 def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, bounded: bool) -> Snapshot:
-    """The version whose columns the changes are read with."""
-    asked = log.conf.get(_SCHEMA_MODE, "endVersion")
-    mode = _MODES.get(asked.lower())
+    """The version with whose schema the changes are read."""
+    configured = log.conf.get(_SCHEMA_MODE, "endVersion")
+    mode = _MODES.get(configured.lower())
     if mode is None:
-        raise InvalidArgumentError(f"{_SCHEMA_MODE} is {asked!r}: it can be {', '.join(_MODES.values())}")
+        raise InvalidArgumentError(f"{_SCHEMA_MODE} is {configured!r}: it needs to be {', '.join(_MODES.values())}")
     if mode != "endVersion" or last == newest.version:
         return newest
     at_end = log.snapshot(version=last)

@@ -1,4 +1,4 @@
-"""What a user says of columns, in DDL text or PySpark's types, as the commands take it."""
+"""Converts column definitions of the user, as DDL or PySpark types, for the commands."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,21 +13,21 @@ from ..errors import InvalidArgumentError
 
 
 def new_columns(columns: str | StructType | Iterable[StructField], position: str | None) -> list[NewColumn]:
-    """Columns to add: a field's name is one of SQL, so that `a.b` is a field of the struct a.
+    """Columns to add. Field names are parsed as SQL, so `a.b` is a field of the struct `a`.
 
-    With a position the first goes there and each other one behind the one before it.
+    With a position, the first column goes there, and each other one after the previous one.
     """
-    given = _ddl(columns) if isinstance(columns, str) else StructType(list(columns))
-    found: list[NewColumn] = []
+    struct = _ddl(columns) if isinstance(columns, str) else StructType(list(columns))
+    added: list[NewColumn] = []
     place = None if position is None else Position.of(position)
-    for f in declared(given):
+    for f in declared(struct):
         *parent, name = column_of(f.name)
-        if found and place is not None:
-            if tuple(parent) != found[-1].parent:
-                raise InvalidArgumentError("Columns that are added at a position have to be of one struct.")
-            place = Position(found[-1].field.name)
-        found.append(NewColumn(replace(f, name=name), tuple(parent), place))
-    return found
+        if added and place is not None:
+            if tuple(parent) != added[-1].parent:
+                raise InvalidArgumentError("Columns that are added at a position must be in the same struct.")
+            place = Position(added[-1].field.name)
+        added.append(NewColumn(replace(f, name=name), tuple(parent), place))
+    return added
 
 
 def column_change(
@@ -40,11 +40,11 @@ def column_change(
     default: str | None,
     drop_default: bool,
 ) -> ColumnChange:
-    """What is to be changed of a column; InvalidArgumentError where that is nothing."""
+    """The requested change of a column. Raises InvalidArgumentError if nothing is to be changed."""
     if default is not None and drop_default:
-        raise InvalidArgumentError("A column can't be given a default and lose it at once.")
+        raise InvalidArgumentError("The default of a column can't be set and dropped at the same time.")
     if default is not None and not default.strip():
-        raise InvalidArgumentError("The default of a column is an SQL expression, and not an empty text.")
+        raise InvalidArgumentError("The default of a column must be an SQL expression, not an empty string.")
     change = ColumnChange(
         column_of(column),
         None if data_type is None else _type(data_type),
@@ -54,7 +54,7 @@ def column_change(
         None if position is None else Position.of(position),
     )
     if change == ColumnChange(change.column):
-        raise InvalidArgumentError(f"alterColumn({column!r}) doesn't say what to change.")
+        raise InvalidArgumentError(f"alterColumn({column!r}) needs at least one change.")
     return change
 
 
@@ -65,9 +65,11 @@ def _type(data_type: str | DataType) -> TableField:
 
 def _ddl(text: str) -> StructType:
     try:
-        found = DataType.fromDDL(text)
+        parsed = DataType.fromDDL(text)
     except ParseException as error:
-        raise InvalidArgumentError(f"{text!r} declares no columns: {error}", condition="PARSE_SYNTAX_ERROR") from error
-    if not isinstance(found, StructType):
-        raise InvalidArgumentError(f"{text!r} declares no columns: give each a name and a type.")
-    return found
+        raise InvalidArgumentError(
+            f"{text!r} is not a list of columns: {error}", condition="PARSE_SYNTAX_ERROR"
+        ) from error
+    if not isinstance(parsed, StructType):
+        raise InvalidArgumentError(f"{text!r} is not a list of columns: each needs a name and a type.")
+    return parsed

@@ -1,4 +1,4 @@
-"""From the session's configuration to the table's handle: which keys matter, and one handle for each table."""
+"""Passes the session's configuration to tables' handles, and caches one handle per table and configuration."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -44,16 +44,16 @@ _HONOURED_BELOW = ("properties.defaults.",)
 _PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")
 _KEPT = 256
 _KEPT_OF_A_PATH = 8
-"""Handles of one path: each configuration has its own, and credentials that change are another configuration."""
+"""The maximum number of handles per path: each configuration has its own, also if credentials change."""
 
 _handles: OrderedDict[tuple[str, frozenset[tuple[str, str]]], DeltaLog] = OrderedDict()
 _handles_lock = Lock()
 
 
 def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
-    """All that is set in the session's configuration; what Delta has there and tablelog hasn't is logged once.
+    """The session's configuration; keys of Delta that tablelog ignores are logged once.
 
-    With it what Hadoop's configuration has for the storage of `path`; what Spark's has goes before it.
+    It includes the Hadoop configuration for the storage of `path`; keys of Spark's configuration take precedence.
     """
     hadoop_log.serve(spark)
     conf = builders.session_conf(spark)
@@ -61,19 +61,19 @@ def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
     for key in conf:
         name = key.removeprefix(_DELTA)
         if name != key and name not in _HONOURED and not name.startswith(_HONOURED_BELOW):
-            log_once(f"conf {key}", "%s is set, and has no effect in this version of tablelog.", key)
+            log_once(f"conf {key}", "%s is set, but has no effect in this version of tablelog.", key)
     return conf
 
 
 def relevant(conf: Mapping[str, str]) -> dict[str, str]:
-    """The keys that a table's handle depends on: those of Delta, without what belongs to one operation."""
+    """The keys on which a table's handle depends: those of Delta, except settings of single operations."""
     return {
         key: value for key, value in conf.items() if key.startswith(_PREFIXES) and not key.startswith(_PER_OPERATION)
     }
 
 
 def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | None = None) -> DeltaLog:
-    """The handle of the table at `path`, shared by all threads of the process that use the same configuration."""
+    """The handle of the table at `path`, shared by all threads with the same configuration."""
     settings = {**relevant(conf), **(extra or {})}
     key = path, frozenset(settings.items())
     with _handles_lock:
@@ -93,7 +93,7 @@ def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | Non
 
 
 def forget(path: str | None = None) -> None:
-    """Drop the handles of one path as it was spelled, or all of them."""
+    """Drop the cached handles of one path, spelled as before, or of all paths."""
     with _handles_lock:
         for key in [key for key in _handles if path is None or key[0] == path]:
             del _handles[key]

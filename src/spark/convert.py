@@ -1,4 +1,4 @@
-"""What CONVERT TO DELTA and CLONE take for their source: a directory, a table of the catalog, a version of a table."""
+"""The sources of CONVERT TO DELTA and CLONE: a directory, a catalog table, or a version of a table."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -19,19 +19,19 @@ from .writer import commit_of
 def converted(
     spark: SparkSession, identifier: str, partition_schema: str | StructType | None, *, statistics: bool
 ) -> DeltaLog:
-    """The log of the table that was made of the Parquet files of `identifier`, or was there."""
+    """The log of the table that was converted from the Parquet files of `identifier`, or existed already."""
     named_by_path = names.by_path(identifier)
     if named_by_path is None:
         return _of_catalog(spark, identifier, partition_schema, statistics)
     provider, path = named_by_path
     if provider == "iceberg":
         raise UnsupportedFeatureError(
-            f"{path}: tables of Iceberg can't be converted. Read it with Spark and write it as a Delta table",
+            f"{path}: Iceberg tables can't be converted. Read it with Spark and write it as a Delta table",
             ("iceberg",),
         )
     if provider not in ("parquet", "delta"):
         raise InvalidArgumentError(
-            f"CONVERT TO DELTA takes a directory of Parquet files (parquet.`/path`), not {provider}",
+            f"CONVERT TO DELTA needs a directory of Parquet files (parquet.`/path`), not {provider}",
             condition="DELTA_CONVERT_NON_PARQUET_TABLE",
             parameters={"sourceName": provider, "tableId": path},
         )
@@ -43,12 +43,12 @@ def converted(
 def _of_catalog(
     spark: SparkSession, name: str, partition_schema: str | StructType | None, statistics: bool
 ) -> DeltaLog:
-    """A table of the catalog, whose entry becomes that of a Delta table once its files are one."""
+    """Convert a catalog table, and change its catalog entry to a Delta table."""
     catalog = SessionCatalog(spark)
     entry = catalog.find(name)
     if entry is None:
         raise TableNotFoundError(
-            f"There is no table {name} in Spark's catalog. A directory is named parquet.`/path`.",
+            f"There is no table {name} in Spark's catalog. For a directory, use parquet.`/path`.",
             condition="DELTA_TABLE_NOT_FOUND",
             parameters={"tableName": name},
         )
@@ -56,20 +56,20 @@ def _of_catalog(
         return delta_log(entry.location, session_conf(spark, entry.location))
     if not entry.is_parquet:
         raise InvalidArgumentError(
-            f"CONVERT TO DELTA takes tables of Parquet files, not {entry.name}: {names.what_is(entry)}.",
+            f"CONVERT TO DELTA needs a Parquet table, but {entry.name} is not one: {names.what_is(entry)}.",
             condition="DELTA_CONVERT_NON_PARQUET_TABLE",
             parameters={"sourceName": entry.provider, "tableId": entry.name},
         )
     if entry.bucketed:
-        raise UnsupportedFeatureError(f"{entry.name} is bucketed, which no Delta table is", ("bucketing",))
+        raise UnsupportedFeatureError(f"{entry.name} is bucketed; Delta tables don't support buckets", ("bucketing",))
     known = table_schema(entry.partition_schema)
-    given = known if partition_schema is None else _columns(partition_schema)
-    if given != known:
+    requested = known if partition_schema is None else _columns(partition_schema)
+    if requested != known:
         raise InvalidArgumentError(
-            f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, which its partition schema, "
-            f"{list(given.names)}, contradicts in names or types. Leave it out",
+            f"{entry.name} is partitioned by {list(known.names)} in Spark's catalog, but the given partition schema "
+            f"has other names or types: {list(requested.names)}. Omit it",
             condition="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
-            parameters={"catalogPartitionSchema": list(known.names), "userPartitionSchema": list(given.names)},
+            parameters={"catalogPartitionSchema": list(known.names), "userPartitionSchema": list(requested.names)},
         )
     log = delta_log(entry.location, session_conf(spark, entry.location))
     partitions = _below(entry, catalog.partition_locations(entry))
@@ -79,38 +79,40 @@ def _of_catalog(
 
 
 def _below(entry: CatalogEntry, locations: list[str] | None) -> frozenset[str] | None:
-    """The partitions that the catalog knows, by the names of their directories in the table's."""
+    """The partitions in the catalog, by their directories relative to the table."""
     if locations is None:
         return None
     root = f"{entry.location}/"
     elsewhere = [location for location in locations if not location.startswith(root)]
     if elsewhere:
         raise UnsupportedFeatureError(
-            f"{entry.name} has partitions outside of its directory ({elsewhere[0]}), which a Delta table can't have",
+            f"{entry.name} has partitions outside of its directory ({elsewhere[0]}); Delta tables don't support this",
             ("partitions with locations of their own",),
         )
     return frozenset(location.removeprefix(root) for location in locations)
 
 
-def _columns(given: str | StructType | None) -> schema.StructType:
-    if given is None:
+def _columns(partition_schema: str | StructType | None) -> schema.StructType:
+    if partition_schema is None:
         return schema.StructType()
-    if isinstance(given, str):
-        parsed = DataType.fromDDL(given)
+    if isinstance(partition_schema, str):
+        parsed = DataType.fromDDL(partition_schema)
         if not isinstance(parsed, StructType):
-            raise InvalidArgumentError(f"partitionSchema is {given!r}: name columns, such as 'day date, n int'")
-        given = parsed
-    if not isinstance(given, StructType):
-        raise TypeError(f"partitionSchema must be a string or a StructType, not {type(given).__name__}")
-    return table_schema(given)
+            raise InvalidArgumentError(
+                f"partitionSchema is {partition_schema!r}: it needs to be a list of columns, such as 'day date, n int'"
+            )
+        partition_schema = parsed
+    if not isinstance(partition_schema, StructType):
+        raise TypeError(f"partitionSchema must be a string or a StructType, not {type(partition_schema).__name__}")
+    return table_schema(partition_schema)
 
 
 def named(snapshot: Snapshot) -> CloneSource:
-    """A version of a table by the name that Delta gives one that is no catalog's."""
+    """A version of a table as a clone source, with Delta's name for a table by path."""
     return CloneSource(snapshot, f"delta.`{_hadoop(snapshot.table)}`")
 
 
 def _hadoop(table: str) -> str:
-    """A table's root as Hadoop prints it: nothing is encoded, and a local path has one slash."""
+    """A table's root as Hadoop prints it: not URL-encoded, and with one slash for a local path."""
     place = paths.absolute(table, "")
     return f"file:{place}" if place.startswith("/") else place

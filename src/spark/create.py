@@ -1,4 +1,4 @@
-"""`DeltaTableBuilder`, which mirrors `delta.tables.DeltaTableBuilder` call for call."""
+"""`DeltaTableBuilder`, with the methods of `delta.tables.DeltaTableBuilder`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ TableT = TypeVar("TableT")
 @checked
 @dataclass
 class IdentityGenerator:
-    """How an identity column is numbered: `start`, `start + step`, `start + 2 * step`, ..."""
+    """The values of an identity column: `start`, `start + step`, `start + 2 * step`, ..."""
 
     start: int = 1
     step: int = 1
@@ -33,24 +33,24 @@ class IdentityGenerator:
 @with_pyspark_errors
 @checked
 class DeltaTableBuilder(Generic[TableT]):
-    """Says what a table is to be, and makes it: see `DeltaTable.create` and its like."""
+    """Defines a table and creates it; see `DeltaTable.create` and similar methods."""
 
-    def __init__(self, spark: SparkSession, mode: CreateMode, made: Callable[[DeltaLog], TableT]) -> None:
+    def __init__(self, spark: SparkSession, mode: CreateMode, table_of: Callable[[DeltaLog], TableT]) -> None:
         self._spark = spark
         self._mode = mode
-        self._made = made
+        self._made = table_of
         self._path: str | None = None
         self._named: str | None = None
         self._columns: list[schema.StructField] = []
         self._definition = Definition()
 
     def tableName(self, identifier: str) -> Self:
-        """The table's name: in Spark's catalog, or a path, as ``delta.`/path```."""
+        """The table's name in Spark's catalog, or its path as ``delta.`/path```."""
         self._named = identifier
         return self
 
     def location(self, location: str) -> Self:
-        """Where the table lies."""
+        """The table's path."""
         self._path = location
         return self
 
@@ -68,10 +68,16 @@ class DeltaTableBuilder(Generic[TableT]):
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
     ) -> Self:
-        """One column. `dataType` is a type or its DDL.
+        """Add a column.
 
-        `generatedAlwaysAs` is SQL over other columns, or how the column is numbered; with `generatedByDefaultAs` it is
-        numbered where a write brings no values.
+        Args:
+            colName: the name.
+            dataType: a type or its DDL.
+            nullable: False: the column is NOT NULL.
+            generatedAlwaysAs: an SQL expression over other columns, or an IdentityGenerator; values can't be inserted
+                into such an identity column.
+            generatedByDefaultAs: an IdentityGenerator, for rows that are written without a value for the column.
+            comment: the comment of the column.
         """
         if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
             raise ValueError("generatedByDefaultAs and generatedAlwaysAs cannot both be set.")
@@ -89,29 +95,30 @@ class DeltaTableBuilder(Generic[TableT]):
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> Self:
-        """The columns of a schema, with their metadata: comments, generation expressions, defaults."""
+        """Add the columns of a schema, with their metadata: comments, generation expressions, defaults."""
         self._columns += declared(StructType(list(cols)))
         return self
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:
-        """The columns that the table is partitioned by."""
+        """Set the partition columns."""
         self._definition = replace(self._definition, partition_by=names_of(cols))
         return self._checked()
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:
-        """The columns that OPTIMIZE clusters the table by."""
+        """Set the clustering columns."""
         self._definition = replace(self._definition, cluster_by=names_of(cols))
         return self._checked()
 
     def property(self, key: str, value: str) -> Self:
-        """A table property."""
+        """Set a table property."""
         self._definition = replace(self._definition, properties={**self._definition.properties, key: value})
         return self
 
     def execute(self) -> TableT:
-        """Make the table; TableAlreadyExistsError or TableNotFoundError as the kind of the builder asks.
+        """Create or replace the table, and register its name in Spark's catalog.
 
-        A Delta table that lies where one with a name of the catalog is to be made gets that name.
+        If the location of a new catalog table already has a Delta table with this definition, only the name is
+        registered. Raises TableAlreadyExistsError or TableNotFoundError by the kind of builder.
         """
         spark, mode = self._spark, self._mode
         place = names.place(spark, self._named, self._path)

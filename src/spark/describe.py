@@ -1,4 +1,4 @@
-"""What `history()` and `detail()` tell, as the frames of DESCRIBE HISTORY and DESCRIBE DETAIL."""
+"""The frames of `history()` and `detail()`, with the columns of DESCRIBE HISTORY and DESCRIBE DETAIL."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ DETAIL = _struct(
 def history(spark: SparkSession, log: DeltaLog, limit: int | None = None) -> DataFrame:
     """The latest `limit` commits (all: None), newest first."""
     if limit is not None and limit <= 0:
-        raise InvalidArgumentError(f"history(limit) takes a number of commits from 1 on, not {limit}.")
+        raise InvalidArgumentError(f"history(limit) needs a positive number of commits, not {limit}.")
     return local_frame(spark, [_history_row(entry) for entry in log.history(limit)], HISTORY)
 
 
@@ -86,7 +86,7 @@ def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
         metadata.id,
         metadata.name,
         metadata.description,
-        log.table.replace("file:///", "file:/", 1),  # as Hadoop and so Delta spell it
+        log.table.replace("file:///", "file:/", 1),  # as Hadoop and Delta spell it
         None if metadata.created_time is None else _instant(metadata.created_time),
         _instant(snapshot.timestamp_ms),
         list(metadata.partition_columns),
@@ -102,7 +102,7 @@ def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
 
 
 def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:
-    """A DataFrame of few rows for which Spark needs no job: Arrow becomes a local relation."""
+    """A DataFrame of a few rows that needs no Spark job: Arrow data becomes a local relation."""
     import pyarrow as pa
 
     columns = zip(*rows, strict=True) if rows else ([] for _ in schema.fields)
@@ -116,7 +116,7 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
-    """A map of JSON values as Delta shows it: text as it is, anything else as JSON."""
+    """A map of JSON values as Delta shows it: strings unchanged, other values as JSON."""
     if values is None:
         return None
     return {

@@ -1,8 +1,8 @@
-"""The one visible place where PySpark is changed: `enable` puts Delta in front of the methods in `_PATCHES`.
+"""`enable`: replaces methods of PySpark so that they support Delta tables; all replaced methods are in `_patches`.
 
-They are replaced once in the process and put back when the last session is disabled. A session counts as enabled by
-a key in its own configuration, so that sessions cloned from it (foreachBatch) are enabled too and new ones are not.
-Formats other than delta, and other sessions, go straight to PySpark's own method.
+Methods are replaced once per process, and restored when the last session is disabled. A session is enabled by a key in
+its own configuration, so that sessions cloned from it (foreachBatch) are enabled too, and new sessions are not.
+Other formats and other sessions use PySpark's original methods.
 """
 
 import functools
@@ -33,23 +33,30 @@ _installed: list[tuple[type, str, Method, Method]] = []
 
 @pyspark_errors
 def enable(spark: SparkSession) -> SparkSession:
-    """Make `format("delta")` of this session mean tablelog; returns the session. Enabling twice changes nothing.
+    """Let tablelog handle `format("delta")` in this session.
 
-    Raises UnsupportedEnvironmentError where delta-spark is active in the session, on a Spark that tablelog doesn't
-    know, and on Spark Connect.
+    Args:
+        spark: a classic Spark session; enabling it twice has no effect.
+
+    Returns:
+        The session.
+
+    Raises:
+        UnsupportedEnvironmentError: delta-spark is active in the session, the Spark version isn't supported, or the
+            session is one of Spark Connect.
     """
     if not is_classic(spark):
         raise UnsupportedEnvironmentError(
-            "enable() needs a classic Spark session: one of Spark Connect has no JVM gateway. "
-            "Support for Spark Connect comes with a later version of tablelog."
+            "enable() needs a classic Spark session: Spark Connect has no JVM gateway and is not supported yet."
         )
     check_version(spark.version)
     conf = builders.session_conf(spark)
     active = [name for name in _DELTA_SPARK if any(name in conf.get(key, "") for key in _extension_keys(conf))]
     if active:
         raise UnsupportedEnvironmentError(
-            f"delta-spark is active in this session ({', '.join(active)}): tablelog would compete with it for "
-            'format("delta"). Use one of them: start the session without its extension and catalog to enable tablelog.'
+            f"delta-spark is active in this session ({', '.join(active)}) and also handles "
+            'format("delta"). Use only one of them: to enable tablelog, start the session without the extension and '
+            "the catalog of delta-spark."
         )
     with _lock:
         _install()
@@ -60,7 +67,7 @@ def enable(spark: SparkSession) -> SparkSession:
 
 @pyspark_errors
 def disable(spark: SparkSession) -> None:
-    """Undo `enable` for this session, and give PySpark its own methods back when no session is left."""
+    """Undo `enable` for this session; PySpark's methods are restored when no enabled session is left."""
     with _lock:
         spark.conf.unset(_ENABLED)
         _enabled_sessions.discard(_id(spark))
@@ -70,7 +77,7 @@ def disable(spark: SparkSession) -> None:
 
 @pyspark_errors
 def is_enabled(spark: SparkSession) -> bool:
-    """Whether `enable` is in force for the session, or for the one that it was cloned from."""
+    """Whether the session, or the session that it was cloned from, is enabled."""
     return is_classic(spark) and spark.conf.get(_ENABLED, "false") == "true"
 
 
@@ -88,7 +95,7 @@ def _install() -> None:
     for owner, name, patch in _patches():
         original = getattr(owner, name, None)
         if original is None:
-            continue  # a method that this PySpark doesn't have yet
+            continue  # this version of PySpark doesn't have the method
         replacement = functools.wraps(original)(replacing(patch(original)))
         setattr(owner, name, replacement)
         _installed.append((owner, name, original, replacement))
@@ -99,13 +106,13 @@ def _uninstall() -> None:
     if not _installed:
         return
     for owner, name, original, replacement in _installed:
-        if owner.__dict__.get(name) is replacement:  # else another library has wrapped ours since: leave it whole
+        if owner.__dict__.get(name) is replacement:  # otherwise another library has wrapped it: leave it unchanged
             setattr(owner, name, original)
     _installed.clear()
     read_errors.uninstall()
 
 
-# --- what the patched methods do ---------------------------------------------------------------------------------
+# --- the replaced methods -----------------------------------------------------------------------------------------
 
 
 def _is_delta(builder: Any, format: str | None) -> bool:  # noqa: A002
@@ -127,7 +134,7 @@ def _load(original: Method) -> Method:
 
 
 def _configured(writer: Any, mode: Any, partition_by: Any, options: dict[str, Any]) -> Any:
-    """A writer of Delta with what was given to the method that ends it."""
+    """A writer for Delta with the arguments of the final method."""
     writer.format("delta").mode(mode)._set_opts(**options)
     return writer if partition_by is None else writer.partitionBy(partition_by)
 
@@ -155,7 +162,7 @@ def _save(original: Method) -> Method:
 
 
 def _streaming(name: str) -> Patch:
-    """Refuse a method of a stream whose format is Delta, or that Spark finds to be about a Delta table."""
+    """Raise an error for a streaming method on Delta: by its format, or if Spark recognizes a Delta table."""
 
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -184,7 +191,7 @@ def _explained(
     kwargs: dict[str, Any],
     refusal_of: Callable[[Exception], Exception | None],
 ) -> Any:
-    """Let Spark try, and turn its failure to find Delta into an error that says what to do."""
+    """Run Spark's method; if it fails because Spark has no Delta source, raise an error with an alternative."""
     try:
         return original(self, *args, **kwargs)
     except Exception as error:
@@ -208,14 +215,14 @@ def _of_catalog(name: str) -> Patch:
     return patch
 
 
-def _of_writer(what: str, name: str) -> Patch:
+def _of_writer(writer_name: str, name: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(self._spark):
                 return original(self, *args, **kwargs)
             from .refusals import of_writer
 
-            return _explained(original, self, args, kwargs, lambda error: of_writer(error, what, name))
+            return _explained(original, self, args, kwargs, lambda error: of_writer(error, writer_name, name))
 
         return method
 
@@ -223,7 +230,7 @@ def _of_writer(what: str, name: str) -> Patch:
 
 
 def _to_directory(original: Method) -> Method:
-    """Refuse to write files of another format into the directory of a Delta table."""
+    """Prevent writing files of another format into the directory of a Delta table."""
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         if is_enabled(self._spark):
@@ -236,14 +243,14 @@ def _to_directory(original: Method) -> Method:
 
 
 def _insert_into(original: Method) -> Method:
-    """Let Spark try; what it refuses of a view of a Delta table is an insert into the table."""
+    """Run Spark's method; if it fails for a view of a Delta table, insert into the table."""
 
     def insert_into(self: Any, tableName: str, *args: Any, **kwargs: Any) -> None:
         if not is_enabled(self._spark):
             original(self, tableName, *args, **kwargs)
             return
         try:
-            with builders.other_source(self, "delta"):  # the table has its own format, and Spark has no such
+            with builders.other_source(self, "delta"):  # Spark has no source "delta", and the table knows its format
                 original(self, tableName, *args, **kwargs)
         except PySparkException:
             from .inserts import by_writer
@@ -284,7 +291,7 @@ def _sql(original: Method) -> Method:
 
 
 def _table(original: Method) -> Method:
-    """Let Spark try; where it knows a table of Delta and finds no Delta, the table is read by its location."""
+    """Run Spark's method; if it fails for a Delta table of the catalog, read the table by its location."""
 
     def table(self: Any, tableName: str) -> Any:
         spark = self if isinstance(self, SparkSession) else self._spark
@@ -313,7 +320,7 @@ def _table_exists(original: Method) -> Method:
 
             if not is_enabled(self._sparkSession) or not is_missing_provider(error):
                 raise
-            return True  # Spark has found it, and no Delta
+            return True  # Spark found the table, but has no Delta source
 
     return table_exists
 

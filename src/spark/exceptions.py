@@ -1,8 +1,8 @@
-"""The errors that a user of `tablelog.spark` gets: each is one of `tablelog.errors` and one of PySpark's, too.
+"""The errors of `tablelog.spark`: each is an error of `tablelog.errors` and one of PySpark's.
 
-They bear the names that they have in `tablelog.errors`, the conflicts those of `delta.exceptions`. An error is also of
-the class in `pyspark.errors` that Delta raises with its condition (`tablelog.error_conditions`), so that
-`except AnalysisException` catches what it catches of Delta's. `as_spark` makes such an error of one of the core's.
+They have the names of `tablelog.errors`; the conflict errors have those of `delta.exceptions`. An error also has the
+class of `pyspark.errors` that Delta raises with the same condition (`tablelog.error_conditions`), so that
+`except AnalysisException` catches the same errors as with Delta. `as_spark` converts errors of the core.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from ..errors import CommandInterrupted, CommitInterrupted
 
 
 class TablelogError(errors.TablelogError, PySparkException):
-    """The root of the tree."""
+    """The base class of all errors of tablelog."""
 
     def getErrorClass(self) -> str:
         """The error condition: the older name of `getCondition`."""
         return self.condition
 
     def getMessageParameters(self) -> dict[str, str]:
-        """What differs from case to case, by the names that the condition's message in Delta gives it."""
+        """The message parameters, by the names in Delta's message for the condition."""
         return self.message_parameters
 
     def getSqlState(self) -> str:
@@ -36,11 +36,11 @@ class TablelogError(errors.TablelogError, PySparkException):
         return f"[{self.condition}] {Exception.__str__(self)}"
 
     def getQueryContext(self) -> list[Any]:
-        """Nothing: the message says where the trouble is."""
+        """Always empty: the message describes the location."""
         return []
 
     def getBreakingChangeInfo(self) -> None:
-        """Nothing: no error stands for a change of behaviour."""
+        """Always None: no error describes a breaking change."""
 
     def __str__(self) -> str:
         return self.getMessage()
@@ -205,27 +205,27 @@ _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {
 
 
 def as_spark(error: BaseException) -> BaseException:
-    """The error itself: one of the core's has become one of this module's, any other stays as it is."""
+    """Convert an error of the core in place to the class of this module; other errors are unchanged."""
     if isinstance(error, errors.TablelogError) and not isinstance(error, TablelogError):
         raised = getattr(pyspark.errors, error_conditions.of(error.condition).raises)
-        error.__class__ = _class(type(error), raised)  # type: ignore[arg-type]  # mypy takes no class for hashable
+        error.__class__ = _class(type(error), raised)  # type: ignore[arg-type]  # mypy: class isn't hashable
     return error
 
 
 @cache
 def _class(core: type[errors.TablelogError], raised: type[PySparkException]) -> type[TablelogError]:
-    """The class of errors that are of a class of the core's and of one of PySpark's."""
+    """A class derived from an error class of the core and from one of PySpark."""
     twin = next(_TWINS[one] for one in core.__mro__ if one in _TWINS)
     bases: tuple[type, ...] = (twin, raised) if twin.__bases__[0] is core else (core, twin, raised)
     if issubclass(twin, raised):
         bases = bases[:-1]
-    made = type(core.__name__, bases, {"__module__": __name__, "__doc__": core.__doc__})
-    assert issubclass(made, TablelogError)
-    return made
+    error_class = type(core.__name__, bases, {"__module__": __name__, "__doc__": core.__doc__})
+    assert issubclass(error_class, TablelogError)
+    return error_class
 
 
 def _core_class(kind: type) -> type[errors.TablelogError]:
-    """The class of the core's that an error of this module stands for."""
+    """The core's error class for an error class of this module."""
     return next(
         one for one in kind.__mro__ if issubclass(one, errors.TablelogError) and not issubclass(one, TablelogError)
     )

@@ -1,4 +1,4 @@
-"""Warnings that a user needs to read once, not at every operation."""
+"""Warnings that are logged once per process, not for every operation."""
 
 import logging
 from threading import Lock
@@ -10,7 +10,7 @@ _lock = Lock()
 
 
 def log_once(key: str, message: str, *arguments: object) -> None:
-    """Warn, at most once in the process for each `key`."""
+    """Log a warning at most once per process for each `key`."""
     with _lock:
         if key in _logged:
             return

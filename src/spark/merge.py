@@ -1,4 +1,4 @@
-"""`DeltaTable.merge`: the builder that mirrors `delta.tables.DeltaMergeBuilder` call for call."""
+"""`DeltaTable.merge`: a builder with the methods of `delta.tables.DeltaMergeBuilder`."""
 
 from collections.abc import Mapping
 
@@ -24,10 +24,10 @@ RESULT = StructType(
 @with_pyspark_errors
 @checked
 class DeltaMergeBuilder:
-    """Says what becomes of rows that match, and of those that don't; `execute` does it.
+    """Defines the clauses of a MERGE; `execute` runs it.
 
-    The clauses of a kind are tried in their order, and the first whose condition is TRUE takes the row; only the last
-    may have no condition. Each call gives a new builder.
+    For each row, the first clause of its kind whose condition is TRUE applies; only the last clause of a kind may have
+    no condition. Each method returns a new builder.
     """
 
     def __init__(
@@ -54,25 +54,25 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002
     ) -> "DeltaMergeBuilder":
-        """Update a matched row: `set` maps columns of the table to SQL expressions or Columns."""
+        """Update matched rows: `set` maps columns of the table to SQL expressions or Columns."""
         return self._with("matched", "update", condition, assignments_of(set, "set"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> "DeltaMergeBuilder":
-        """Update all columns of a matched row with the source's of the same names."""
+        """Update all columns of matched rows by the source columns with the same names."""
         return self._with("matched", "update", condition)
 
     def whenMatchedDelete(self, condition: str | Column | None = None) -> "DeltaMergeBuilder":
-        """Delete a matched row."""
+        """Delete matched rows."""
         return self._with("matched", "delete", condition)
 
     def whenNotMatchedInsert(
         self, condition: str | Column | None = None, values: Mapping[str, str | Column] | None = None
     ) -> "DeltaMergeBuilder":
-        """Insert a source row that matches none: `values` maps columns of the table to expressions over the source."""
+        """Insert source rows without a match: `values` maps columns of the table to expressions over the source."""
         return self._with("not matched", "insert", condition, assignments_of(values, "values"))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> "DeltaMergeBuilder":
-        """Insert a source row that matches none, its columns into the table's of the same names."""
+        """Insert source rows without a match; columns are matched by name."""
         return self._with("not matched", "insert", condition)
 
     def whenNotMatchedBySourceUpdate(
@@ -80,20 +80,20 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002
     ) -> "DeltaMergeBuilder":
-        """Update a row of the table that no source row matches; expressions see the table alone."""
+        """Update table rows that no source row matches; expressions can only use the table's columns."""
         columns = assignments_of(set, "set")
         return self._with("not matched by source", "update", condition, columns)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> "DeltaMergeBuilder":
-        """Delete a row of the table that no source row matches."""
+        """Delete table rows that no source row matches."""
         return self._with("not matched by source", "delete", condition)
 
     def withSchemaEvolution(self) -> "DeltaMergeBuilder":
-        """Let columns that clauses set, and only the source has, be added to the table."""
+        """Allow clauses to add columns to the table that only the source has."""
         return self._copy(self._clauses, evolves=True)
 
     def execute(self) -> DataFrame:
-        """Do it and commit. One row tells how many rows were affected, updated, deleted and inserted."""
+        """Run the MERGE and commit. Returns one row: the numbers of affected, updated, deleted and inserted rows."""
         with session_commit(self._spark) as options:
             counts = merge(
                 self._spark,
@@ -116,7 +116,7 @@ class DeltaMergeBuilder:
         values: Mapping[str, str | Column] | None = None,
     ) -> "DeltaMergeBuilder":
         if action == "update" and condition is None and values is not None and not values:
-            return self  # a clause that changes nothing of any row: Delta takes no notice of it
+            return self  # an update without assignments; Delta ignores it too
         clause = Clause(kind, action, condition, values)
         return self._copy((*self._clauses, clause), evolves=self._evolves)
 

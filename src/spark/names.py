@@ -1,4 +1,4 @@
-"""What a user calls a table: a path, provider.`path`, or a name in Spark's catalog."""
+"""Names of tables: a path, provider.`path`, or a name in Spark's catalog."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PROVIDERS = ("delta", "parquet", "iceberg")
 
 
 def by_path(identifier: str) -> tuple[str, str] | None:
-    """The provider and the path of ``delta.`path``` and its like; None: it is a name of the catalog, or a path."""
+    """The provider and the path of ``delta.`path``` or similar; None for a catalog name or a plain path."""
     match = _BY_PATH.fullmatch(identifier)
     if match is None or (match[1].lower() not in _PROVIDERS and not _ABSOLUTE.match(match[2])):
         return None
@@ -24,13 +24,13 @@ def by_path(identifier: str) -> tuple[str, str] | None:
 
 
 def what_is(entry: CatalogEntry) -> str:
-    """What an entry is that isn't Delta's, for a message."""
+    """Describes a catalog entry that isn't a Delta table, for messages."""
     return f"its provider is {entry.provider}" if entry.location else "it is a view"
 
 
 @dataclass(frozen=True)
 class TableLocation:
-    """Where a table is, or is to be made. `name`: as the catalog has it, or is to have it; None: by its path alone."""
+    """The location of a table, existing or new. `name` is its name in the catalog; None for a table by path only."""
 
     path: str
     name: str | None = None
@@ -38,22 +38,22 @@ class TableLocation:
     managed: bool = False
 
     def enter(self, spark: SparkSession) -> None:
-        """Have the catalog know the table, which is there."""
+        """Register the table, which exists, in the catalog."""
         if self.name is None or self.entry is not None:
             return
         try:
             SessionCatalog(spark).register(self.name, self.path, managed=self.managed)
         except AnalysisException as error:
-            entry = SessionCatalog(spark).find(self.name)  # another session may have entered the same table first
+            entry = SessionCatalog(spark).find(self.name)  # another session may have registered it concurrently
             if entry is None or not entry.is_delta or not _same(spark, entry.location, self.path):
                 error.add_note(
-                    f"The Delta table at {self.path} is committed: only its name {self.name} isn't in the catalog."
+                    f"The Delta table at {self.path} is committed, but its name {self.name} isn't in the catalog."
                 )
                 raise
 
 
 def found(spark: SparkSession, name: str) -> CatalogEntry:
-    """The catalog's entry of a Delta table: TableNotFoundError where there is none, or another's."""
+    """The catalog entry of a Delta table. Raises TableNotFoundError if there is none, or for another kind of table."""
     entry = SessionCatalog(spark).find(name)
     if entry is None:
         raise TableNotFoundError(
@@ -71,11 +71,11 @@ def found(spark: SparkSession, name: str) -> CatalogEntry:
 
 
 def place(spark: SparkSession, identifier: str | None, location: str | None) -> TableLocation:
-    """The place of a table to be made, by its name, its location or both, which must not contradict each other."""
+    """The location of a table by its name, its path, or both, which must agree."""
     if identifier is None:
         if not location:
             raise InvalidArgumentError(
-                "Say where the table is to lie: location(path), or tableName(name).",
+                "A table needs a location: use location(path), or tableName(name).",
                 condition="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
         return TableLocation(location)
@@ -83,10 +83,10 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
     if named is not None:
         provider, path = named
         if provider != "delta":
-            raise InvalidArgumentError(f"{identifier} is to be a Delta table: call it delta.`{path}`.")
+            raise InvalidArgumentError(f"{identifier} must be a Delta table: use delta.`{path}`.")
         if location is not None and not _same(spark, location, path):
             raise InvalidArgumentError(
-                f"The table's name is the path {path}, and its location is {location}.",
+                f"The table's name is the path {path}, but its location is {location}.",
                 condition="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
                 parameters={"identifier": path, "location": location},
             )
@@ -104,7 +104,7 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
         )
     if location is not None and not _same(spark, location, entry.location):
         raise InvalidArgumentError(
-            f"{entry.name} lies at {entry.location}, and the location that is given is {location}.",
+            f"{entry.name} has the location {entry.location}, but the given location is {location}.",
             condition="DELTA_TABLE_LOCATION_MISMATCH",
             parameters={"tableName": entry.name, "existingTableLocation": entry.location, "tableLocation": location},
         )
@@ -112,10 +112,10 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
 
 
 def target(spark: SparkSession, identifier: str) -> TableLocation:
-    """The place of the target of a clone: an absolute path is taken too."""
+    """The location of a clone's target; it may also be an absolute path."""
     return TableLocation(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
 def _same(spark: SparkSession, one: str, other: str) -> bool:
-    """Whether two spellings of a path mean one table."""
+    """Whether two paths refer to the same table."""
     return delta_log(one, session_conf(spark, one)).table == delta_log(other, session_conf(spark, other)).table

@@ -1,4 +1,4 @@
-"""`DeltaTable.optimize()`: the builder, and the frame of metrics that its commands give."""
+"""`DeltaTable.optimize()`: the builder, and the frame of metrics that it returns."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +72,7 @@ RESULT = _struct(path=StringType(), metrics=METRICS)
 @with_pyspark_errors
 @checked
 class DeltaOptimizeBuilder:
-    """What is to be optimized; made by `DeltaTable.optimize()`."""
+    """Defines and runs OPTIMIZE; created by `DeltaTable.optimize()`."""
 
     def __init__(self, spark: SparkSession, log: DeltaLog) -> None:
         self._spark = spark
@@ -80,27 +80,39 @@ class DeltaOptimizeBuilder:
         self._where: str | None = None
 
     def where(self, partitionFilter: str) -> "DeltaOptimizeBuilder":
-        """Only partitions for which this condition on partition columns is TRUE."""
+        """Restrict to the partitions for which this condition on partition columns is TRUE."""
         self._where = partitionFilter
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Small files into larger ones; of a clustered table, cluster what isn't yet. A row of metrics."""
+        """Merge small files into larger ones; cluster the unclustered files of a clustered table.
+
+        Returns:
+            One row of metrics.
+        """
         return self._run(OptimizeLayout.of(self._spark))
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Lay the rows of each partition out by several columns (names, or one list of them). A row of metrics.
+        """Lay out the rows of each partition by several columns (Z-order).
 
-        `metrics.lookups` tells, for each column, how many files and bytes a filter for one of its values reads on
-        average, before and after.
+        Args:
+            cols: column names, or one list of them.
+
+        Returns:
+            One row of metrics. `metrics.lookups` has, for each column, the average number of files and bytes that a
+            filter for one of its values reads, before and after.
         """
         names = names_of(cols)
         if not names:
-            raise InvalidArgumentError("executeZOrderBy takes the names of one column or more.")
+            raise InvalidArgumentError("executeZOrderBy needs at least one column name.")
         return self._run(OptimizeLayout.of(self._spark, by=names))
 
     def executeFull(self) -> DataFrame:
-        """Of a clustered table, cluster also what was clustered by other columns (OPTIMIZE ... FULL in SQL)."""
+        """Recluster all files of a clustered table, also those clustered by other columns (OPTIMIZE ... FULL).
+
+        Returns:
+            One row of metrics.
+        """
         return self._run(OptimizeLayout.of(self._spark, full=True))
 
     def _run(self, layout: OptimizeLayout) -> DataFrame:
@@ -108,7 +120,7 @@ class DeltaOptimizeBuilder:
 
 
 def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | None) -> DataFrame:
-    """Optimize, and tell what was done as OPTIMIZE and REORG do."""
+    """Run OPTIMIZE or REORG; returns its metrics as a frame with one row."""
     outcome = optimize(spark, log, layout, where, options=commit_of(spark))
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)
 

@@ -1,7 +1,7 @@
-"""The options of Delta's reader and writer, parsed and checked in one place; keys are case-insensitive.
+"""Parses and validates the options of Delta's reader and writer; keys are case-insensitive.
 
-An option that means nothing to Delta is logged once, as Delta does; one that Delta has and tablelog doesn't yet is
-refused by name where leaving it out would change the result, and logged where only the files' layout depends on it.
+Unknown options are logged once, as in Delta. Options that Delta supports and tablelog doesn't are errors if ignoring
+them would change the result, and are logged if they only affect the layout of files.
 """
 
 import re
@@ -39,7 +39,7 @@ _MODES = {
 
 
 class Options:
-    """A case-insensitive view of the options as the user spelled them."""
+    """A case-insensitive view of the options; the user's spelling is kept."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._spelled = {key.lower(): (key, value) for key, value in options.items()}
@@ -49,7 +49,7 @@ class Options:
         return None if entry is None else entry[1]
 
     def boolean(self, name: str) -> bool | None:
-        """True or False, None where the option isn't set; anything else is an error."""
+        """True or False, or None if the option isn't set. Raises InvalidArgumentError for any other value."""
         value = self.get(name)
         if value is None:
             return None
@@ -62,19 +62,19 @@ class Options:
         return value.lower() == "true"
 
     def starting_with(self, *prefixes: str) -> dict[str, str]:
-        """Options under any of the prefixes, spelled as the user did."""
+        """The options with one of the prefixes, in the user's spelling."""
         return {key: value for low, (key, value) in self._spelled.items() if low.startswith(prefixes)}
 
     def log_unknown(self) -> None:
-        """Tell, once, of each option that neither Delta nor tablelog knows."""
+        """Log a warning, once, for each option that neither Delta nor tablelog supports."""
         for low, (key, _) in self._spelled.items():
             if low not in _KNOWN and not low.startswith(_PASSED_ON):
-                log_once(f"option {low}", "The option %r means nothing to a Delta table and has no effect.", key)
+                log_once(f"option {low}", "The option %r is unknown and has no effect on a Delta table.", key)
 
 
 @dataclass(frozen=True)
 class ChangeRange:
-    """Of which versions the changes are asked for: each end a version, or a timestamp as it was given."""
+    """The range of a change data feed; each end is a version, or the text of a timestamp."""
 
     start: int | str
     end: int | str | None
@@ -82,9 +82,9 @@ class ChangeRange:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a batch reader asks for: at most one of `version`, `timestamp` (the text as it was given) and `changes`.
+    """The options of a batch read: at most one of `version`, `timestamp` (the user's text) and `changes`.
 
-    `row_ids`: the rows' ids and commit versions as well.
+    `row_ids`: also return row IDs and row commit versions.
     """
 
     version: int | None = None
@@ -95,27 +95,26 @@ class ReadOptions:
 
 
 def read_options(options: Options) -> ReadOptions:
-    """Check a batch reader's options."""
+    """Validate the options of a batch read."""
     options.log_unknown()
     version, timestamp = options.get("versionAsOf"), options.get("timestampAsOf")
     changed = None
     if options.boolean("readChangeFeed") or options.boolean("readChangeData"):
         if version is not None or timestamp is not None:
             raise InvalidArgumentError(
-                "A change data feed is read from startingVersion (or startingTimestamp) to endingVersion (or "
+                "A change data feed uses startingVersion (or startingTimestamp) and endingVersion (or "
                 "endingTimestamp): leave out versionAsOf and timestampAsOf.",
                 condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
             )
         start = _end_of_changes(options, "starting")
         if start is None:
             raise InvalidArgumentError(
-                "No startingVersion or startingTimestamp provided for CDC read: say from where on the changes are "
-                "read.",
+                "No startingVersion or startingTimestamp provided for CDC read: set one of these options.",
                 condition="DELTA_NO_START_FOR_CDC_READ",
             )
         if options.boolean("readRowIds"):
             raise InvalidArgumentError(
-                "readRowIds has no meaning for a change data feed: change files hold no row ids."
+                "readRowIds can't be used with a change data feed: change data files have no row IDs."
             )
         changed = ChangeRange(start, _end_of_changes(options, "ending"))
     if version is not None and timestamp is not None:
@@ -147,7 +146,7 @@ def _end_of_changes(options: Options, which: str) -> int | str | None:
 def _version(option: str, text: str) -> int:
     if not re.fullmatch(r"\s*\+?\d{1,18}\s*", text):
         raise InvalidArgumentError(
-            f"{option} needs to be a version, an integer from 0 on, not '{text}'.",
+            f"{option} needs to be a version, a non-negative integer, not '{text}'.",
             condition="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE" if option == "versionAsOf" else "DELTA_VERSION_INVALID",
             parameters={"timeTravelKey": option, "version": text},
         )
@@ -158,7 +157,9 @@ def mode_name(mode: str) -> str:
     """Spark's name of a save mode: Append, Overwrite, ErrorIfExists or Ignore."""
     name = _MODES.get(mode.lower())
     if name is None:
-        raise InvalidArgumentError(f"Unknown save mode '{mode}': append, overwrite, error, errorifexists or ignore.")
+        raise InvalidArgumentError(
+            f"Unknown save mode '{mode}': use append, overwrite, error, errorifexists or ignore."
+        )
     return name
 
 
@@ -170,7 +171,7 @@ def write_request(
     partition_by: tuple[str, ...] = (),
     cluster_by: tuple[str, ...] = (),
 ) -> WriteRequest:
-    """Check a batch writer's options; what they leave open comes from the session's configuration `conf`."""
+    """Validate the options of a batch write; `conf`, the session's configuration, has the defaults."""
     options.log_unknown()
     _refuse_unbuilt(options)
     merge_schema = options.boolean("mergeSchema")
@@ -193,13 +194,13 @@ def write_request(
 
 
 def commit_options(options: Options, conf: Mapping[str, str]) -> CommitOptions:
-    """What a write's options, or else the session, say of its commit."""
+    """The commit options from a write's options, else from the session."""
     user_metadata = options.get("userMetadata") or conf.get("spark.databricks.delta.commitInfo.userMetadata")
     return CommitOptions(user_metadata, _transaction(options, conf))
 
 
 def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] | None:
-    """(application, version) of an idempotent write, from the options or else from the session."""
+    """(application ID, version) of an idempotent write, from the options, else from the session."""
     app_id, version, where = options.get("txnAppId"), options.get("txnVersion"), "txnAppId and txnVersion"
     if app_id is None and version is None:
         prefix = "spark.databricks.delta.write."
@@ -234,7 +235,7 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
     dynamic = value.lower() == "dynamic"
     if dynamic and conf.get("spark.databricks.delta.dynamicPartitionOverwrite.enabled", "true").lower() == "false":
         raise InvalidArgumentError(
-            "Dynamic partition overwrite is asked for, but spark.databricks.delta.dynamicPartitionOverwrite.enabled is "
+            "Dynamic partition overwrite is requested, but spark.databricks.delta.dynamicPartitionOverwrite.enabled is "
             "false.",
             condition="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
         )
@@ -244,12 +245,12 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
                 "replaceWhere and partitionOverwriteMode=dynamic can't both be set as options.",
                 condition="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
             )
-        return False  # what is set on the query wins over what is set in the session
+        return False  # the option of the query overrides the session's setting
     return dynamic
 
 
 def _file_options(options: Options) -> dict[str, str]:
-    """What says how data files are made; checked by `engine.write.writer`."""
+    """The options for data files; `engine.write.writer` validates them."""
     for key in options.starting_with("parquet.", "spark.sql.parquet."):
         if key.lower() not in ("parquet.writer.version", "spark.sql.parquet.outputtimestamptype"):
             log_once(f"option {key.lower()}", "The option %r has no effect on a Delta table.", key)
@@ -271,8 +272,8 @@ def _arbitrary(conf: Mapping[str, str]) -> bool:
 def _refuse_unbuilt(options: Options) -> None:
     for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO"):
         if options.get(name) is not None:
-            raise UnsupportedFeatureError(f"The option {name} comes with a later version of tablelog.", (name,))
+            raise UnsupportedFeatureError(f"The option {name} is not supported yet.", (name,))
     if options.boolean("writePartitionColumns"):
         raise UnsupportedFeatureError(
-            "The option writePartitionColumns comes with a later version of tablelog.", ("writePartitionColumns",)
+            "The option writePartitionColumns is not supported yet.", ("writePartitionColumns",)
         )

@@ -1,6 +1,6 @@
-"""Keep Spark's writers of other formats out of the directory of a Delta table: an overwrite would delete the log.
+"""Prevents Spark from writing other formats into the directory of a Delta table: an overwrite would delete the log.
 
-Databricks checks this too, under the same key.
+Databricks has the same check, with the same configuration key.
 """
 
 from typing import Any
@@ -14,17 +14,17 @@ CHECK = "spark.databricks.delta.formatCheck.enabled"
 
 
 def check(spark: SparkSession, location: object) -> None:
-    """InvalidArgumentError where a Delta table lies at the location, unless the session does without this check."""
+    """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
     if not isinstance(location, str) or not location or str(spark.conf.get(CHECK, "true")).lower() == "false":
         return
     if statements.has_log(spark, location):
         raise InvalidArgumentError(
-            f"A Delta table lies at {location}: files of another format would be no part of it, and an overwrite would "
-            'delete it with its log. Nothing was written. Write to it by df.write.format("delta"), choose another '
-            f"directory, or set {CHECK} to false."
+            f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
+            'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
+            f"choose another directory, or set {CHECK} to false."
         )
 
 
 def check_statement(spark: SparkSession, plan: Any) -> None:
-    """The same of the directory that a parsed statement names."""
+    """The same check for the directory in a parsed statement."""
     check(spark, statements.destination(spark, plan))

@@ -1,4 +1,4 @@
-"""`spark.read.format("delta").load(path)`."""
+"""Implements `spark.read.format("delta").load(path)`."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @pyspark_errors
 def load(reader: Any, path: Any) -> DataFrame:
-    """The DataFrame of what was set on a `DataFrameReader` whose format is delta."""
+    """Load a Delta table by the settings of a `DataFrameReader`."""
     spark: SparkSession = reader._spark
     state = builders.reader_state(reader)
     if state.has_schema:
@@ -46,7 +46,7 @@ def load(reader: Any, path: Any) -> DataFrame:
 
 @pyspark_errors
 def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
-    """The DataFrame of a table by its name in Spark's catalog, or by ``delta.`path```."""
+    """A table by its name in Spark's catalog, or by ``delta.`path```, as a DataFrame."""
     named_by_path = names.by_path(name)
     if named_by_path is not None:
         return frame(spark, named_by_path[1], Options(options))
@@ -55,14 +55,14 @@ def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFra
 
 
 def single_path(path: Any, options: Options) -> str:
-    """The one path given to load() or save(), or by the option `path`."""
+    """The single path, from load() or save(), or from the option `path`."""
     option = options.get("path")
     if isinstance(path, list | tuple) and len(path) == 1:
         path = path[0]
     if path is not None and not isinstance(path, str):
-        raise InvalidArgumentError(f"A Delta table has one path, a string; {path!r} was given.")
+        raise InvalidArgumentError(f"A Delta table has one path, a string, not {path!r}.")
     if path is not None and option is not None:
-        raise InvalidArgumentError(f"The path is given twice: {path!r} and, as the option 'path', {option!r}.")
+        raise InvalidArgumentError(f"The path is set twice: {path!r} and, as the option 'path', {option!r}.")
     chosen = path if path is not None else option
     if not chosen:
         raise InvalidArgumentError("'path' is not specified.")
@@ -70,11 +70,11 @@ def single_path(path: Any, options: Options) -> str:
 
 
 def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
-    """The DataFrame of a table, of its newest version at each execution unless a version or timestamp is asked for."""
+    """The DataFrame of a table: its newest version at each execution, unless a version or timestamp is set."""
     wanted = read_options(options)
     conf = session_conf(spark, path)
 
-    def opened(path: str, version: int | None, timestamp: str | None) -> OpenedTable[DataFrame] | None:
+    def open_at(path: str, version: int | None, timestamp: str | None) -> OpenedTable[DataFrame] | None:
         def of(log: DeltaLog) -> DataFrame:
             if wanted.changes is not None:
                 return change_feed.frame(spark, log, wanted.changes)
@@ -85,32 +85,32 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
                 seen = log.snapshot(timestamp=timestamp_ms(spark, timestamp))
             if wanted.row_ids:
                 return _with_row_ids(spark, log, seen)
-            found = scan.frame(spark, log, snapshot=seen)
-            return view_inserts.mark(found, log, None if seen is None else seen.version)
+            rows = scan.frame(spark, log, snapshot=seen)
+            return view_inserts.mark(rows, log, None if seen is None else seen.version)
 
         return find(path, conf, wanted.file_system, of)
 
-    found = opened(path, wanted.version, wanted.timestamp)
-    if found is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
+    opened_table = open_at(path, wanted.version, wanted.timestamp)
+    if opened_table is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
         if wanted.changes is not None:
-            raise InvalidArgumentError(f"{path!r} names a version: a change data feed takes its range from options.")
-        found = opened(at.path, at.version, at.timestamp)
-        if found is not None and (wanted.version is not None or wanted.timestamp is not None):
+            raise InvalidArgumentError(f"{path!r} contains a version: set the range of a change data feed by options.")
+        opened_table = open_at(at.path, at.version, at.timestamp)
+        if opened_table is not None and (wanted.version is not None or wanted.timestamp is not None):
             raise InvalidArgumentError(
-                f"Time travel is asked for twice: by {path!r} and by an option.",
+                f"Time travel is set twice: by {path!r} and by an option.",
                 condition="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             )
-    if found is None:
+    if opened_table is None:
         raise not_a_table(path)
-    return _of_partition(found, path) if found.partition else found.value
+    return _of_partition(opened_table, path) if opened_table.partition else opened_table.value
 
 
 def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None) -> DataFrame:
-    """The rows with `_row_id` and `_row_commit_version`, which in Delta are fields of `_metadata`."""
+    """The rows with `_row_id` and `_row_commit_version`; in Delta these are fields of `_metadata`."""
     seen = snapshot or log.snapshot()
     if not row_tracking.enabled(seen.protocol, seen.metadata):
         raise InvalidArgumentError(
-            f"readRowIds: version {seen.version} of {log.table} doesn't track its rows. Set the table property "
+            f"readRowIds: row tracking is not enabled in version {seen.version} of {log.table}. Set the table property "
             f"{row_tracking.ENABLED} to true first."
         )
     return row_ids.frame(spark, log, _ROW_IDS, snapshot=snapshot)
@@ -118,7 +118,7 @@ def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None)
 
 @dataclass(frozen=True)
 class OpenedTable(Generic[T]):
-    """A table, what was made of it, and the partition that the path names: (column, value) as the path spells them."""
+    """A table, the result of `use`, and the partition in the path: (column, value) pairs, URL-decoded."""
 
     log: DeltaLog
     value: T
@@ -128,7 +128,7 @@ class OpenedTable(Generic[T]):
 def find(
     path: str, conf: Mapping[str, str], file_system: Mapping[str, str], use: Callable[[DeltaLog], T]
 ) -> OpenedTable[T] | None:
-    """`use` of the table at `path`, or of that of which `path` names a partition directory; None: of neither."""
+    """Apply `use` to the table at `path`, or to the one that has `path` as a partition directory; None: no table."""
     partition: tuple[tuple[str, str], ...] = ()
     while True:
         log = delta_log(path, conf, file_system)
@@ -144,34 +144,34 @@ def find(
 
 
 def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str]) -> DeltaLog | None:
-    """The table at `path`, or that of which `path` names a partition directory."""
+    """The table at `path`, or the one that has `path` as a partition directory; None if there is none."""
 
-    def there(log: DeltaLog) -> None:
+    def check_exists(log: DeltaLog) -> None:
         if not log.exists():
             raise not_a_table(log.table)
 
-    found = find(path, conf, file_system, there)
-    return None if found is None else found.log
+    opened_table = find(path, conf, file_system, check_exists)
+    return None if opened_table is None else opened_table.log
 
 
 def not_a_table(
     path: str, *, condition: str = "DELTA_PATH_DOES_NOT_EXIST", parameters: Mapping[str, str] | None = None
 ) -> TableNotFoundError:
     return TableNotFoundError(
-        f"{path} is not a Delta table: there is no log of transactions in its _delta_log.",
+        f"{path} is not a Delta table: there is no transaction log in its _delta_log.",
         condition=condition,
         parameters=parameters or {"path": path},
     )
 
 
-def _of_partition(found: OpenedTable[DataFrame], path: str) -> DataFrame:
-    """Delta reads a path that ends in partition directories as a filter, and advises against it."""
-    logger.warning('%s names a partition: write load("%s").where(...) instead', path, found.log.table)
-    partition_columns = found.log.snapshot().partition_columns
-    frame = found.value
-    for column, value in found.partition:
+def _of_partition(opened: OpenedTable[DataFrame], path: str) -> DataFrame:
+    """Filter by the partition in the path: Delta supports such paths, but advises against them."""
+    logger.warning('%s is a partition directory: use load("%s").where(...) instead', path, opened.log.table)
+    partition_columns = opened.log.snapshot().partition_columns
+    frame = opened.value
+    for column, value in opened.partition:
         if column not in partition_columns:
-            raise InvalidArgumentError(f"{path}: {column} is no partition column of the table {found.log.table}.")
+            raise InvalidArgumentError(f"{path}: {column} is not a partition column of the table {opened.log.table}.")
         name = functions.col(f"`{column}`")
         frame = frame.where(name.isNull() if value == _HIVE_NULL else name == functions.lit(value))
     return frame

@@ -1,6 +1,6 @@
-"""What Spark can't do with a Delta table yet: which operation it was, and what to do instead.
+"""Errors for operations that Spark can't do with Delta tables yet: each has the operation and an alternative.
 
-Spark's error says by its condition that it was a Delta table; no text of a message is looked at.
+Delta tables are recognized by the condition of Spark's error, never by the text of its message.
 """
 
 from typing import Any
@@ -10,26 +10,26 @@ from ..engine.jvm.java_errors import conditions
 from ..errors import UnsupportedFeatureError
 
 _READ = (
-    'spark.table(name) or spark.read.format("delta").load(path); for SQL make a temporary view of it by '
+    'spark.table(name) or spark.read.format("delta").load(path); for SQL, create a temporary view by '
     "createOrReplaceTempView(view), and query the view"
 )
 _APPEND = (
-    'df.write.format("delta").mode("append").save(path) or saveAsTable(name); for SQL make a temporary view of the '
+    'df.write.format("delta").mode("append").save(path) or saveAsTable(name); for SQL, create a temporary view of the '
     "table by createOrReplaceTempView(view), and INSERT into the view"
 )
 _OVERWRITE = 'df.write.format("delta").mode("overwrite").save(path) or saveAsTable(name)'
 _CREATE = (
-    "DeltaTable.create(spark).tableName(name).addColumn(...).execute(), or its like with replace or createOrReplace"
+    "DeltaTable.create(spark).tableName(name).addColumn(...).execute(), or the same with replace or createOrReplace"
 )
 _AS_SELECT = 'df.write.format("delta").saveAsTable(name)'
 _TABLE = "DeltaTable.forName(spark, name) or DeltaTable.forPath(spark, path)"
-_BATCH_READ = 'spark.read.format("delta") in batches, with the change data feed for what is new'
+_BATCH_READ = 'spark.read.format("delta") in batches, with the change data feed for new rows'
 _BATCH_WRITE = (
-    'writeStream.foreachBatch(function), whose function writes each batch by df.write.format("delta") with the options '
-    "txnAppId and txnVersion, so that a batch that comes again is not written twice"
+    'writeStream.foreachBatch(function) with a function that writes each batch by df.write.format("delta") and the '
+    "options txnAppId and txnVersion, so that a repeated batch is not written twice"
 )
 
-# By the class of the parsed statement: what it is called, and what does the same.
+# By the class of the parsed statement: its name, and the alternative.
 _STATEMENTS = {
     "CreateTable": ("CREATE TABLE ... USING delta", _CREATE),
     "CreateTableAsSelect": ("CREATE TABLE ... USING delta AS SELECT", _AS_SELECT),
@@ -60,7 +60,7 @@ _STATEMENTS = {
     "DescribeColumn": ("DESCRIBE TABLE", f"{_TABLE}.detail(), or spark.table(name).printSchema()"),
     "CacheTable": ("CACHE TABLE", "spark.table(name).cache()"),
     "UncacheTable": ("UNCACHE TABLE", "the DataFrame's unpersist()"),
-    "RefreshTable": ("REFRESH TABLE", "no refresh: each query reads the newest version"),
+    "RefreshTable": ("REFRESH TABLE", "the table without a refresh: each query reads the newest version"),
 }
 _OWN_SQL = {
     "VACUUM": f"{_TABLE}.vacuum()",
@@ -78,7 +78,7 @@ _CATALOG = {
     "cacheTable": "spark.table(name).cache()",
     "isCached": "spark.table(name).is_cached",
     "uncacheTable": "the DataFrame's unpersist()",
-    "refreshTable": "no refresh: each query reads the newest version",
+    "refreshTable": "the table without a refresh: each query reads the newest version",
     "dropTable": "DROP TABLE by spark.sql",
     "truncateTable": f"{_TABLE}.delete()",
     "getTableProperties": f"{_TABLE}.detail()",
@@ -94,15 +94,13 @@ _WRITES = {
 }
 
 
-def later(what: str, instead: str) -> UnsupportedFeatureError:
-    """The refusal of what a later version brings."""
-    return UnsupportedFeatureError(
-        f"{what} is not there yet for Delta tables: it comes with a later version of tablelog. Use {instead}."
-    )
+def later(operation: str, instead: str) -> UnsupportedFeatureError:
+    """The error for an operation that is not supported yet."""
+    return UnsupportedFeatureError(f"{operation} is not supported for Delta tables yet. Use {instead}.")
 
 
 def is_missing_provider(error: BaseException) -> bool:
-    """Whether Spark has found that something is Delta's, and that it has no Delta itself."""
+    """Whether Spark recognized a Delta table and failed because it has no Delta source."""
     return any(
         condition == "DATA_SOURCE_NOT_FOUND" and parameters.get("provider", "").lower() == "delta"
         for condition, parameters in conditions(error)
@@ -110,38 +108,38 @@ def is_missing_provider(error: BaseException) -> bool:
 
 
 def of_catalog(error: BaseException, method: str) -> UnsupportedFeatureError | None:
-    """What an error of `spark.catalog`'s method means; None: nothing of Delta's."""
+    """The error for a method of `spark.catalog`; None if Spark's error isn't about a Delta table."""
     if not is_of_delta(error):
         return None
     return later(f"spark.catalog.{method}", _CATALOG.get(method, _TABLE))
 
 
-def of_writer(error: BaseException, what: str, method: str) -> UnsupportedFeatureError | None:
-    """What an error of a writer's method means; None: nothing of Delta's. `what` says what the writer is."""
+def of_writer(error: BaseException, writer_name: str, method: str) -> UnsupportedFeatureError | None:
+    """The error for a method of a writer (`writer_name`); None if Spark's error isn't about a Delta table."""
     if not is_of_delta(error):
         return None
-    return later(f"{what}.{method}", _WRITES.get(method, _APPEND))
+    return later(f"{writer_name}.{method}", _WRITES.get(method, _APPEND))
 
 
 def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | None:
-    """What an error of a stream's reader or writer means; None: nothing of Delta's."""
+    """The error for a streaming reader or writer; None if Spark's error isn't about a Delta table."""
     if not is_of_delta(error):
         return None
     return streaming(method)
 
 
 def streaming(method: str) -> UnsupportedFeatureError:
-    """The refusal of a stream by a method of `readStream` or `writeStream`, as in "readStream.load"."""
+    """The error for a method of `readStream` or `writeStream`, such as "readStream.load"."""
     return later(method, _BATCH_READ if method.startswith("read") else _BATCH_WRITE)
 
 
 def is_of_delta(error: BaseException) -> bool:
-    """Whether Spark's error says that it was asked for a Delta table by its name or path."""
+    """Whether Spark's error is about a Delta table, given by name or by path."""
     return is_missing_provider(error) or _named_by_path(error)
 
 
 def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | None:
-    """What an error of `spark.sql` means; None: nothing of Delta's. `plan`: the statement, where Spark can parse it."""
+    """The error for `spark.sql`; None if Spark's error isn't about a Delta table. `plan`: the statement, if parsed."""
     for condition, parameters in conditions(error):
         if condition == "TABLE_OR_VIEW_NOT_FOUND":
             described = _DESCRIBED.get(parameters.get("relationName", "").upper())
@@ -153,24 +151,25 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
                 return later(f"{word} in SQL", _OWN_SQL[word])
         if condition == "UNSUPPORTED_INSERT.MULTI_PATH" and _is_twice_one(parameters.get("paths", "")):
             return UnsupportedFeatureError(
-                "An INSERT into a temporary view of a Delta table needs a view of the whole table as it is now, by "
-                'spark.read.format("delta").load(path).createOrReplaceTempView(view), and has to be a statement of its '
-                f"own, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. Else use {_APPEND}."
+                "An INSERT into a temporary view of a Delta table needs a view of the whole table without time travel, "
+                'created by spark.read.format("delta").load(path).createOrReplaceTempView(view), and must be a '
+                "separate statement, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. "
+                f"Otherwise, use {_APPEND}."
             )
     if plan is None or not is_of_delta(error):
         return None
-    what, instead = _operation(plan)
-    return later(what, instead)
+    operation, instead = _operation(plan)
+    return later(operation, instead)
 
 
 def of_view(plan: Any) -> UnsupportedFeatureError:
-    """The refusal of a statement that changes a temporary view of a table."""
-    what, instead = _operation(plan)
-    return later(f"{what} by a temporary view", instead)
+    """The error for a statement that changes a temporary view of a table."""
+    operation, instead = _operation(plan)
+    return later(f"{operation} by a temporary view", instead)
 
 
 def _is_twice_one(paths: str) -> bool:
-    """Whether the root paths that Spark names are those of a table of ours (`FileIndex.rootPaths`)."""
+    """Whether the root paths in Spark's error are those of a tablelog table (`FileIndex.rootPaths`)."""
     inside = paths.removeprefix("[").removesuffix("]")
     middle = len(inside) // 2
     return inside[:middle] == inside[middle + 1 :] and inside[middle : middle + 1] == ","
@@ -182,7 +181,7 @@ def _operation(plan: Any) -> tuple[str, str]:
 
 
 def _named_by_path(error: BaseException) -> bool:
-    """Whether Spark knows no table of a name that is delta.`path`."""
+    """Whether Spark's error is about a missing table with a name delta.`path`."""
     return any(
         condition == "TABLE_OR_VIEW_NOT_FOUND" and parameters.get("relationName", "").lower().startswith("`delta`.")
         for condition, parameters in conditions(error)

@@ -1,4 +1,4 @@
-"""`spark.sql` in a session that is enabled: Spark runs the statement, and what it refuses of a Delta table is ours."""
+"""`spark.sql` in an enabled session: Spark runs the statement; if it fails for a Delta table, tablelog handles it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,13 @@ Sql = Callable[[SparkSession, str, Any], DataFrame]
 
 
 def run(spark: SparkSession, original: Sql, text: Any, args: Any, named: dict[str, Any]) -> DataFrame:
-    """`original`, or what takes its place where Spark can't. `named`: the values for braces in the text."""
+    """Run `original`, or tablelog's replacement if Spark fails. `named`: values for `{name}` in the text."""
     if not named:
         return _run(spark, original, text, args)
     from pyspark.sql.sql_formatter import SQLStringFormatter
 
     formatter = SQLStringFormatter(spark)
-    try:  # frames among the values are temporary views until `clear`
+    try:  # DataFrames among the values are temporary views until `clear`
         return _run(spark, original, formatter.format(text, **named), args)
     finally:
         formatter.clear()
@@ -49,11 +49,11 @@ def _parsed(spark: SparkSession, text: Any) -> Any:
     try:
         return statements.parsed(spark, text) if isinstance(text, str) else None
     except ParseException:
-        return None  # Spark itself will say so
+        return None  # Spark raises the error itself
 
 
 def _done(spark: SparkSession, plan: Any, text: str, args: Any, error: Exception) -> bool:
-    """Whether tablelog has done what Spark refused with `error`."""
+    """Whether tablelog executed the statement for which Spark failed with `error`."""
     if is_missing_provider(error):
         return args is None and SessionCatalog(spark).drop_by(text)
     return isinstance(error, PySparkException) and inserts.by_statement(spark, plan, args)

@@ -1,4 +1,4 @@
-"""`DeltaTable`, which mirrors `delta.tables.DeltaTable` call for call, as far as it is built."""
+"""`DeltaTable`, with the methods of `delta.tables.DeltaTable` that tablelog supports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -43,7 +43,7 @@ from .writer import commit_of, session_commit
 @with_pyspark_errors
 @checked
 class DeltaTable:
-    """A Delta table in a Spark session. Made by `forPath`; works whether or not the session is enabled."""
+    """A Delta table in a Spark session; create it by `forPath` or `forName`. The session needs no `enable`."""
 
     def __init__(self, spark: SparkSession, log: DeltaLog, alias: str | None = None) -> None:
         self._spark = spark
@@ -54,9 +54,15 @@ class DeltaTable:
     def forPath(
         cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None
     ) -> "DeltaTable":
-        """The table at `path`, or the one that has `path` as a partition directory.
+        """The table at `path`, or the table that has `path` as a partition directory.
 
-        `hadoopConf` may hold `fs.*` and `dfs.*` keys only. Raises TableNotFoundError where there is no table.
+        Args:
+            sparkSession: a classic Spark session.
+            path: the URI or the local path of the table.
+            hadoopConf: Hadoop settings for the table's storage; only keys `fs.*` and `dfs.*`.
+
+        Raises:
+            TableNotFoundError: there is no Delta table at the path.
         """
         _check_session(sparkSession)
         table = find_table(path, session_conf(sparkSession, path), _file_system(hadoopConf))
@@ -66,7 +72,11 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> "DeltaTable":
-        """A table by its name in Spark's catalog, or by ``delta.`/path```. Raises TableNotFoundError."""
+        """The table with this name in Spark's catalog, or at the path in ``delta.`/path```.
+
+        Raises:
+            TableNotFoundError: there is no such table, or it isn't a Delta table.
+        """
         _check_session(sparkSession)
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
@@ -75,7 +85,7 @@ class DeltaTable:
         log = delta_log(entry.location, session_conf(sparkSession, entry.location))
         if not log.exists():
             raise TableNotFoundError(
-                f"{entry.name} lies at {entry.location}, where there is no Delta table.",
+                f"{entry.name} has the location {entry.location}, where there is no Delta table.",
                 condition="DELTA_MISSING_DELTA_TABLE",
                 parameters={"tableName": entry.name},
             )
@@ -96,40 +106,46 @@ class DeltaTable:
         *,
         collectStats: bool = True,
     ) -> "DeltaTable":
-        """Make a table of Parquet files where they lie; one that is Delta already is fine.
+        """Convert Parquet files to a Delta table in place; a table that is Delta already is not changed.
 
-        `identifier` is a directory, as ``parquet.`path```, or a table of Spark's catalog, which becomes Delta's.
-        `partitionSchema` says by which columns the directories are partitioned (of a table the catalog knows). Without
-        `collectStats` the files get no statistics.
+        Args:
+            sparkSession: a classic Spark session.
+            identifier: a directory as ``parquet.`path```, or a Parquet table of Spark's catalog, whose entry is changed
+                to Delta.
+            partitionSchema: the partition columns of a directory; for a catalog table, the catalog has them.
+            collectStats: whether to derive statistics from the files' footers.
+
+        Returns:
+            The table.
         """
         _check_session(sparkSession)
         return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
-        """A builder that creates a table where there is none: TableAlreadyExistsError."""
+        """A builder that creates a table; `execute` raises TableAlreadyExistsError if it exists."""
         return cls._builder(sparkSession, "create")
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
-        """A builder that creates a table, or leaves the one that is there as it is."""
+        """A builder that creates a table if there is none; an existing table is not changed."""
         return cls._builder(sparkSession, "createIfNotExists")
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
-        """A builder that replaces a table and all its rows by an empty one: TableNotFoundError."""
+        """A builder that replaces a table by an empty one; `execute` raises TableNotFoundError if there is none."""
         return cls._builder(sparkSession, "replace")
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> "DeltaTableBuilder[DeltaTable]":
-        """A builder that creates a table, or replaces the one that is there by an empty one."""
+        """A builder that creates a table, or replaces an existing one by an empty one."""
         return cls._builder(sparkSession, "createOrReplace")
 
     @classmethod
     def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> "DeltaTableBuilder[DeltaTable]":
         session = spark or SparkSession.getActiveSession()
         if session is None:
-            raise UnsupportedEnvironmentError("There is no active Spark session: make one, or pass one.")
+            raise UnsupportedEnvironmentError("There is no active Spark session: create one, or pass one.")
         _check_session(session)
         return DeltaTableBuilder(session, mode, lambda log: cls(session, log))
 
@@ -139,11 +155,15 @@ class DeltaTable:
         return frame.alias(self._alias) if self._alias else frame
 
     def alias(self, aliasName: str) -> "DeltaTable":
-        """The table under another name, for use in conditions."""
+        """The same table with an alias for use in conditions and expressions."""
         return DeltaTable(self._spark, self._log, aliasName)
 
     def delete(self, condition: str | Column | None = None) -> None:
-        """Delete the rows for which `condition` (SQL text or a Column) is TRUE; all rows where it is left out."""
+        """Delete rows.
+
+        Args:
+            condition: SQL text or a Column; rows for which it is TRUE are deleted. None: all rows.
+        """
         with session_commit(self._spark) as options:
             delete(self._spark, self._log, condition, alias=self._alias, options=options)
 
@@ -152,16 +172,18 @@ class DeltaTable:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002
     ) -> None:
-        """Set columns of the rows for which `condition` (SQL text or a Column) is TRUE; of all where it is left out.
+        """Update columns of rows.
 
-        The keys of `set` are columns, or fields of structs; its values SQL expressions or Columns over the old row.
+        Args:
+            condition: SQL text or a Column; rows for which it is TRUE are updated. None: all rows.
+            set: maps columns or struct fields (`a.b`) to SQL expressions or Columns over the row before the update.
         """
         values = assignments_of(set, "set")
         with session_commit(self._spark) as options:
             update(self._spark, self._log, values, condition, alias=self._alias, options=options)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Merge `source` into the table: the builder says what becomes of rows that match by `condition`, or don't."""
+        """A builder for a MERGE of `source`; rows match if `condition` (SQL text or a Column) is TRUE."""
         return DeltaMergeBuilder(self._spark, self._log, self._alias, source, condition)
 
     def vacuum(
@@ -172,56 +194,71 @@ class DeltaTable:
         mode: Mode | None = None,
         inventory: DataFrame | None = None,
     ) -> DataFrame:
-        """Remove the files that no version within the retention needs; the frame that it gives is empty.
+        """Delete the files in the table's directory that no version within the retention period needs.
 
-        With `dryRun` nothing is removed, and the frame has the `path` of each file and directory that would go. `mode`
-        LITE looks at the log instead of listing the directory; `inventory` is a listing made elsewhere.
+        Args:
+            retentionHours: the retention period; default: `delta.deletedFileRetentionDuration` of the table.
+            dryRun: only list the files, delete nothing.
+            mode: "FULL" lists the directory, "LITE" reads the candidates from the log; default: the session's setting.
+            inventory: a listing of the directory, with the columns path, length, isDir and modificationTime.
+
+        Returns:
+            With `dryRun`, the `path` of each file and directory that would be deleted; else an empty frame.
         """
         options = commit_of(self._spark)
-        done = vacuum(
+        result = vacuum(
             self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
         )
-        return upkeep.removable(self._spark, self._log, done, shown=dryRun)
+        return upkeep.removable(self._spark, self._log, result, shown=dryRun)
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
         """Set table properties, as ALTER TABLE SET TBLPROPERTIES does."""
         set_properties(self._spark, self._log, properties, commit_of(self._spark))
 
     def unsetProperties(self, keys: str | Sequence[str], ifExists: bool = False) -> None:
-        """Take table properties away; those that aren't set are an error unless `ifExists`."""
+        """Unset table properties (UNSET TBLPROPERTIES); missing keys are an error unless `ifExists`."""
         names = [keys] if isinstance(keys, str) else list(keys)
         unset_properties(self._spark, self._log, names, if_exists=ifExists, options=commit_of(self._spark))
 
     def addConstraint(self, name: str, expression: str) -> None:
-        """Have the table refuse rows for which the SQL `expression` isn't TRUE (ALTER TABLE ADD CONSTRAINT ... CHECK).
+        """Add a CHECK constraint: writes fail for rows for which the SQL `expression` isn't TRUE.
 
-        ConstraintViolationError, and no constraint, where a row of the table breaks it.
+        PROTOCOL.md, "CHECK Constraints".
+
+        Raises:
+            ConstraintViolationError: existing rows violate it; then it is not added.
         """
         add_constraint(self._spark, self._log, name, expression, options=commit_of(self._spark))
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
-        """Drop a CHECK constraint."""
+        """Drop a CHECK constraint; a missing one is an error unless `ifExists`."""
         drop_constraint(self._spark, self._log, name, if_exists=ifExists, options=commit_of(self._spark))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Have the table support all that the protocol versions stand for."""
+        """Upgrade the protocol to support the features of these versions (PROTOCOL.md, "Protocol Evolution")."""
         upgrade_protocol(self._spark, self._log, readerVersion, writerVersion, commit_of(self._spark))
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Have the table support a feature, and raise its protocol as that needs."""
+        """Add a feature to the table's protocol (PROTOCOL.md, "Table Features")."""
         add_feature(self._spark, self._log, featureName, commit_of(self._spark))
 
     def generate(self, mode: str) -> None:
-        """Write the manifests (`symlink_format_manifest`) by which engines of Hive tables find the table's files."""
+        """Write the manifests (`mode`: `symlink_format_manifest`) by which engines for Hive tables find the files."""
         generate(self._spark, self._log, mode)
 
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> "DeltaTable":
-        """A table over this one's files, none of which is copied.
+        """A shallow clone: a new table that references the data files of this one.
 
-        `target` is a path, ``delta.`path```, or a name in Spark's catalog. `isShallow` must be True, as in Delta.
-        `replace` lets it take the place of a table, `properties` differ from this one's.
+        Args:
+            target: a path, ``delta.`path```, or a name in Spark's catalog.
+            isShallow: must be True, as in Delta.
+            replace: whether an existing table at the target may be replaced.
+            properties: table properties that differ from this table's.
+
+        Returns:
+            The clone.
         """
         return self._clone(self._log.snapshot(), target, isShallow, replace, properties)
 
@@ -233,7 +270,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> "DeltaTable":
-        """`clone` of a version."""
+        """`clone` of an older version."""
         return self._clone(self._log.snapshot(version), target, isShallow, replace, properties)
 
     def cloneAtTimestamp(
@@ -244,48 +281,51 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> "DeltaTable":
-        """`clone` of the version that was the newest at a time in the session's time zone."""
+        """`clone` of the version that was current at a timestamp, in the session's time zone."""
         at = self._log.snapshot(timestamp=timestamp_ms(self._spark, timestamp))
         return self._clone(at, target, isShallow, replace, properties)
 
     def _clone(
-        self, of: Snapshot, target: str, isShallow: bool, replace: bool, properties: Mapping[str, str] | None
+        self, snapshot: Snapshot, target: str, isShallow: bool, replace: bool, properties: Mapping[str, str] | None
     ) -> "DeltaTable":
         if not isShallow:
             raise UnsupportedFeatureError(
-                "A clone with copies of all files isn't supported, as in Delta: clone with isShallow=True, or write "
-                "the table's rows to another path.",
+                "Only shallow clones are supported, as in Delta: use isShallow=True, or write the table's rows to "
+                "another path.",
                 ("deep clone",),
                 condition="DELTA_UNSUPPORTED_DEEP_CLONE",
             )
         place = names.target(self._spark, target)
         log = delta_log(place.path, session_conf(self._spark, place.path))
-        clone(self._spark, named(of), log, replaces=replace, overrides=properties, options=commit_of(self._spark))
+        clone(self._spark, named(snapshot), log, replaces=replace, overrides=properties, options=commit_of(self._spark))
         place.enter(self._spark)
         return DeltaTable(self._spark, log)
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; the frame has the metrics."""
+        """Restore an older version by a new commit; the frame has the metrics."""
         options = commit_of(self._spark)
         return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Make the table what it was at a time, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
+        """Restore the version at a timestamp, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
         at = timestamp_ms(self._spark, timestamp), timestamp
         options = commit_of(self._spark)
         return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature from the table and lower its protocol as far as that allows.
+        """Drop a feature from the table's protocol.
 
-        What readers need a feature for stays readable in older versions: their checkpoints are protected, or, with
-        `truncateHistory`, these versions have to expire first (FeatureInHistoryError says how long).
+        Older versions stay readable: their checkpoints are protected. With `truncateHistory`, versions that need the
+        feature must expire and are deleted instead.
+
+        Raises:
+            FeatureInHistoryError: such versions have not expired yet; the message has the retention period.
         """
         options = commit_of(self._spark)
         drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The latest `limit` commits (all: None), newest first, with the columns of DESCRIBE HISTORY."""
+        """The latest `limit` commits (None: all), newest first, with the columns of DESCRIBE HISTORY."""
         return describe.history(self._spark, self._log, limit)
 
     def detail(self) -> DataFrame:
@@ -293,34 +333,39 @@ class DeltaTable:
         return describe.detail(self._spark, self._log)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """A builder to rewrite the table's files: fewer and larger ones, or laid out for filters."""
+        """A builder for OPTIMIZE: merges small files, or lays out rows for data skipping."""
         return DeltaOptimizeBuilder(self._spark, self._log)
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
-        """Have `optimize()` cluster the table by these columns (names, or one list of them; none: not at all)."""
+        """Set the clustering columns for `optimize()` (names, or one list of them; empty: no clustering)."""
         cluster_by(self._spark, self._log, names_of(cols), options=commit_of(self._spark))
 
     def reorg(self, where: str | None = None) -> DataFrame:
-        """Rewrite the files that have deleted rows, without these (REORG TABLE ... APPLY (PURGE)). A row of metrics."""
+        """Rewrite the files that have deletion vectors, without the deleted rows; returns one row of metrics.
+
+        It is REORG TABLE ... APPLY (PURGE). `where` is a condition on partition columns.
+        """
         return run_optimize(self._spark, self._log, OptimizeLayout.of(self._spark, purge=True), where)
 
     def addColumns(self, columns: str | StructType | Iterable[StructField], position: str | None = None) -> None:
-        """Add nullable columns, given in DDL or as fields; `a.b` is a field of the struct a. One commit, no data read.
+        """Add nullable columns by one commit; no data is read.
 
-        `position` is FIRST or AFTER another column of the struct; else they go to its end.
+        Args:
+            columns: DDL text or fields; a name `a.b` is a field of the struct `a`.
+            position: FIRST, or AFTER another column of the same struct; default: at the end.
         """
         wanted = new_columns(columns, position)
         add_columns(self._spark, self._log, wanted, options=commit_of(self._spark))
 
     def renameColumn(self, column: str, newName: str) -> None:
-        """Call a column, or a field of a struct, otherwise. It takes column mapping, and touches no data file."""
+        """Rename a column or a struct field; requires column mapping and changes no data file."""
         new = column_of(newName)
         if len(new) != 1:
-            raise InvalidArgumentError(f"The new name {newName!r} is one of {len(new)} parts: give the last one alone.")
+            raise InvalidArgumentError(f"The new name {newName!r} has {len(new)} parts: use only the last one.")
         rename_column(self._spark, self._log, column_of(column), new[0], options=commit_of(self._spark))
 
     def dropColumn(self, *columns: str) -> None:
-        """Drop columns, or fields of structs. It takes column mapping; their data stays in the files, unread."""
+        """Drop columns or struct fields; requires column mapping. The data stays in the files, but isn't read."""
         drop_columns(self._spark, self._log, [column_of(name) for name in columns], options=commit_of(self._spark))
 
     def alterColumn(
@@ -334,7 +379,17 @@ class DeltaTable:
         default: str | None = None,
         dropDefault: bool = False,
     ) -> None:
-        """Change what is given of a column or a field of a struct: its type to a wider one, its default (SQL), ..."""
+        """Change a column or a struct field; arguments that are None are not changed.
+
+        Args:
+            column: the name; `a.b` is a field of the struct `a`.
+            dataType: a wider type, as DDL or as a type.
+            nullable: True drops NOT NULL.
+            comment: the new comment.
+            position: FIRST, or AFTER another column of the same struct.
+            default: the new default value, as SQL.
+            dropDefault: whether to drop the default value.
+        """
         change = column_change(
             column,
             data_type=dataType,
@@ -350,7 +405,7 @@ class DeltaTable:
 def _check_session(spark: SparkSession) -> None:
     if not is_classic(spark):
         raise UnsupportedEnvironmentError(
-            "DeltaTable needs a classic Spark session; Spark Connect comes with a later version of tablelog."
+            "DeltaTable needs a classic Spark session; Spark Connect is not supported yet."
         )
 
 
@@ -358,7 +413,7 @@ def _file_system(hadoopConf: Mapping[str, str] | None) -> dict[str, str]:
     wrong = [key for key in hadoopConf or {} if not key.startswith(("fs.", "dfs."))]
     if wrong:
         raise InvalidArgumentError(
-            f"hadoopConf takes keys that begin with 'fs.' or 'dfs.' only, not {wrong}.",
+            f"hadoopConf only supports keys that start with 'fs.' or 'dfs.', not {wrong}.",
             condition="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
             parameters={"allowedPrefixes": "fs., dfs.", "unsupportedOptions": ", ".join(wrong)},
         )

@@ -1,4 +1,4 @@
-"""Which version a reader asks for: by option, or by `path@v1` and `path@yyyyMMddHHmmssSSS`."""
+"""Time travel of readers: by option, or by `path@v1` and `path@yyyyMMddHHmmssSSS`."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _AT = re.compile(r"(?P<path>.*)@(?:[vV](?P<version>\d{1,18})|(?P<timestamp>\d{17
 
 @dataclass(frozen=True)
 class AtPath:
-    """A path that ends in a version or a timestamp (as text that Spark's cast understands)."""
+    """A path that ends with a version or a timestamp, which is text that Spark can cast."""
 
     path: str
     version: int | None
@@ -20,7 +20,7 @@ class AtPath:
 
 
 def split_at(path: str) -> AtPath | None:
-    """Read `path@v1` or `path@yyyyMMddHHmmssSSS`; None: the path has no such end."""
+    """Parse `path@v1` or `path@yyyyMMddHHmmssSSS`; None if the path has no such suffix."""
     match = _AT.fullmatch(path)
     if match is None:
         return None
@@ -32,7 +32,7 @@ def split_at(path: str) -> AtPath | None:
 
 
 def timestamp_ms(spark: SparkSession, text: str) -> int:
-    """Milliseconds since the epoch of a timestamp as Spark reads it, in the session's time zone."""
+    """A timestamp as Spark parses it, in the session's time zone, in milliseconds since the epoch."""
     row = spark.sql("SELECT unix_millis(try_cast(:text AS TIMESTAMP)) AS ms", args={"text": text}).first()
     if row is None or row.ms is None:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""What the commands of maintenance give back, as frames that cost no job."""
+"""The result frames of maintenance commands; they need no Spark job."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from ..dml.maintain.vacuum import Vacuumed
 from .describe import local_frame
 
 
-def removable(spark: SparkSession, log: DeltaLog, done: Vacuumed, *, shown: bool) -> DataFrame:
-    """The paths that a VACUUM found, where they are to be `shown`; else a frame with no columns, as Delta gives it."""
+def removable(spark: SparkSession, log: DeltaLog, result: Vacuumed, *, shown: bool) -> DataFrame:
+    """The paths that a VACUUM found, if `shown`; else a frame without columns, as in Delta."""
     if not shown:
         return spark.createDataFrame([], StructType())
-    names = (*done.files, *done.directories)
+    names = (*result.files, *result.directories)
     rows = [(paths.absolute(log.table, paths.encode(name)),) for name in names]
     return local_frame(spark, rows, StructType([StructField("path", StringType())]))
 
@@ -31,6 +31,6 @@ _RESTORED = {
 
 
 def restored(spark: SparkSession, metrics: Mapping[str, int]) -> DataFrame:
-    """The metrics of a RESTORE by the names of their columns."""
+    """The metrics of a RESTORE, by the names of their columns."""
     row = tuple(metrics[name] for name in _RESTORED.values())
     return local_frame(spark, [row], StructType([StructField(name, LongType()) for name in _RESTORED]))

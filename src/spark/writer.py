@@ -1,4 +1,4 @@
-"""`df.write.format("delta").save(path)`."""
+"""Implements `df.write.format("delta").save(path)` and `saveAsTable`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,14 +25,14 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 @pyspark_errors
 def save(writer: Any, path: Any) -> None:
-    """Write what was set on a `DataFrameWriter` whose format is delta."""
+    """Write to a Delta table by the settings of a `DataFrameWriter`."""
     state = builders.writer_state(writer)
     options = Options(state.options)
     target = single_path(path, options)
     if state.bucketed or state.sorted:
         raise InvalidArgumentError(
-            "A Delta table has no buckets: leave out bucketBy and sortBy. To have rows with near values in the same "
-            "files use clusterBy, or DeltaTable.optimize().executeZOrderBy(...).",
+            "Delta tables don't support buckets: leave out bucketBy and sortBy. To store rows with similar values in "
+            "the same files, use clusterBy, or DeltaTable.optimize().executeZOrderBy(...).",
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"operation": "Bucketing"},
         )
@@ -50,7 +50,7 @@ def save(writer: Any, path: Any) -> None:
 
 @pyspark_errors
 def save_as_table(writer: Any, name: str) -> None:
-    """Write to a table by its name in Spark's catalog, which gets to know it where it is new."""
+    """Write to a table by its name in Spark's catalog; the name of a new table is registered there."""
     spark: SparkSession = writer._spark
     location = Options(builders.writer_state(writer).options).get("path")
     place = names.place(spark, name, location)
@@ -58,20 +58,20 @@ def save_as_table(writer: Any, name: str) -> None:
     place.enter(spark)
 
 
-def insert(spark: SparkSession, log: DeltaLog, found: Insert) -> None:
-    """Write the rows of an INSERT that Spark has resolved."""
+def insert(spark: SparkSession, log: DeltaLog, statement: Insert) -> None:
+    """Write the rows of an INSERT that Spark resolved."""
     conf = session_conf(spark, log.table)
-    request = write_request(Options({}), conf, mode="Append" if found.replaces is None else "Overwrite")
-    request = replace(request, replace_where=found.replaces or None, dynamic_partitions=found.by_partition)
+    request = write_request(Options({}), conf, mode="Append" if statement.replaces is None else "Overwrite")
+    request = replace(request, replace_where=statement.replaces or None, dynamic_partitions=statement.by_partition)
     try:
-        write(spark, log, found.frame, request)
+        write(spark, log, statement.frame, request)
     finally:
         _reset_session_transaction(spark, conf)
 
 
 @contextmanager
 def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
-    """What the session says of the commit of a command that is run inside, one that writes rows as a write does."""
+    """The session's commit options for a command that writes rows, run inside the context."""
     conf = session_conf(spark)
     try:
         yield commit_options(Options({}), conf)
@@ -80,11 +80,11 @@ def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
 
 
 def commit_of(spark: SparkSession) -> CommitOptions:
-    """What the session says of the commit of a command that isn't one of the writes that an application numbers."""
+    """The session's commit options for a command that has no txnAppId and txnVersion."""
     return CommitOptions(session_conf(spark).get(_USER_METADATA))
 
 
 def _reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
-    """Unset the session's txnVersion where it is for one operation only, lest the next one is skipped."""
+    """Unset the session's txnVersion if it is for one operation only, so that the next write isn't skipped."""
     if conf.get(_TXN_VERSION) is not None and conf.get(f"{_TXN_VERSION}.autoReset.enabled", "false").lower() == "true":
         spark.conf.unset(_TXN_VERSION)

@@ -78,7 +78,7 @@ def test_what_is_there_decides(spark: Any, table: Table) -> None:
     with pytest.raises(AppendOnlyTableError):
         builder("createOrReplace").execute()
     table.delta.setProperties({"delta.appendOnly": "false"})
-    with pytest.raises(SchemaMismatchError, match="what columns"):
+    with pytest.raises(SchemaMismatchError, match="define the columns"):
         DeltaTable.createOrReplace(spark).location(table.path).execute()
     with pytest.raises(InvalidArgumentError, match="location"):
         builder("create").tableName("delta.`/elsewhere`").execute()

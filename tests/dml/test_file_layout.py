@@ -86,7 +86,7 @@ def test_a_clustered_table_is_clustered_once(spark: SparkSession, table: Table, 
     assert table.read().count() == 6_100
     with pytest.raises(InvalidArgumentError, match="ZORDER BY"):
         table.delta.optimize().executeZOrderBy("a")
-    with pytest.raises(InvalidArgumentError, match="no condition"):
+    with pytest.raises(InvalidArgumentError, match="doesn't support a condition"):
         table.delta.optimize().where("a = 1").executeCompaction()
 
     table.delta.clusterBy("b")

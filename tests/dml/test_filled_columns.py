@@ -191,7 +191,7 @@ def test_a_column_that_is_used_up(table: Table) -> None:
     table.write(one)
     table.write(one)
     assert table.rows("id") == [top - 1, top]
-    with pytest.raises(ConstraintViolationError, match="used up"):
+    with pytest.raises(ConstraintViolationError, match="no values left"):
         table.write(one)
 
 

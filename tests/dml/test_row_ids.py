@@ -96,7 +96,7 @@ def test_ids_of_a_frame_follow_the_table_and_its_filters(table: Table) -> None:
 
 def test_a_table_that_does_not_track_its_rows_has_no_ids(table: Table) -> None:
     table.write(rows(table.spark, 0, 1))
-    with pytest.raises(InvalidArgumentError, match="doesn't track its rows"):
+    with pytest.raises(InvalidArgumentError, match="row tracking is not enabled"):
         table.read(readRowIds="true")
 
 

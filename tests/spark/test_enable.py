@@ -123,7 +123,7 @@ def test_delta_as_the_default_format(spark, table, conf):
 
 def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
     table.write(spark.range(1))
-    later = pytest.raises(UnsupportedFeatureError, match="later version")
+    later = pytest.raises(UnsupportedFeatureError, match="not supported")
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.range(1).write.format("delta").insertInto("t")
     with later:
@@ -162,7 +162,7 @@ def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
 )
 def test_sql_on_delta_says_what_comes_later_and_what_to_use(spark, table, sql, what, instead):
     table.write(spark.range(1))
-    with pytest.raises(UnsupportedFeatureError, match="later version") as refused:
+    with pytest.raises(UnsupportedFeatureError, match="not supported") as refused:
         spark.sql(sql.format(table.path))
     assert what in str(refused.value)
     assert instead in str(refused.value)

@@ -63,7 +63,7 @@ def test_renaming_and_dropping_rewrites_nothing(spark, table):
     for wrong, reason in (
         (lambda: t.dropColumn("part"), "partition column"),
         (lambda: t.dropColumn("s.`y y`"), "last one"),
-        (lambda: t.renameColumn("id", "s.id"), "give the last one alone"),
+        (lambda: t.renameColumn("id", "s.id"), "use only the last one"),
         (t.dropColumn, "no column to drop"),
         (lambda: t.dropColumn("zz"), "no column zz"),
     ):
@@ -97,9 +97,9 @@ def test_a_column_is_altered(spark, table):
         ({"nullable": False}, "CHECK constraint"),
         ({"dataType": "bigint"}, "enableTypeWidening"),
         ({"dataType": StringType()}, "from int to string"),
-        ({"dataType": "nonsense"}, "declares no columns"),
+        ({"dataType": "nonsense"}, "is not a list of columns"),
         ({"position": "AFTER zz"}, "after zz"),
-        ({}, "what to change"),
+        ({}, "at least one change"),
         ({"default": " "}, "empty"),
         ({"default": "1", "dropDefault": True}, "at once"),
     ):

@@ -360,7 +360,7 @@ def test_other_writers_stay_out_of_the_directory_of_a_table(spark, table, tmp_pa
         lambda: frame.write.option("path", table.path).mode("overwrite").save(format="orc"),
         lambda: spark.readStream.format("rate").load().writeStream.format("parquet").start(table.path),
     ):
-        with pytest.raises(InvalidArgumentError, match=r"Delta table lies at .*Nothing was written"):
+        with pytest.raises(InvalidArgumentError, match=r"There is a Delta table at .*Nothing was written"):
             write()
         assert directory(table.path) == before
     conf("spark.databricks.delta.formatCheck.enabled", "false")

@@ -71,16 +71,16 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
             change_properties(log, {"delta.checkpointPolicy": "classic"})
 
 
-def change_properties(log: DeltaLog, given: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> None:
+def change_properties(log: DeltaLog, changes: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> None:
     """Set and unset properties in one commit, without the checks for properties that users may not set."""
     txn = log.transaction()
     old = txn.metadata
     kept = {key: value for key, value in old.configuration.items() if key not in unset}
-    txn.set_metadata(replace(old, configuration={**kept, **(given or {})}))
+    txn.set_metadata(replace(old, configuration={**kept, **(changes or {})}))
     if unset:
-        operation = Operation("UNSET TBLPROPERTIES", {"properties": [*unset, *(given or {})], "ifExists": True})
+        operation = Operation("UNSET TBLPROPERTIES", {"properties": [*unset, *(changes or {})], "ifExists": True})
     else:
-        operation = Operation("SET TBLPROPERTIES", {"properties": dict(given or {})})
+        operation = Operation("SET TBLPROPERTIES", {"properties": dict(changes or {})})
     txn.commit([], operation)
 
 

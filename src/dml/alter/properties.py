@@ -27,7 +27,7 @@ _ELSEWHERE = {
 def set_properties(
     spark: SparkSession,
     log: DeltaLog,
-    given: Mapping[str, str],
+    requested: Mapping[str, str],
     options: CommitOptions = PLAIN,
     *,
     logged: Mapping[str, str] | None = None,
@@ -46,7 +46,7 @@ def set_properties(
         if command.applied_already:
             return None
         arbitrary = log.conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
-        valid = checked(given, command.snapshot.metadata, allow_arbitrary=arbitrary)
+        valid = checked(requested, command.snapshot.metadata, allow_arbitrary=arbitrary)
         if properties.get(valid, "enableRowTracking") and backfill(command):
             command = Command.on(spark, log, options)
         if column_mapping.MODE in valid and _unmaps(valid[column_mapping.MODE], command):
@@ -81,11 +81,11 @@ def _unmaps(mode: str, command: Command) -> bool:
     return mode.lower() == "none" and command.snapshot.mapping.active
 
 
-def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:
+def checked(requested: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bool) -> dict[str, str]:
     """The properties with canonical keys. Raises InvalidArgumentError for keys that have their own command."""
-    if not given:
+    if not requested:
         raise InvalidArgumentError("no table property was given")
-    for key, value in given.items():
+    for key, value in requested.items():
         if not isinstance(value, str):
             raise InvalidArgumentError(f"the value of the table property {key} needs to be a string, not {value!r}")
         low = key.lower()
@@ -96,7 +96,7 @@ def checked(given: Mapping[str, str], metadata: Metadata, *, allow_arbitrary: bo
         if low in _ELSEWHERE:
             raise InvalidArgumentError(f"{key} can't be set as a property: {_ELSEWHERE[low]}")
     existing = metadata.configuration
-    valid = properties.validate(given, allow_arbitrary=allow_arbitrary, existing=existing)
+    valid = properties.validate(requested, allow_arbitrary=allow_arbitrary, existing=existing)
     row_tracking.check({**existing, **valid})
     return valid
 

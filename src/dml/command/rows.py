@@ -36,16 +36,16 @@ def rules_of(command: Command) -> Rules:
     return Rules.of(command.txn.protocol, command.txn.metadata)
 
 
-def generated(command: Command, given: Iterable[str] = ()) -> list[str]:
-    """The generated columns, without those that the user has set (`given`)."""
-    assigned = {name.lower() for name in given}
+def generated(command: Command, columns: Iterable[str] = ()) -> list[str]:
+    """The generated columns, without those that the user has set (`columns`)."""
+    assigned = {name.lower() for name in columns}
     return [name for name in rules_of(command).generated if name.lower() not in assigned]
 
 
-def check_inserted(command: Command, given: Iterable[str]) -> None:
+def check_inserted(command: Command, columns: Iterable[str]) -> None:
     """Raise InvalidArgumentError if new rows have values for an identity column that is GENERATED ALWAYS."""
     identity = {name.lower(): (name, column) for name, column in rules_of(command).identity.items()}
-    for name in given:
+    for name in columns:
         identity_column = identity.get(name.lower())
         if identity_column is not None and not identity_column[1].explicit:
             raise InvalidArgumentError(
@@ -56,10 +56,10 @@ def check_inserted(command: Command, given: Iterable[str]) -> None:
             )
 
 
-def check_updated(command: Command, given: Iterable[str]) -> None:
+def check_updated(command: Command, columns: Iterable[str]) -> None:
     """Raise InvalidArgumentError if a command updates an identity column of existing rows."""
     identity = {name.lower(): name for name in rules_of(command).identity}
-    for name in given:
+    for name in columns:
         if (known := identity.get(name.lower())) is not None:
             raise InvalidArgumentError(
                 f"{command.log.table}: the identity column {known} can't be updated",

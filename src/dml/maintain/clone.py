@@ -87,9 +87,9 @@ def clone(
         # Paths that are not allowed in the source must not become paths of the clone, and must be readable here.
         external_files.check(spark, then.table, then.version, _paths(sources))
         external_files.check(spark, target.table, None, _paths(files.values()))
-        there = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
-        added = [add for key, add in files.items() if key not in there]
-        removed = [add for key, add in there.items() if key not in files]
+        existing = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
+        added = [add for key, add in files.items() if key not in existing]
+        removed = [add for key, add in existing.items() if key not in files]
         if removed:
             command.check_removable()
         now = target.clock.now_ms()

@@ -73,8 +73,8 @@ def convert(
         if partitions is not None:
             _check_known(listed, partitions, log.table)
         values = _partition_values(listed, partition_schema, log.table, checked=not settings.flag(spark, _IGNORE_CAST))
-        made = properties.TableProperties(properties.defaults_from(log.conf))
-        sources = _Sources(spark, files, log.table, partition_schema.names, made if statistics else None)
+        table_properties = properties.TableProperties(properties.defaults_from(log.conf))
+        sources = _Sources(spark, files, log.table, partition_schema.names, table_properties if statistics else None)
         for start in range(0, len(listed), _BATCH):
             sources.read(listed[start : start + _BATCH])
             logger.info("%s: read the footers of %d of %d files", log.table, len(sources.found), len(listed))
@@ -239,7 +239,7 @@ class _Source:
 class _Sources:
     """The Parquet files of the directory; their footers are read in batches and not kept.
 
-    `made` are the table properties for statistics; `None` if no statistics are collected.
+    `table_properties` configure the statistics; `None` if no statistics are collected.
     """
 
     def __init__(
@@ -248,13 +248,13 @@ class _Sources:
         files: TableFiles,
         table: str,
         partition_by: Sequence[str],
-        made: properties.TableProperties | None,
+        table_properties: properties.TableProperties | None,
     ) -> None:
         self._spark = spark
         self._files = files
         self._table = table
         self._partition_by = partition_by
-        self._made = made
+        self._table_properties = table_properties
         self._ignores = bool(settings.flag(spark, _IGNORE_CORRUPT))
         self._schemas: dict[str, StructType] = {}
         self._statistics: dict[str, foreign_parquet.Statistics] = {}
@@ -268,8 +268,8 @@ class _Sources:
         for (file, footer), key in zip(read, keys, strict=True):
             if key not in self._schemas:
                 self._take(file, footer, key)
-        made = self._made
-        if made is None:
+        table_properties = self._table_properties
+        if table_properties is None:
             self.found += [_Source(file, None) for file, _ in read]
             return
         texts = in_parallel(lambda one: self._statistics[one[1]].of(one[0][1]), list(zip(read, keys, strict=True)))
@@ -308,10 +308,13 @@ class _Sources:
             )
         self.merged = merged
         self._schemas[key] = own
-        if self._made is not None:
+        if self._table_properties is not None:
             leaves = schema.indexed_leaves(
-                merged, (), self._made.data_skipping_num_indexed_cols, self._made.data_skipping_stats_columns
+                merged,
+                (),
+                self._table_properties.data_skipping_num_indexed_cols,
+                self._table_properties.data_skipping_stats_columns,
             )
             indexed = [name for name, _ in leaves]
-            prefix = self._made.data_skipping_string_prefix_length
+            prefix = self._table_properties.data_skipping_string_prefix_length
             self._statistics[key] = foreign_parquet.Statistics(own, indexed, prefix)

@@ -152,16 +152,16 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
 
 class _Writer:
     def __init__(
-        self, command: Command, resolved: Resolved, found: Matches, outcome: MergeOutput, new: _Piece | None
+        self, command: Command, resolved: Resolved, matches: Matches, outcome: MergeOutput, new: _Piece | None
     ) -> None:
         self._command = command
         self._names = command.names
         self._clause = F.col(command.names.clause)
         self._resolved = resolved
-        self._found = found
+        self._matches = matches
         self._outcome = outcome
         self._new = new
-        self._removed = command.snapshot.add_files(found.touched)
+        self._removed = command.snapshot.add_files(matches.touched)
 
     def insert(self) -> None:
         """Write only the new rows."""
@@ -182,11 +182,11 @@ class _Writer:
         """Write changed rows separately from unchanged ones, which are not rewritten if `by_vectors`."""
         kept: list[_Piece] = []
         if by_vectors:
-            assert self._found.pairs is not None
-            places = self._found.pairs.where(self._clause.isNotNull()).select(
+            assert self._matches.pairs is not None
+            places = self._matches.pairs.where(self._clause.isNotNull()).select(
                 self._names.file_number, self._names.row_index
             )
-            self._outcome.removal = row_deletion.delete_rows(self._command, places, numbers=self._found.candidates)
+            self._outcome.removal = row_deletion.delete_rows(self._command, places, numbers=self._matches.candidates)
         else:
             kept = [self._kept_of_few() if self._few else self._kept(source)]
             self._outcome.removal = Removal(removed=self._removed)
@@ -208,7 +208,7 @@ class _Writer:
             frame = _union([one.frame for one in pieces])
             names = self._command.txn.metadata.partition_columns
             if not all(one.held for one in pieces):
-                if self._found.touched and self._few and not self._command.numbered:
+                if self._matches.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
                 elif names and self._command.log.conf.get(REPARTITION, "true").lower() != "false":
                     frame = frame.repartition(*(column_of(name) for name in names))
@@ -234,7 +234,7 @@ class _Writer:
         """The number of rows in the touched files to which no clause applies, by statistics; None if unknown."""
         counts = [num_records(add) for add in self._removed]
         known = [count for count in counts if count is not None]
-        taken = self._found.rows(list(range(len(self._resolved.changing))))
+        taken = self._matches.rows(list(range(len(self._resolved.changing))))
         return sum(known) - taken if len(known) == len(counts) else None
 
     @property
@@ -249,19 +249,19 @@ class _Writer:
     @property
     def _few(self) -> bool:
         """Whether the changed rows are on the driver, and the touched files are small enough for one write task."""
-        held = self._found.held
+        held = self._matches.held
         small = sum(add.size for add in self._removed) <= _SMALL_FILES
-        return held is not None and self._found.whole and held.count <= _FEW_ROWS and small
+        return held is not None and self._matches.whole and held.count <= _FEW_ROWS and small
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def _joined(self, source: MergeSource, *, unmatched: bool, places: bool = False) -> DataFrame:
-        numbers = pa.array(self._found.touched, pa.int64())
+        numbers = pa.array(self._matches.touched, pa.int64())
         return joined(self._command, self._resolved, source, numbers, unmatched=unmatched, places=places)
 
     def _every_row(self, source: MergeSource) -> DataFrame:
         """All rows of the touched files, each once, with the number of the clause that applies to it."""
-        several = self._found.several
+        several = self._matches.several
         frame = self._joined(source, unmatched=True, places=several)
         if not several:
             return frame
@@ -272,9 +272,9 @@ class _Writer:
 
     def _changing(self, source: MergeSource) -> _Piece:
         """The rows that change, with their old values, joined with their source rows."""
-        if self._found.held is not None and self._found.whole:
-            return _Piece(self._found.held.frame().where(self._clause.isNotNull()), held=True)
-        frame = self._joined(source, unmatched=bool(self._resolved.by_source), places=self._found.several)
+        if self._matches.held is not None and self._matches.whole:
+            return _Piece(self._matches.held.frame().where(self._clause.isNotNull()), held=True)
+        frame = self._joined(source, unmatched=bool(self._resolved.by_source), places=self._matches.several)
         return _Piece(frame.where(self._clause.isNotNull()))
 
     def _as_kept(self, frame: DataFrame) -> DataFrame:
@@ -288,7 +288,7 @@ class _Writer:
 
     def _kept_of_few(self) -> _Piece:
         """The unchanged rows, found by excluding the locations of the changed rows, without a join."""
-        matches = self._found
+        matches = self._matches
         assert matches.pairs is not None
         numbers = matches.candidates.to_pylist()
         at = {number: place for place, number in enumerate(matches.touched)}
@@ -325,7 +325,7 @@ class _Writer:
         resolved = self._resolved
         groups: dict[tuple[str, ...], list[int]] = {}
         for number in resolved.updates:
-            if self._found.rows([number]):
+            if self._matches.rows([number]):
                 lacking = rows.generated(self._command, resolved.changing[number].values)
                 groups.setdefault(tuple(lacking), []).append(number)
         if not groups:
@@ -351,7 +351,7 @@ class _Writer:
     def _before(self, source: MergeSource) -> list[DataFrame]:
         """The changed rows with their old values, as rows of the change data feed."""
         frame = self._changing(source).frame
-        if self._found.several:
+        if self._matches.several:
             frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
         kind = F.when(self._clause.isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]

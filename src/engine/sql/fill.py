@@ -50,20 +50,20 @@ def made_of_rows(absent: Iterable[StructField], rules: Rules) -> tuple[str, ...]
 
 
 def with_made(
-    df: "DataFrame", schema: StructType, made: Sequence[str], rules: Rules, turn: "Turn", table: str
+    df: "DataFrame", schema: StructType, computed: Sequence[str], rules: Rules, turn: "Turn", table: str
 ) -> "DataFrame":
-    """The columns of `schema`; those in `made` are computed by the rules, the others are in `df` in the table's types.
+    """The columns of `schema`: those in `computed` by the rules, the others from `df`, in the table's types.
 
     Raises UntrustedTableError and SchemaMismatchError for a generation expression that can't be evaluated.
     """
     from pyspark.sql import functions as F
 
-    for name in made:
+    for name in computed:
         if name in rules.generated:
             _check_value(df, rules.generated[name], _generation(name), table)
 
     def column(f: StructField) -> "Column":
-        if f.name not in made:
+        if f.name not in computed:
             return df[_quoted(f.name)]
         if f.name in rules.generated:
             return F.expr(rules.generated[f.name]).alias(f.name)
@@ -76,13 +76,13 @@ def _generation(name: str) -> str:
     return f"the generation expression of the column {dotted((name,))}"
 
 
-def checks(rules: Rules, made: Sequence[str]) -> list[Check]:
+def checks(rules: Rules, computed: Sequence[str]) -> list[Check]:
     """The checks for the rows of a write: the table's, and one for each generated column that the data already has."""
     return [
         *(
             Check(_generation(name), f"{_quoted(name)} <=> ({sql})")
             for name, sql in rules.generated.items()
-            if name not in made
+            if name not in computed
         ),
         *rules.checks,
     ]

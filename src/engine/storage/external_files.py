@@ -28,14 +28,14 @@ def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Tabl
 def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterable[str]) -> None:
     """Raise UntrustedTableError if a path in the log is outside of the table and the session doesn't allow it."""
     policy = _policy(spark)
-    found = external_paths.refused(table, in_log, policy)
-    if found is not None:
+    refused_path = external_paths.refused(table, in_log, policy)
+    if refused_path is not None:
         where = table if version is None else f"version {version} of {table}"
         raise UntrustedTableError(
-            f"{where} has a file outside of the table, {external_paths.shown(shown(found))}, and {KEY} is {policy}: it "
-            "wasn't read. A shallow clone, or a table of other writers, may have such files. If you trust the table, "
-            f"set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the "
-            "table"
+            f"{where} has a file outside of the table, {external_paths.shown(shown(refused_path))}, and {KEY} is "
+            f"{policy}: it wasn't read. A shallow clone, or a table of other writers, may have such files. If you "
+            f"trust the table, set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove "
+            "the file from the table"
         )
 
 

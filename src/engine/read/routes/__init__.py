@@ -35,8 +35,8 @@ SCRATCH_KEY = "spark.tablelog.read.scratch"
 
 def scratch_of(spark: "SparkSession") -> str | None:
     """The directory that this process and Spark share, if one is configured."""
-    found = spark.conf.get(SCRATCH_KEY, "")
-    return found or None
+    directory = spark.conf.get(SCRATCH_KEY, "")
+    return directory or None
 
 
 def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:

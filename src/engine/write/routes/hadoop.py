@@ -61,7 +61,7 @@ class HadoopPlacement:
         self._settings = settings
         self._renames = renames
         self._files = HadoopFiles(spark, settings)
-        self._found: set[str] = set()
+        self._job_files: set[str] = set()
         self._published = False
 
     def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
@@ -100,7 +100,7 @@ class HadoopPlacement:
         for status in statuses:
             # Hadoop may spell the parent path differently; the directory name occurs only once.
             name = unquote(status.path.rpartition(f"/{self._directory}/")[2])
-            self._found.add(name)
+            self._job_files.add(name)
             *below, base = name.split("/")
             if len(below) == depth and base[0] not in "_." and all("=" in part for part in below):
                 partition = tuple(map(value_of_directory, below))
@@ -124,7 +124,7 @@ class HadoopPlacement:
                 raise
             return
         kept = set(names)
-        self.remove([name for name in (self.prefix + name for name in self._found) if name not in kept])
+        self.remove([name for name in (self.prefix + name for name in self._job_files) if name not in kept])
         self._published = True
 
     def _rename(self, name: str) -> None:
