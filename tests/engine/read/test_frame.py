@@ -186,7 +186,7 @@ def test_the_number_of_the_file_rides_along(spark: SparkSession, clustered: Hand
         Row(id=40),
         Row(id=170),
     ]
-    with pytest.raises(InvalidArgumentError, match="a column ID of its own"):
+    with pytest.raises(InvalidArgumentError, match="already has a column ID"):
         scan.frame(spark, log, snapshot=snapshot, file_number="ID")
     with pytest.raises(InvalidArgumentError, match="need the snapshot"):
         scan.frame(spark, log, files=chosen)

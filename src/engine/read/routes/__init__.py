@@ -47,7 +47,7 @@ def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:
     forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
     if forced != "auto":
         if forced not in get_args(Route):
-            raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it needs to be auto, {', '.join(get_args(Route))}")
+            raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it can be auto, {', '.join(get_args(Route))}")
         if forced == "native" and not is_classic(spark):
             raise UnsupportedEnvironmentError(
                 f"{ROUTE_KEY} is native, but a Spark Connect session has no JVM gateway: unset it"
