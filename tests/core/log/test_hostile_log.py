@@ -73,7 +73,7 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_version(outcomes: dict[str, d
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("6 million transactions", "holds more rows of txn than a file of its size can"),
+        ("6 million transactions", "has more rows of txn than a file of its size can"),
         ("long texts", "decompresses to more than"),
         ("one long text many times", "decodes to more than"),
         ("a path that is no UTF-8", "Invalid UTF8"),
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_version(outcomes: dict[str, d
         ("sidecar http", "is missing"),
         ("sidecar is a pipe", "is a pipe, and no file"),
         ("endless sidecar", "has 4398046511104 bytes, and should have 100 at most"),
-        ("noise as sidecar", "doesn't end as a Parquet file"),
+        ("noise as sidecar", "doesn't end like a Parquet file"),
     ],
 )
 def test_why_a_checkpoint_is_not_used(outcomes: dict[str, dict[str, Any]], name: str, reason: str) -> None:
