@@ -115,7 +115,7 @@ def test_what_is_refused(spark, tmp_path):
     key = "spark.databricks.delta.properties.defaults.columnMapping.mode"
     spark.conf.set(key, "name")
     try:
-        with pytest.raises(UnsupportedFeatureError, match="maps its columns"):
+        with pytest.raises(UnsupportedFeatureError, match="has column mapping"):
             converted(table, "p string")
     finally:
         spark.conf.unset(key)

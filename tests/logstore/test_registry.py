@@ -151,9 +151,9 @@ def test_the_hdfs_store_is_never_the_local_one_elsewhere() -> None:
         ("logstore.own_stores.Undeclared", "doesn't declare exclusion, partial_writes_visible"),
         ("logstore.own_stores.NeedsAnArgument", "TypeError"),
         ("logstore.module_that_fails.Store", "RuntimeError: the licence has run out"),
-        ("com.example.MyLogStore", "tablelog needs a Python one"),
+        ("com.example.MyLogStore", "tablelog needs a Python class"),
         ("tablelog.logstore.LocalLogStore", "serves file and not own"),
-        (JVM[0] + "NoSuchLogStore", "tablelog needs a Python one"),
+        (JVM[0] + "NoSuchLogStore", "tablelog needs a Python class"),
     ],
 )
 def test_what_cant_be_used_is_named(value: str, says: str) -> None:

@@ -162,7 +162,7 @@ class CheckpointState:
         name = sidecar_name(sidecar)
         if name is None or sidecar.size_in_bytes < 0:
             description = f"{sidecar.path[:200]!r}, {sidecar.size_in_bytes} bytes"
-            message = f"the checkpoint {self.names[0]} has a sidecar ({description}) outside {SIDECAR_DIRECTORY}"
+            message = f"the checkpoint {self.names[0]} has a sidecar ({description}) that isn't in {SIDECAR_DIRECTORY}"
             raise DamagedCheckpointError(message, self.names)
         return f"{self._log_path}/{SIDECAR_DIRECTORY}/{escaped(os.fsencode(name))}"
 

@@ -167,8 +167,8 @@ def _action(name: str, value: Any) -> Any:
 def _long(obj: Mapping[str, Any], key: str) -> int:
     value = obj.get(key)
     if type(value) is not int:
-        raise ValueError(f"{key!r} should be an integer")
         raise ValueError(f"{key!r} must be an integer")
+    return value
 
 
 def _histogram(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -102,7 +102,7 @@ def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str, cap
     # The commits confirm what was read: it is read, with a warning, and a diagnosis tells of it.
     assert builder.log().snapshot().files.num_rows == 2
     assert message in caplog.text
-    assert "The commits say what was read: the checksum is wrong" in caplog.text
+    assert "The commits confirm the state: the checksum is wrong" in caplog.text
     health = builder.log().health()
     assert [(problem.severity, problem.files) for problem in health.problems] == [("warning", (crc_name(1),))]
     assert message in health.problems[0].message
@@ -164,7 +164,7 @@ def test_commits_before_an_older_checkpoint_confirm_too(caplog: pytest.LogCaptur
     builder.write(crc_name(3), json.dumps(told(builder) | {"numFiles": 9}).encode())
     assert builder.log().snapshot().base_version == 3
     assert builder.log().snapshot().files.num_rows == 4
-    assert "The commits say what was read" in caplog.text
+    assert "The commits confirm the state" in caplog.text
     builder.delete(commit_name(2))
     with pytest.raises(ChecksumMismatchError, match="Nothing else tells"):
         _ = builder.log().snapshot().files
