@@ -62,8 +62,8 @@ def test_renaming_and_dropping_rewrites_nothing(spark, table):
         before.collect()
     for wrong, reason in (
         (lambda: t.dropColumn("part"), "partition column"),
-        (lambda: t.dropColumn("s.`y y`"), "last one"),
-        (lambda: t.renameColumn("id", "s.id"), "give the last one alone"),
+        (lambda: t.dropColumn("s.`y y`"), "only column"),
+        (lambda: t.renameColumn("id", "s.id"), "give the only column alone"),
         (t.dropColumn, "no column to drop"),
         (lambda: t.dropColumn("zz"), "no column zz"),
     ):
