@@ -186,12 +186,12 @@ def test_a_column_that_is_used_up(table: Table) -> None:
         "v", "int"
     ).execute()
     one = table.spark.sql("select 1 v")
-    with pytest.raises(ConstraintViolationError, match="the identity column id is used up"):
+    with pytest.raises(ConstraintViolationError, match="the identity column id is no more values"):
         table.write(table.spark.range(4).coalesce(1).selectExpr("cast(id as int) v"))
     table.write(one)
     table.write(one)
     assert table.rows("id") == [top - 1, top]
-    with pytest.raises(ConstraintViolationError, match="used up"):
+    with pytest.raises(ConstraintViolationError, match="no more values"):
         table.write(one)
 
 

@@ -191,7 +191,7 @@ def marked(name: str, number: object, physical: object) -> StructField:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ((marked("a", 1, "x"), marked("b", 1, "y")), "have one id, 1"),
+        ((marked("a", 1, "x"), marked("b", 1, "y")), "have the same id, 1"),
         ((marked("a", 1, "x"), marked("b", 2, "x")), "the same physical name"),
         ((marked("a", None, "x"),), "no id"),
         ((marked("a", "1", "x"),), "no id"),

@@ -155,14 +155,14 @@ def test_what_is_wrong_with_a_file() -> None:
     flipped = bytearray(data)
     flipped[20] ^= 1
     cases = [
-        (version, good, "begins with the version 2"),
+        (version, good, "starts with the version 2"),
         (b"", good, "is empty"),
         (data[:-1], good, "ends before"),
         (bytes(flipped), good, "checksum"),
         (data, descriptor(rows, offset, size - 1), "in the log"),
         (data, descriptor(rows, offset, -5), "an invalid position"),
         (data, descriptor(rows, -1, size), "an invalid position"),
-        (data, DeletionVectorDescriptor("u", good.path_or_inline_dv, size, 4, offset), "names 3 rows, 4 in the log"),
+        (data, DeletionVectorDescriptor("u", good.path_or_inline_dv, size, 4, offset), "has 3 rows, but 4 in the log"),
     ]
     for given_data, told, message in cases:
         with pytest.raises(CorruptLogError, match=message):
