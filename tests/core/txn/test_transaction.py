@@ -225,7 +225,7 @@ def test_refused(name: str, actions: list[Action], error: type[Exception], text:
     [
         (Metadata("id", SCHEMA, ("q",)), "'q' is not in the schema"),
         (Metadata("id", SCHEMA, ("p", "v")), "every column is a partition column"),
-        (Metadata("id", SCHEMA, ("p", "p")), "given twice"),
+        (Metadata("id", SCHEMA, ("p", "p")), "listed twice"),
     ],
 )
 def test_bad_partition_columns(metadata: Metadata, text: str) -> None:
