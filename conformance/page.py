@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: to be read by a person, and sent to the vendor of a store."""
+"""The report as one self-contained page, for people, such as the vendor of a store."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape as _escape
@@ -118,7 +118,7 @@ def _numbered(guarantee: int, title: str) -> str:
 
 
 def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
-    """What decides the row: the failures, or what wasn't established, or how much passed."""
+    """The reason for the row's result: the failures, or what wasn't established, or how much passed."""
     findings = tuple(findings)
     passed = sum(finding.verdict is Verdict.PASS for finding in findings)
     said = f"{passed} of {len(findings)} checks passed"
@@ -162,7 +162,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _evidence(finding: Finding) -> Iterator[str]:
-    """One line for what was counted, and a list for each table, such as the answer to each kind of lost reply."""
+    """One line for counts, and a list for each table, such as the answer to each kind of lost reply."""
     tables = {name: value for name, value in finding.evidence.items() if isinstance(value, Mapping)}
     line = words.evidence({name: value for name, value in finding.evidence.items() if name not in tables})
     if line:
@@ -173,7 +173,7 @@ def _evidence(finding: Finding) -> Iterator[str]:
 
 
 def _timeline(finding: Finding) -> str:
-    """One interleaving: a column for each actor, where there are few enough, and time runs down."""
+    """One interleaving as a table: a column for each actor, if there are few enough, and a row for each step."""
     steps = [words.step(line) for line in finding.timeline]
     actors = list(dict.fromkeys(actor for _, actor, _ in steps if actor))
     columns = actors if 1 < len(actors) <= _MOST_ACTORS else []

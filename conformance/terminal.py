@@ -1,4 +1,4 @@
-"""The run in a terminal: a bar while it goes on, or plain lines, and a summary at the end."""
+"""The output in a terminal: a progress bar or plain lines during the run, and a summary at the end."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ _EVIDENCE_LETTERS = 240
 
 
 class Paint:
-    """Colours, where the stream shows them."""
+    """Colours, if the stream supports them."""
 
     def __init__(self, stream: TextIO) -> None:
         self.on = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -31,7 +31,7 @@ class Paint:
 
 
 class Ticker:
-    """Follows a run: a bar that is drawn over itself on a terminal, else a line for each thing that ended."""
+    """Shows the progress of a run: a bar that is redrawn on a terminal, else a line for each result."""
 
     def __init__(self, stream: TextIO, doing: str) -> None:
         self._stream = stream
@@ -59,7 +59,7 @@ class Ticker:
 
 
 def summary(report: Report, paint: Paint, width: int) -> str:
-    """The whole report for a terminal that is `width` characters wide."""
+    """The whole report for a terminal with `width` columns."""
     width = max(_NARROWEST, min(width, _WIDEST))
     return "\n".join(_lines(report, paint, width)) + "\n"
 

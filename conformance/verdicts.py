@@ -1,4 +1,4 @@
-"""From what came out of a check to a verdict: who is at fault, the store, the place, or the suite itself."""
+"""The verdict for the result of a check: whether the store, the storage or the suite itself is at fault."""
 
 import traceback
 from types import TracebackType
@@ -11,10 +11,10 @@ from .model import Verdict
 
 
 def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
-    """The verdict on a check that ended with `error` (None: it returned), and the words for it.
+    """The verdict on a check that ended with `error` (None: it returned), and its explanation.
 
-    A broken guarantee fails, and so does an error that no caller of the contract knows, out of the store's own code.
-    A storage that can't be reached or refuses says nothing of its guarantees, and neither does an error of the suite.
+    A broken guarantee is FAIL, and so is an error from the store's code that isn't part of the interface. A storage
+    that can't be reached or rejects requests shows nothing about its guarantees; nor does an error of the suite.
     """
     if error is None:
         return Verdict.PASS, ""
