@@ -146,7 +146,7 @@ def test_it_ends_quietly_when_nobody_reads_it(words: list[str], place: Path) -> 
         ((), "set the location to test"),
         (("--store", "own_store:OwnStore"), "set the location to test"),
         (("/tmp", "--root", "/tmp"), "set twice"),
-        (("nosuch://bucket/x",), "no store serves nosuch"),
+        (("nosuch://bucket/x",), "no store supports nosuch"),
         (("/tmp", "--only", "no_such_check"), "no_such_check"),
         (("/tmp", "--json", "/no/such/directory/x"), "there is no directory"),
         (("/tmp", "--level", "deep"), "invalid choice"),
