@@ -29,8 +29,8 @@ _MOST_ACTORS = 8
 def to_html(report: Report) -> str:
     """The page."""
     title = f"{report.verdict}: {report.what} - tablelog conformance"
-    found = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
-    body = [_header(report), *found, _calibration(report.calibration), _footer(report)]
+    sections = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
+    body = [_header(report), *sections, _calibration(report.calibration), _footer(report)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -121,7 +121,7 @@ def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
     """The reason for the row's result: the failures, or what wasn't established, or how much passed."""
     findings = tuple(findings)
     passed = sum(finding.verdict is Verdict.PASS for finding in findings)
-    said = f"{passed} of {len(findings)} checks passed"
+    text = f"{passed} of {len(findings)} checks passed"
     deciding = [finding for finding in findings if finding.verdict is verdict and verdict is not Verdict.PASS]
     items = "".join(
         f'<li><a href="#{_text(finding.check.name)}">{_text(words.title(finding.check.name))}</a>: '
@@ -129,7 +129,7 @@ def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
         for finding in deciding
     )
     items += "".join(f"<li>{_text(race)}</li>" for race in words.races(findings))
-    return f"{said}{f'<ul>{items}</ul>' if items else ''}"
+    return f"{text}{f'<ul>{items}</ul>' if items else ''}"
 
 
 def _details(report: Report) -> str:
@@ -190,8 +190,8 @@ def _timeline(finding: Finding) -> str:
                 for column in columns
             )
         else:
-            said = f"{actor}: {what}" if actor else what
-            cells += f'<td colspan="{max(1, len(columns))}">{_text(said)}</td>'
+            cell = f"{actor}: {what}" if actor else what
+            cells += f'<td colspan="{max(1, len(columns))}">{_text(cell)}</td>'
         rows.append(f"<tr>{cells}</tr>\n")
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Timeline of the failure">'

@@ -249,10 +249,10 @@ def _turn(client: socket.socket, service: socket.socket, data: bytes) -> Reply:
     while True:
         ready, _, _ = select.select(listening, [], [], _SERVICE_SECONDS)
         if service in ready or not ready:
-            said = service.recv(_PIECE) if ready else b""
-            if not said:
+            answer = service.recv(_PIECE) if ready else b""
+            if not answer:
                 raise ConnectionAbortedError("the service doesn't answer")
-            return Reply(raw=said)
+            return Reply(raw=answer)
         more = b""
         with contextlib.suppress(OSError):
             more = client.recv(_PIECE)
@@ -268,10 +268,10 @@ def _read_request(stream: BinaryIO, connection: socket.socket) -> Request | None
         return None
     method, target, _ = line.decode("latin-1").split()
     headers = _read_headers(stream)
-    found = {name.lower(): value for name, value in headers}
-    if found.get("expect", "").lower() == "100-continue":
+    values = {name.lower(): value for name, value in headers}
+    if values.get("expect", "").lower() == "100-continue":
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return Request(method, target, tuple(headers), _read_body(stream, found, until_end=False))
+    return Request(method, target, tuple(headers), _read_body(stream, values, until_end=False))
 
 
 def _read_reply(stream: BinaryIO, method: str) -> Reply:
@@ -283,9 +283,9 @@ def _read_reply(stream: BinaryIO, method: str) -> Reply:
         headers = _read_headers(stream)
         if status >= 200:
             break
-    found = {name.lower(): value for name, value in headers}
+    values = {name.lower(): value for name, value in headers}
     no_body = method == "HEAD" or status in _NO_BODY
-    return Reply(status, dict(headers), b"" if no_body else _read_body(stream, found, until_end=True))
+    return Reply(status, dict(headers), b"" if no_body else _read_body(stream, values, until_end=True))
 
 
 def _read_headers(stream: BinaryIO) -> list[tuple[str, str]]:

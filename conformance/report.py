@@ -99,11 +99,11 @@ class Report:
 
 def worst_of(verdicts: Any) -> Verdict:
     """FAIL before NOT ESTABLISHED before PASS; NOT ESTABLISHED if there are none."""
-    found = set(verdicts)
+    present = set(verdicts)
     for verdict in (Verdict.FAIL, Verdict.NOT_ESTABLISHED):
-        if verdict in found:
+        if verdict in present:
             return verdict
-    return Verdict.PASS if found else Verdict.NOT_ESTABLISHED
+    return Verdict.PASS if present else Verdict.NOT_ESTABLISHED
 
 
 def declared_by(store: LogStore) -> dict[str, Any]:

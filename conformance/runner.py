@@ -64,14 +64,14 @@ def chosen(checks: Sequence[Check], level: Level, only: Sequence[str] = ()) -> l
     A name may have the form of the report: with spaces and a capital letter. Raises `UnknownCheckError` for an unknown
     name or number.
     """
-    wanted = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
-    for name, as_given in wanted.items():
+    names = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
+    for name, as_given in names.items():
         if not any(name in {check.name, str(check.number)} for check in checks):
             near = difflib.get_close_matches(name, [check.name for check in checks], 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UnknownCheckError(f"no check is called {as_given!r}; {meant}--list shows them all")
-    if wanted:
-        return [check for check in checks if check.name in wanted or str(check.number) in wanted]
+    if names:
+        return [check for check in checks if check.name in names or str(check.number) in names]
     return [check for check in checks if check.level.value <= level.value]
 
 
@@ -160,11 +160,11 @@ def place_of_its_own(root: str) -> Iterator[str]:
         yield place
         return
     above = local_path(root)
-    made = not os.path.lexists(above)
+    created = not os.path.lexists(above)
     try:
         yield place
     finally:
-        for directory in (local_path(place), above)[: 1 + made]:
+        for directory in (local_path(place), above)[: 1 + created]:
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
 

@@ -207,10 +207,10 @@ def _endpoint(address: str, settings: Mapping[str, Any]) -> str:
 
 
 def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for name, value in settings.items():
-        found += _flat(value) if isinstance(value, Mapping) else [(name, str(value))]
-    return found
+        pairs += _flat(value) if isinstance(value, Mapping) else [(name, str(value))]
+    return pairs
 
 
 def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], old: str, endpoint: str) -> Factory:

@@ -22,20 +22,20 @@ def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
         return Verdict.FAIL, str(error)
     if isinstance(error, NotEstablishedError):
         return Verdict.NOT_ESTABLISHED, str(error)
-    said = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if isinstance(error, UnsafeStoreError):
         return Verdict.FAIL, f"the store refuses to be used here: {error}"
     if isinstance(error, FileNotFoundError):
-        return Verdict.FAIL, f"a file that was written isn't there: {said}"
+        return Verdict.FAIL, f"a file that was written isn't there: {text}"
     if isinstance(error, FileExistsError):
-        return Verdict.FAIL, f"a file that nobody had written is there: {said}"
+        return Verdict.FAIL, f"a file that nobody had written is there: {text}"
     if isinstance(error, OSError | StorageError | WriteOutcomeUnknown):
-        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {said}"
+        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {text}"
     if isinstance(error, TablelogError):
-        return Verdict.NOT_ESTABLISHED, f"the store refuses: {said}"
+        return Verdict.NOT_ESTABLISHED, f"the store refuses: {text}"
     if _out_of_a_store(error.__traceback__):
-        return Verdict.FAIL, f"an error that the contract doesn't know: {said}"
-    return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {said}"
+        return Verdict.FAIL, f"an error that the contract doesn't know: {text}"
+    return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {text}"
 
 
 def _out_of_a_store(trace: TracebackType | None) -> bool:

@@ -117,8 +117,8 @@ def _parquet_version(text: str) -> str:
 
 
 def column_list(text: str) -> tuple[Column, ...]:
-    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`; none of an empty text, which Delta
-    leaves where all of them were dropped. `ValueError` when it isn't a list.
+    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`. An empty text, which Delta writes when
+    all of them were dropped, has no columns. `ValueError` if it isn't a list.
     """
     if not text.strip():
         return ()
@@ -135,9 +135,9 @@ def column_list(text: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property: the key without `delta.`, its default (`None`: unset), its parser and what the parser wants.
+    """One property: the key without `delta.`, its default (`None`: unset), its parser, and its valid values.
 
-    `editable`: a user may set it. `foreign`: it asks for what tablelog doesn't do, so that only its default can be set.
+    `editable`: a user may set it. `foreign`: it needs a feature that tablelog lacks, so only its default is valid.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Property:
     foreign: bool = False
     alternate: str | None = None
     key: str = field(init=False)
-    _unset: Any = field(init=False, repr=False)  # parsed once: each commit asks for a dozen properties
+    _unset: Any = field(init=False, repr=False)  # parsed once: each commit reads a dozen properties
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"delta.{self.name}")
@@ -166,7 +166,7 @@ class Property:
         return self._unset
 
     def check(self, text: str, key: str | None = None) -> Any:
-        """The typed value of `text`; `InvalidArgumentError` names the key and what it needs."""
+        """The typed value of `text`; `InvalidArgumentError` names the key and the valid values."""
         try:
             return self.parse(text)
         except ValueError as error:
@@ -177,7 +177,7 @@ class Property:
             ) from None
 
 
-# The conditions of what isn't a value of a property, by its parser.
+# The error conditions for invalid values, by parser.
 _isolation = _one_of("Serializable", "WriteSerializable")
 _INVALID: dict[Callable[[str], Any], str] = {
     interval_ms: "DELTA_INVALID_INTERVAL",
@@ -300,7 +300,7 @@ class TableProperties:
 
     @property
     def log_compaction_interval(self) -> int:
-        """Every how many commits the session's log compactions are written."""
+        """The number of commits in each log compaction that the session writes."""
         return int(self._get("logCompactionInterval"))
 
     @property
@@ -334,8 +334,8 @@ class TableProperties:
     @property
     def data_skipping_string_prefix_length(self) -> int:
         """The maximal length of string bounds, in characters (UTF-16 code units)."""
-        found = self._get("dataSkippingStringPrefixLength")
-        return 32 if found is None else int(found)
+        length = self._get("dataSkippingStringPrefixLength")
+        return 32 if length is None else int(length)
 
     @property
     def deleted_file_retention_ms(self) -> int:

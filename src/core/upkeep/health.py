@@ -308,19 +308,19 @@ class _Examination:
     def _check_hint(self, sound: Sequence[int]) -> None:
         hint = self._reader.last_checkpoint()
         newest = sound[-1] if sound else None
-        anew = "DeltaLog.for_path(...).checkpoint() writes it again."
+        advice = "DeltaLog.for_path(...).checkpoint() writes it again."
         if hint is None and newest is not None:
-            self._warn([LAST_CHECKPOINT], f"_last_checkpoint is missing or damaged: the whole log is listed. {anew}")
+            self._warn([LAST_CHECKPOINT], f"_last_checkpoint is missing or damaged: the whole log is listed. {advice}")
         elif hint is not None and hint.version not in sound:
             self._warn(
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint names version {hint.version}, which has no valid checkpoint: the whole log is "
-                f"listed. {anew}",
+                f"listed. {advice}",
             )
         elif hint is not None and newest is not None and hint.version < newest:
             self._warn(
                 [LAST_CHECKPOINT],
-                f"_last_checkpoint names version {hint.version}, but there is a checkpoint of {newest}. {anew}",
+                f"_last_checkpoint names version {hint.version}, but there is a checkpoint of {newest}. {advice}",
             )
 
     def _check_sidecars(self, now_ms: int) -> None:
