@@ -131,9 +131,9 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
         return
     verdict = Verdict.PASS if calibration.holds else Verdict.NOT_ESTABLISHED
     head = "   The suite itself, in this environment"
-    text = f"{calibration.caught} of {calibration.ran} caught"
+    tally = f"{calibration.caught} of {calibration.ran} caught"
     yield ""
-    yield f"{paint(head, '1')}{' ' * max(2, width - len(head) - len(text))}{paint(text, _COLOURS[verdict])}"
+    yield f"{paint(head, '1')}{' ' * max(2, width - len(head) - len(tally))}{paint(tally, _COLOURS[verdict])}"
     yield from _wrapped("broken stores that the checks meant for them must catch", "   ", width, paint, "2")
     for mutant in calibration.mutants:
         if mutant.outcome == CAUGHT:
