@@ -1,9 +1,8 @@
-"""Checks that a store keeps the guarantees of `tablelog.logstore.LogStore`, run against any store.
+"""Checks that a store gives the guarantees of `tablelog.logstore.LogStore`; they run against any store.
 
-A check is a function of a `Context`: a target (a factory of clients and a root below which it may write), a level and
-a deadline. It returns, with its evidence in the context, or raises `GuaranteeBrokenError`, or `NotEstablishedError`
-where it can't tell. `CHECKS` has them all. In a test of one's own, `try_out(check, factory, root)` runs one::
-
+A check is a function of a `Context`: a target (a factory of clients, and a root below which it may write), a level and
+a deadline. It adds its evidence to the context and returns, or raises `GuaranteeBrokenError`, or `NotEstablishedError`
+if the result can't be determined. `CHECKS` has all checks. In your own test, `try_out(check, factory, root)` runs one::
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
     def test_guarantee(check, tmp_path):
         try_out(check, MyStore, f"myscheme://host{tmp_path}")

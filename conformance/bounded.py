@@ -1,4 +1,4 @@
-"""Run something that may hang, and come back in time."""
+"""Run a call that may hang, with a time limit."""
 
 import sys
 import sysconfig
@@ -13,19 +13,19 @@ from .interleave import Outcome, outcome
 
 @dataclass(frozen=True)
 class Stuck:
-    """A call that hadn't ended in time, and whose thread was left behind.
+    """A call that didn't end in time, and whose thread was abandoned.
 
-    `where` is the line that it was at, leaving out Python's own library.
+    `where` is the line at which it was, outside Python's standard library.
     """
 
     where: str
 
 
 def bounded(call: Callable[[], object], seconds: float) -> Outcome | Stuck:
-    """Run `call` in a thread of its own; after `seconds` it is left behind.
+    """Run `call` in a new thread; after `seconds` the thread is abandoned.
 
-    The thread is a daemon, and so is every thread that it starts: none keeps the interpreter from its end. Ctrl-C
-    reaches the caller, and not the call.
+    The thread is a daemon, and so are the threads that it starts: none of them keeps the interpreter alive. Ctrl-C
+    interrupts the caller, not the call.
     """
     ended: list[Outcome] = []
     thread = threading.Thread(target=lambda: ended.append(outcome(call)), daemon=True)
@@ -33,7 +33,7 @@ def bounded(call: Callable[[], object], seconds: float) -> Outcome | Stuck:
     thread.join(seconds)
     if ended:
         return ended[0]
-    # Read before the thread may end: a frame that is gone has no line.
+    # Read before the thread may end: a frame that has ended has no line.
     frame = sys._current_frames().get(thread.ident or 0)
     if ended or frame is None:
         thread.join()
@@ -44,7 +44,7 @@ def bounded(call: Callable[[], object], seconds: float) -> Outcome | Stuck:
 
 
 def _of_python_itself(filename: str) -> bool:
-    """Whether it is a lock or a socket of the standard library that waits: who called it says more."""
+    """Whether the file is in the standard library: the line of its caller is more useful."""
     return filename.startswith("<") or (
         filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in filename
     )

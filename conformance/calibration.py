@@ -1,4 +1,4 @@
-"""Whether the suite can see, here and now: every broken store must be caught, and a correct one must not be."""
+"""Tests the suite itself in this environment: it must detect every broken store, and accept a correct one."""
 
 import tempfile
 import time
@@ -28,7 +28,7 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The broken stores, and what was found on the positive control: a correct store that no check may fail."""
+    """The broken stores, and the findings on the positive control: a correct store that every check must accept."""
 
     mutants: tuple[MutantResult, ...]
     control: tuple[Finding, ...]
@@ -36,12 +36,12 @@ class Calibration:
 
     @property
     def ran(self) -> int:
-        """How many broken stores could be run here."""
+        """The number of broken stores that could be run here."""
         return sum(mutant.outcome != NOT_RUN for mutant in self.mutants)
 
     @property
     def caught(self) -> int:
-        """How many of them were caught."""
+        """The number of broken stores that were caught."""
         return sum(mutant.outcome == CAUGHT for mutant in self.mutants)
 
     @property
@@ -51,7 +51,7 @@ class Calibration:
 
     @property
     def holds(self) -> bool:
-        """Whether all that ran was caught, and the correct store was not."""
+        """Whether every broken store that ran was caught, and no check failed the correct store."""
         return 0 < self.ran == self.caught and not self.control_failed
 
 
@@ -81,9 +81,9 @@ def calibrate(
         progress.starts(CONTROL, len(mutants) + 1, len(mutants) + 1)
     began = time.monotonic()
     with _directory() as directory:
-        asked = [check for check in checks if check.level.value <= level.value]
-        found = run(control(directory), asked, level=level, seed=seed, patience=patience).findings
-    calibration = Calibration(tuple(results), found, time.monotonic() - started)
+        selected = [check for check in checks if check.level.value <= level.value]
+        control_findings = run(control(directory), selected, level=level, seed=seed, patience=patience).findings
+    calibration = Calibration(tuple(results), control_findings, time.monotonic() - started)
     if progress:
         failed = calibration.control_failed
         progress.ended(
@@ -93,7 +93,7 @@ def calibrate(
 
 
 def _directory() -> tempfile.TemporaryDirectory[str]:
-    """On a disk, where a write takes its time: in memory, hardly two of the races' writers ever meet."""
+    """A directory on a disk, where a write takes some time: in memory, concurrent writers hardly ever overlap."""
     return tempfile.TemporaryDirectory(prefix="tablelog-conformance-")
 
 
@@ -106,24 +106,24 @@ def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, pati
     try:
         with _directory() as directory:
             findings = run(mutant.make_target(directory), meant, level=level, seed=seed, patience=patience).findings
-    except Exception as error:  # a server that doesn't start, say: it is this mutant that can't be run
+    except Exception as error:  # for example a server that doesn't start: only this mutant can't be run
         return replace(result, reason=f"{type(error).__name__}: {error}", seconds=time.monotonic() - started)
     missed = tuple(finding.check.name for finding in findings if finding.verdict is not Verdict.FAIL)
-    said = "; ".join(f"{f.check.name}: {f.verdict} {f.message}".rstrip() for f in findings if f.check.name in missed)
+    reason = "; ".join(f"{f.check.name}: {f.verdict} {f.message}".rstrip() for f in findings if f.check.name in missed)
     return replace(
         result,
         outcome=MISSED if missed else CAUGHT,
         missed_by=missed,
-        reason=said,
+        reason=reason,
         seconds=time.monotonic() - started,
     )
 
 
 def weighed(findings: Iterable[Finding], calibration: Calibration) -> tuple[Finding, ...]:
-    """`findings` as far as they can be trusted.
+    """`findings`, as far as they can be trusted.
 
-    The PASS of a check that overlooked a broken store says nothing, and neither does the FAIL of a check that fails a
-    correct one: both are NOT ESTABLISHED.
+    The PASS of a check that missed a broken store is meaningless, and so is the FAIL of a check that fails a correct
+    store: both become NOT ESTABLISHED.
     """
     blind: Mapping[str, str] = {
         name: mutant.name for mutant in calibration.mutants if mutant.outcome == MISSED for name in mutant.missed_by
@@ -134,9 +134,9 @@ def weighed(findings: Iterable[Finding], calibration: Calibration) -> tuple[Find
 def _weighed(finding: Finding, blind: Mapping[str, str], alarmed: Sequence[str]) -> Finding:
     name = finding.check.name
     if finding.verdict is Verdict.PASS and name in blind:
-        said = f"it passed, but in this environment it didn't catch the broken store {blind[name]}"
+        reason = f"it passed, but in this environment it didn't catch the broken store {blind[name]}"
     elif finding.verdict is Verdict.FAIL and name in alarmed:
-        said = f"it failed, but in this environment it fails a correct store too: {finding.message}"
+        reason = f"it failed, but in this environment it fails a correct store too: {finding.message}"
     else:
         return finding
-    return replace(finding, verdict=Verdict.NOT_ESTABLISHED, message=said)
+    return replace(finding, verdict=Verdict.NOT_ESTABLISHED, message=reason)

@@ -1,4 +1,4 @@
-"""Take away what a check has written, with the store's own means: nothing of the suite stays behind."""
+"""Removes everything that a check has written, with the store's own operations."""
 
 import contextlib
 import os
@@ -14,28 +14,29 @@ _ROUNDS = 5
 
 
 def clean(store: LogStore, root: str, directories: Iterable[str]) -> list[str]:
-    """Delete what is in `root/_delta_log` and in `directories`; gives back what couldn't be taken away.
+    """Delete the files in `root/_delta_log` and in `directories`; returns what couldn't be removed.
 
-    A listing shows no directories, so those must be known. Of a local root the whole tree goes, with the temporary
-    files that no listing shows.
+    A listing doesn't show directories, so they must be known. Of a local root the whole tree is removed, including
+    temporary files that no listing shows.
     """
-    places = {f"{root}/_delta_log", *directories}
+    all_directories = {f"{root}/_delta_log", *directories}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        left = [path for found in pool.map(lambda place: _emptied(store, place), places) for path in found]
+        left = [path for found in pool.map(lambda place: _emptied(store, place), all_directories) for path in found]
     if scheme_of(root) == "file":
         shutil.rmtree(local_path(root), ignore_errors=True)
         return [root] if os.path.lexists(local_path(root)) else []
     if _has_directories(store, root):
-        for directory in sorted({above for place in places for above in _up_to(root, place)}, key=len, reverse=True):
-            with contextlib.suppress(Exception):  # that a store can delete a directory is nothing that it promises
+        parents = {above for directory in all_directories for above in _up_to(root, directory)}
+        for directory in sorted(parents, key=len, reverse=True):
+            with contextlib.suppress(Exception):  # a store needn't be able to delete a directory
                 store.delete(directory)
     return left
 
 
 def _emptied(store: LogStore, directory: str) -> list[str]:
-    """Delete the files of `directory`; those that are still there."""
+    """Delete the files of `directory`; returns those that remain."""
     try:
-        for _ in range(_ROUNDS):  # a store under test may list less than there is
+        for _ in range(_ROUNDS):  # a store under test may not list all files
             files = _files(store, directory)
             if not files:
                 return []
@@ -54,7 +55,7 @@ def _files(store: LogStore, directory: str) -> list[str]:
 
 
 def _has_directories(store: LogStore, root: str) -> bool:
-    """Whether an absent one is told from an empty one, as a file system does, and a store of keys can't."""
+    """Whether the store distinguishes a missing directory from an empty one; an object store can't."""
     try:
         list(store.list_from(f"{root}/never-made/"))
     except FileNotFoundError:
@@ -65,7 +66,7 @@ def _has_directories(store: LogStore, root: str) -> bool:
 
 
 def _up_to(root: str, directory: str) -> Iterator[str]:
-    """`directory` and those above it, with `root`."""
+    """`directory` and its parents up to `root`."""
     while len(directory) >= len(root):
         yield directory
         directory = directory.rpartition("/")[0]

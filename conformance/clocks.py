@@ -1,7 +1,7 @@
-"""A clock that is off, for one process: what Python code asks for the time is shifted.
+"""A wrong clock for one process: the time functions of Python return a shifted time.
 
-It is installed before the store's modules are imported, so that they get the shifted functions whatever way they name
-them. Clocks that a library asks for in C or Rust stay right; the evidence of a check says so.
+It must be installed before the store's modules are imported, so that they get the shifted functions under every name.
+Clocks that a library reads in C or Rust aren't shifted; the evidence of a check says so.
 """
 
 import datetime
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def shift(seconds: float) -> None:
-    """Put this process's wall clock `seconds` forward (or back), for good."""
+    """Shift this process's wall clock by `seconds`, permanently."""
     real_time, real_time_ns = time.time, time.time_ns
     real_gmtime, real_localtime, real_strftime = time.gmtime, time.localtime, time.strftime
 

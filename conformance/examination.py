@@ -1,4 +1,4 @@
-"""One whole examination of a store: the checks, the calibration, and the report with no secret in it."""
+"""One examination of a store: the checks, the calibration, and the report, from which secrets are removed."""
 
 import time
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ def examine(
     checking: Progress | None = None,
     calibrating: Progress | None = None,
 ) -> tuple[Report, tuple[str, ...]]:
-    """The report on a target, and the names of the checks that hang and were left behind.
+    """The report on a target, and the names of the checks that hang and were abandoned.
 
-    Each check, and all of them, may take `patience` times as long as the level says. Without a target, only the suite
-    itself is tried out. Raises `UnknownCheckError` for a name in `only`.
+    The time limits of the level, for each check and for all of them, are multiplied by `patience`. Without a target,
+    only the suite itself is tested. Raises `UnknownCheckError` for an unknown name in `only`.
     """
     began, started = datetime.now(UTC), time.monotonic()
     checks = chosen(CHECKS, level, only)
-    found, declared = Run((), (), ()), {}
+    run_result, declared = Run((), (), ()), {}
     if asked is not None:
-        found = run(asked.target, checks, level=level, seed=seed, progress=checking, patience=patience)
+        run_result = run(asked.target, checks, level=level, seed=seed, progress=checking, patience=patience)
         declared = declared_by(asked.target.factory())
     calibration = None
     if calibrated:
@@ -45,7 +45,7 @@ def examine(
         calibration = calibrate(
             checks, mutants, POSITIVE_CONTROL, level=level, seed=seed, progress=calibrating, patience=patience
         )
-    findings = found.findings if calibration is None else weighed(found.findings, calibration)
+    findings = run_result.findings if calibration is None else weighed(run_result.findings, calibration)
     scrub = Scrubber(asked.secrets if asked else ())
     findings = tuple(
         replace(
@@ -67,11 +67,11 @@ def examine(
         seconds=time.monotonic() - started,
         findings=findings,
         not_asked=() if only else tuple(check.name for check in CHECKS if check.level.value > level.value),
-        leftovers=tuple(scrub(shown(path)) for path in found.leftovers),
+        leftovers=tuple(scrub(shown(path)) for path in run_result.leftovers),
         calibration=calibration,
         replay=_replay(asked, level, seed, only, calibrated, patience),
     )
-    return report, found.stuck
+    return report, run_result.stuck
 
 
 def _replay(

@@ -1,4 +1,4 @@
-"""What a check raises, and the few words that the checks are written in."""
+"""The exceptions of checks, and helper functions to raise them."""
 
 from typing import NoReturn
 
@@ -8,7 +8,7 @@ class GuaranteeBrokenError(AssertionError):
 
 
 def broken(message: str) -> NoReturn:
-    """The store did what `message` says, and mustn't."""
+    """Raise GuaranteeBrokenError: the store did what `message` says."""
     raise GuaranteeBrokenError(message)
 
 
@@ -19,4 +19,4 @@ def require(kept: object, message: str) -> None:
 
 
 class NotEstablishedError(Exception):
-    """The check can't tell here; the message says what was missing."""
+    """The check can't determine the result here; the message says why."""

@@ -1,4 +1,4 @@
-"""A store around a store that delays, fails, loses answers and delivers late, by a plan that a seed repeats."""
+"""A wrapper of a store that delays, fails, loses answers and delivers late, by a plan that depends on a seed."""
 
 import random
 import threading
@@ -13,30 +13,30 @@ from tablelog.logstore import FileStatus, LogStore, LogStoreWrapper
 
 @dataclass(frozen=True)
 class Faults:
-    """Probabilities, for one call, and the longest delay of a call in seconds. Overwrites are only delayed."""
+    """The probabilities of faults for one call, and the longest delay in seconds. Overwrites are only delayed."""
 
     lost_reply: float = 0.0
-    """A write is done, and its answer is lost: unknown."""
+    """A write is applied, but its answer is lost: unknown."""
     lost_request: float = 0.0
-    """A write isn't done, and nobody knows: unknown."""
+    """A write isn't applied, but this isn't known: unknown."""
     late: float = 0.0
-    """A write is unknown, and done later: before another write of this store, or by `deliver`."""
+    """A write is unknown, and applied later: before another write of this store, or by `deliver`."""
     refused: float = 0.0
-    """A write isn't done, and the writer is told so."""
+    """A write isn't applied, and the writer gets an error that says so."""
     unreachable: float = 0.0
     """A read or a listing fails."""
     delay: float = 0.0
 
     @classmethod
     def all(cls, probability: float) -> "Faults":
-        """Every fault as often."""
+        """Every fault with the same probability."""
         return cls(*[probability] * 5)
 
 
 class FaultyLogStore(LogStoreWrapper):
-    """Keeps the contract of `inner`, as a store on a bad network does: it may say "unknown", and never lies.
+    """Follows the interface of `inner` like a store on a bad network: it may answer "unknown", but never wrongly.
 
-    `told` has (call, path, fault) of every fault so far. Threads may share it; the order of their calls is then theirs.
+    `told` has (call, path, fault) of every fault so far. Threads may share it; then their order decides the faults.
     """
 
     def __init__(self, inner: LogStore, faults: Faults, seed: int) -> None:
@@ -82,7 +82,7 @@ class FaultyLogStore(LogStoreWrapper):
             raise WriteOutcomeUnknown(path, f"{fault} by plan")
 
     def deliver(self) -> None:
-        """Let the writes that are late arrive: each takes its name if that is free still."""
+        """Apply the late writes, unless their path exists by now."""
         with self._lock:
             late, self._late = self._late, []
         for path, data in late:
@@ -96,13 +96,13 @@ class FaultyLogStore(LogStoreWrapper):
             raise StorageUnavailableError(f"{call} {path}: unreachable by plan")
 
     def _drawn(self, call: str, path: str, *names: str) -> str:
-        """The fault of this call, "" for none, after its delay."""
+        """Choose the fault of this call ("" for none), after its delay."""
         with self._lock:
             pause = self._dice.uniform(0, self.faults.delay)
-            at, fault = self._dice.random(), ""
+            draw, fault = self._dice.random(), ""
             for name in names:
-                at -= getattr(self.faults, name)
-                if at < 0:
+                draw -= getattr(self.faults, name)
+                if draw < 0:
                     fault = name
                     self.told.append((call, path, name))
                     break

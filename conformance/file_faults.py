@@ -1,7 +1,7 @@
-"""A file system that fails, for one process: calls of `os` err before, after or long before they do their work.
+"""A failing file system for one process: functions of `os` raise errors before, after or long before they are applied.
 
-A network file system does all of it: the reply to a link is lost, a request is sent twice and the second finds what the
-first made, and a cache says that a file isn't there which is. Stores that call the kernel from C aren't reached.
+A network file system does all of this: the reply to a link is lost, a request is sent twice and the second fails
+because of the first, and a cache hides an existing file. Stores that call the kernel from C aren't affected.
 """
 
 import contextlib
@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 CHANGES = ("open", "link", "rename", "replace", "mkdir", "fsync", "write")
-"""The calls that make something."""
+"""The functions that change the file system."""
 
 _OF_NAMES = frozenset({"link", "rename", "replace"})
 _LOOKS = ("stat", "lstat")
 
 
 When = Literal["before", "after", "late"]
-"""A call fails and does nothing, or does its work and fails, or fails and does its work when all is over."""
+"""A call fails without effect, or takes effect and then fails, or fails and takes effect at the end."""
 
 
 @contextlib.contextmanager
 def failing(number: int, code: int, when: When) -> Iterator[list[str]]:
     """Let the call number `number`, from 1, among `CHANGES` fail with the errno `code`.
 
-    What is given fills with the names of the calls up to that one. What is to come late is done at the end.
+    The yielded list gets the names of the calls up to that one. Late effects are applied at the end.
     """
     calls: list[str] = []
     late: list[Callable[[], Any]] = []
@@ -56,7 +56,7 @@ def failing(number: int, code: int, when: When) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def blind(directory: str) -> Iterator[list[str]]:
-    """Let every look at a path say that nothing below `directory` is there; what is given fills with such looks."""
+    """Let every status call for a path below `directory` fail with "not found"; the yielded list gets these calls."""
     looks: list[str] = []
 
     def wrapped(name: str, real: Callable[..., Any]) -> Callable[..., Any]:

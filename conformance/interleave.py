@@ -1,14 +1,14 @@
-"""Forced interleavings: stop one call at each of its steps in turn, and do something else in between.
+"""Forced interleavings: stop one call at each of its steps in turn, and run something else in between.
 
-Two threads that race by luck meet in the few microseconds that matter once in a hundred runs, or never. Here a call is
-run in a thread that is held at its k-th step, for each k, while another call runs from start to end. So a store that
-looks and then acts is found every time. A step is a line or a return of Python code, or the return of a function in C,
-which every system call is.
+Two threads that race by chance overlap in the critical microseconds once in a hundred runs, or never. Here a call runs
+in a thread that is stopped at its k-th step, for each k, while another call runs from start to end. So a store that
+checks and then acts is detected every time. A step is a line or a return of Python code, or the return of a C function,
+which includes every system call.
 
-What it can't see: steps in C within one call (an Arrow or Rust store is one step), and work that the store hands to a
-thread of its own. A store that keeps a lock while it is held makes the other call wait; the hold then ends after a
-while, so a correct store passes whatever the timing. Steps of `threading` itself are none: a thread held there can
-have the lock that each start of a thread takes, and nobody in another process would ever wait for it.
+Limits: steps in C within one call can't be separated (an Arrow or Rust store is one step), and neither can work in the
+store's own threads. If the stopped call holds a lock, the other call waits; the stop then ends after a while, so a
+correct store passes in any case. Steps of `threading` itself don't count: a thread stopped there may hold the lock that
+every start of a thread needs, and nothing in another process would ever wait for it.
 """
 
 import math
@@ -32,14 +32,14 @@ _NO_STEPS = frozenset({__file__, threading.__file__})
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended: by `error`, or well with `value`."""
+    """How a call ended: with `error`, or successfully with `value`."""
 
     value: Any = None
     error: BaseException | None = None
 
 
 def outcome(call: Callable[[], Any]) -> Outcome:
-    """Run `call` and catch how it ends."""
+    """Run `call` and return how it ended."""
     try:
         return Outcome(value=call())
     except BaseException as error:
@@ -47,7 +47,7 @@ def outcome(call: Callable[[], Any]) -> Outcome:
 
 
 class _Steps:
-    """Counts the steps of the thread that it is installed in, and calls `act` in it before step `hold_at`."""
+    """Counts the steps of the current thread, and calls `act` in it before step `hold_at`."""
 
     def __init__(self, hold_at: int | None, act: Callable[[str], None] = lambda _where: None) -> None:
         self.count = 0
@@ -59,7 +59,7 @@ class _Steps:
 
     @property
     def last(self) -> tuple[str, ...]:
-        """The steps up to the one that it was held before."""
+        """The steps up to the one before which it was stopped."""
         return tuple(self._last)
 
     def install(self) -> None:
@@ -84,7 +84,7 @@ class _Steps:
         if self._busy or frame.f_code.co_filename in _NO_STEPS:
             return
         if self._hold_at is not None and self._hold_at - _STEPS_TOLD < self.count <= self._hold_at:
-            # Reports go to others, whom the directories of this machine are nothing to.
+            # Reports are shared with others, so the directories of this machine are left out.
             file = "/".join(frame.f_code.co_filename.split("/")[-2:])
             self._last.append(f"{file}:{frame.f_lineno} ({event})")
         if self.count == self._hold_at:
@@ -104,12 +104,12 @@ def _run(call: Callable[[], Any], steps: _Steps) -> Outcome:
 
 
 def run_with(call: Callable[[], Any], step: int, act: Callable[[str], None]) -> Outcome:
-    """Run `call` in this thread, and `act(where)` before its step number `step`, if it has so many."""
+    """Run `call` in this thread, and call `act(where)` before its step number `step`, if it has that many steps."""
     return _run(call, _Steps(step, act))
 
 
 def count_steps(call: Callable[[], Any]) -> int:
-    """How many steps `call` has; it is run once, in a thread of its own."""
+    """The number of steps of `call`; it is run once, in a new thread."""
     steps = _Steps(None)
     thread = threading.Thread(target=_run, args=(call, steps))
     thread.start()
@@ -126,17 +126,17 @@ class Interleaving:
     held: Outcome
     between: Outcome
     between_waited: bool
-    """Whether `between` could end only after `held` had gone on, as behind a lock."""
+    """Whether `between` ended only after `held` had continued, as if it waited for a lock."""
     passed: tuple[str, ...] = ()
     """The last steps of `held` before it was stopped."""
     steps: int = 0
-    """How many steps the call had when they were counted."""
+    """The number of steps of the call when they were counted."""
     out_of_time: bool = False
-    """Whether there is no time to stop the call at later steps, too."""
+    """Whether there is no time to stop the call at later steps too."""
 
     @property
     def told(self) -> list[str]:
-        """What happened, a line for each event."""
+        """The events, one line each."""
         waited = " (after the first had gone on: it waited for it)" if self.between_waited else ""
         return [
             *(f"first: {step}" for step in self.passed[:-1]),
@@ -153,9 +153,9 @@ def _how(end: Outcome) -> str:
 def interleave(
     held: Callable[[], Any], between: Callable[[], Any], step: int, patience: float = _GIVE_UP_SECONDS
 ) -> Interleaving:
-    """Stop `held` before its step number `step`, run `between`, and let `held` go on when that ended.
+    """Stop `held` before its step number `step`, run `between`, and let `held` continue when that has ended.
 
-    Or after `patience` seconds, for `between` may wait for a lock of `held`.
+    It also continues after `patience` seconds, because `between` may wait for a lock of `held`.
     """
     is_held, go_on = threading.Event(), threading.Event()
 
@@ -201,30 +201,30 @@ def all_interleavings(
 ) -> Iterator[Interleaving]:
     """`interleave` for each step of `held`, each with a new case number.
 
-    `held` and `between` take the case number, so that no case meets the files of another; `Interleaving.step` is it.
-    `prepare` is called with it before both. A call of more steps than `max_cases`, or than fit into `seconds` as long
-    as the cases turn out to take, is held at fewer, spread from its first step to its last. A slow call has time for
-    about `fewest` of them, but never more than `longest` seconds.
+    `held` and `between` get the case number, so that cases use different files; it is `Interleaving.step`. `prepare` is
+    called with it before both. If a call has more steps than `max_cases`, or than there is time for in `seconds`, it is
+    stopped at fewer steps, spread from the first to the last. For a slow call the time is extended to about `fewest`
+    cases, but to `longest` seconds at most.
     """
     uncounted = 10**9
     prepare(uncounted)
-    outcome(partial(held, uncounted))  # what is done only once, such as to connect, is done then
+    outcome(partial(held, uncounted))  # work that is done only once, such as connecting, is done here
     began = time.monotonic()
     prepare(uncounted + 1)
     steps = count_steps(lambda: held(uncounted + 1))
     prepare(uncounted + 2)
     started = time.monotonic()
-    outcome(partial(between, uncounted + 2))  # not behind anything: so long it takes
+    outcome(partial(between, uncounted + 2))  # its duration without a competing call
     usual = time.monotonic() - started
     patience = max(_LEAST_PATIENCE_SECONDS, min(_PATIENCE_FACTOR * usual, usual * 2 + _PATIENCE_SECONDS))
     slow = (fewest + 1) * (time.monotonic() - began)
     seconds = max(seconds, min(slow, seconds if longest is None else longest))
     step, stride, ran = 0, 1 + steps // max_cases, 0
-    # A call may have more steps later than when they were counted, even more each time (a listing of ever more files).
+    # A call may have more steps later than when they were counted, even more each time (a listing of more files).
     while step <= 2 * steps:
         prepare(step)
         case = interleave(partial(held, step), partial(between, step), step, patience)
-        if not case.where:  # it ended before that step
+        if not case.where:  # the call ended before that step
             return
         ran += 1
         taken = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""A report as JUnit's XML, for the pages of a CI server."""
+"""The report as JUnit XML, for CI servers."""
 
 import re
 from xml.etree import ElementTree
@@ -33,19 +33,19 @@ def to_junit(report: Report) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname=group, name=finding.check.name, time=f"{finding.seconds:.3f}"
         )
-        message = "not run, because of what the property obstacle says" if report.obstacle else finding.message
+        message = "not run, see the property obstacle" if report.obstacle else finding.message
         if finding.verdict is Verdict.FAIL:
             failure = ElementTree.SubElement(case, "failure", message=_text(message))
             failure.text = _text("\n".join(finding.timeline))
         elif finding.verdict is Verdict.NOT_ESTABLISHED:
             ElementTree.SubElement(case, "skipped", message=_text(f"NOT ESTABLISHED: {message}"))
-        said = words.evidence(finding.evidence)
-        if said:
-            ElementTree.SubElement(case, "system-out").text = _text(said)
+        evidence = words.evidence(finding.evidence)
+        if evidence:
+            ElementTree.SubElement(case, "system-out").text = _text(evidence)
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
 def _text(text: str) -> str:
-    """`text` without the characters that XML can't hold."""
+    """`text` without the characters that XML doesn't allow."""
     return _NOT_XML.sub("\ufffd", text)

@@ -1,8 +1,8 @@
-"""The matrix of a documentation: what is established for which store, from the reports in a directory.
+"""The matrix in the documentation: the results for each store, from the reports in a directory.
 
 `python -m tablelog.conformance.matrix DOC.md REPORTS` writes it between the two markers in `DOC.md`; `REPORTS` has a
-report (JSON, slim or whole) for each row, and may have `not-run.json`: `[{"what": ..., "why": ...}]`, for what nobody
-has run.
+report (JSON, slim or whole) for each row, and may have `not-run.json`: `[{"what": ..., "why": ...}]`, for stores that
+were never tested.
 """
 
 import json
@@ -19,9 +19,9 @@ NOT_RUN = "not-run.json"
 
 
 def matrix(reports: Iterable[Report], not_run: Iterable[tuple[str, str]] = ()) -> str:
-    """The table in Markdown, a row for each report, and under it all that wasn't established or failed, with why.
+    """The table in Markdown, a row for each report, followed by the reasons of all NOT ESTABLISHED and FAIL.
 
-    `not_run` has (what, why) of stores that nobody has run.
+    `not_run` has (what, why) of stores that were never tested.
     """
     reports = sorted(reports, key=lambda report: report.what)
     titles = [title for title, _ in GUARANTEES.values()]
@@ -55,7 +55,7 @@ def _cell(findings: Sequence[Finding]) -> str:
 
 
 def _notes(report: Report) -> Iterable[str]:
-    """A line for each reason, with the checks that have it; one line where no check was run."""
+    """A line for each reason, with its checks; a single line if no check was run."""
     if report.obstacle:
         yield f"- **{_plain(report.what)}**, {report.verdict}: no check was run: {_plain(report.obstacle)}"
         return
@@ -68,12 +68,12 @@ def _notes(report: Report) -> Iterable[str]:
 
 
 def _plain(text: str) -> str:
-    """`text` with nothing that Markdown would take for a table, a tag or a list."""
+    """`text` without characters that Markdown would read as a table, a tag or a list."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def matrix_of(directory: Path) -> str:
-    """`matrix` of what is in `directory`."""
+    """`matrix` of the reports in `directory`."""
     reports = [
         from_json(path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*.json")) if path.name != NOT_RUN
     ]
@@ -83,7 +83,7 @@ def matrix_of(directory: Path) -> str:
 
 
 def with_matrix(document: str, table: str) -> str:
-    """`document` with `table` between its markers; raises `ValueError` where it has none."""
+    """`document` with `table` between its markers; raises `ValueError` if it has no markers."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,4 +1,4 @@
-"""What the suite is made of: a target to test, checks, the context that a check runs in, and what it finds."""
+"""The classes of the suite: targets, checks, the context of a check, and its finding."""
 
 import random
 import time
@@ -10,11 +10,11 @@ from typing import Any
 from tablelog.logstore import LogStore
 
 Factory = Callable[[], LogStore]
-"""Makes a store; each call is another client of the same storage. It is picklable, so that it works in processes."""
+"""Creates a store; each call creates another client of the same storage. It can be pickled, for use in processes."""
 
 
 class Level(Enum):
-    """How long the suite may look: seconds, a minute, minutes."""
+    """How long the suite may test: seconds, a minute, minutes."""
 
     QUICK = 1
     STANDARD = 2
@@ -22,7 +22,7 @@ class Level(Enum):
 
 
 class Verdict(StrEnum):
-    """What a check established."""
+    """The result of a check."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -33,10 +33,10 @@ class Verdict(StrEnum):
 class Target:
     """A store under test.
 
-    `factory` makes clients, `root` is the URI below which everything happens (and nothing is left). `endpoint` is the
-    `http://host:port` (or `host:port`) of the service where there is one and it can be stood in front of; `through`
-    then makes the factory of clients that talk to another address in its place: a proxy's. `what` says in words what
-    is tested (store and version), with no secret.
+    `factory` creates clients, `root` is the URI below which the suite writes (and leaves nothing). `endpoint` is the
+    `http://host:port` (or `host:port`) of the service, if there is one and a proxy can replace it; `through` then
+    creates the factory of clients that use another address instead: a proxy's. `what` names the tested store and its
+    version, without secrets.
     """
 
     factory: Factory
@@ -48,7 +48,7 @@ class Target:
 
 @dataclass
 class Context:
-    """What a check has at hand. `root` is fresh for each check; `deadline` is a `time.monotonic()` to end before."""
+    """The objects that a check uses. `root` is different for each check; it must end before `deadline` (monotonic)."""
 
     target: Target
     root: str
@@ -56,23 +56,23 @@ class Context:
     seed: int
     deadline: float
     evidence: dict[str, Any] = field(default_factory=dict)
-    """What was done and seen, for the report: rounds, writers, overlap, ..."""
+    """What was done and observed, for the report: rounds, writers, overlap, ..."""
     timeline: list[str] = field(default_factory=list)
     """The interleaving behind a failure, a line for each step: "actor: what it did", "+12.3 ms actor: ..." if timed."""
     directories: set[str] = field(default_factory=set)
-    """The URIs of the directories other than `root/_delta_log` that it writes to, for the clean-up."""
+    """The URIs of directories to clean up, apart from `root/_delta_log`."""
 
     def make(self) -> LogStore:
-        """Another client in this process."""
+        """Create another client in this process."""
         return self.target.factory()
 
     @property
     def random(self) -> random.Random:
-        """Numbers that a run with the same seed repeats."""
+        """Random numbers that depend only on the seed of the run."""
         return random.Random(f"{self.seed} {self.root.rpartition('/')[2]}")
 
     def choose(self, quick: Any, standard: Any, thorough: Any) -> Any:
-        """One of three values by the level."""
+        """Choose one of three values by the level."""
         return {Level.QUICK: quick, Level.STANDARD: standard, Level.THOROUGH: thorough}[self.level]
 
     @property
@@ -83,11 +83,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Check:
-    """One check: the number of its subject, its name, the guarantee that it tests (0: the rest of the contract).
+    """One check: the number of its subject, its name, the guarantee that it tests (0: the rest of the interface).
 
     `run` returns (PASS; evidence in the context), raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`.
-    `level` is the lowest that has it. `summary` is one sentence for the report. One that `lasts` does more the more
-    time there is, and is run after those that don't.
+    `level` is the lowest one that includes it. `summary` is one sentence for the report. A check that `lasts` uses all
+    the time that it gets, and runs after the others.
     """
 
     number: int
@@ -101,7 +101,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """How one check of one run ended."""
+    """The result of one check in one run."""
 
     check: Check
     verdict: Verdict

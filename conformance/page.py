@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: to be read by a person, and sent to the vendor of a store."""
+"""The report as one self-contained page, for people, such as the vendor of a store."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape as _escape
@@ -29,8 +29,8 @@ _MOST_ACTORS = 8
 def to_html(report: Report) -> str:
     """The page."""
     title = f"{report.verdict}: {report.what} - tablelog conformance"
-    found = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
-    body = [_header(report), *found, _calibration(report.calibration), _footer(report)]
+    sections = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
+    body = [_header(report), *sections, _calibration(report.calibration), _footer(report)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -118,10 +118,10 @@ def _numbered(guarantee: int, title: str) -> str:
 
 
 def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
-    """What decides the row: the failures, or what wasn't established, or how much passed."""
+    """The reason for the row's result: the failures, or what wasn't established, or how much passed."""
     findings = tuple(findings)
     passed = sum(finding.verdict is Verdict.PASS for finding in findings)
-    said = f"{passed} of {len(findings)} checks passed"
+    text = f"{passed} of {len(findings)} checks passed"
     deciding = [finding for finding in findings if finding.verdict is verdict and verdict is not Verdict.PASS]
     items = "".join(
         f'<li><a href="#{_text(finding.check.name)}">{_text(words.title(finding.check.name))}</a>: '
@@ -129,7 +129,7 @@ def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
         for finding in deciding
     )
     items += "".join(f"<li>{_text(race)}</li>" for race in words.races(findings))
-    return f"{said}{f'<ul>{items}</ul>' if items else ''}"
+    return f"{text}{f'<ul>{items}</ul>' if items else ''}"
 
 
 def _details(report: Report) -> str:
@@ -162,7 +162,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _evidence(finding: Finding) -> Iterator[str]:
-    """One line for what was counted, and a list for each table, such as the answer to each kind of lost reply."""
+    """One line for counts, and a list for each table, such as the answer to each kind of lost reply."""
     tables = {name: value for name, value in finding.evidence.items() if isinstance(value, Mapping)}
     line = words.evidence({name: value for name, value in finding.evidence.items() if name not in tables})
     if line:
@@ -173,7 +173,7 @@ def _evidence(finding: Finding) -> Iterator[str]:
 
 
 def _timeline(finding: Finding) -> str:
-    """One interleaving: a column for each actor, where there are few enough, and time runs down."""
+    """One interleaving as a table: a column for each actor, if there are few enough, and a row for each step."""
     steps = [words.step(line) for line in finding.timeline]
     actors = list(dict.fromkeys(actor for _, actor, _ in steps if actor))
     columns = actors if 1 < len(actors) <= _MOST_ACTORS else []
@@ -190,8 +190,8 @@ def _timeline(finding: Finding) -> str:
                 for column in columns
             )
         else:
-            said = f"{actor}: {what}" if actor else what
-            cells += f'<td colspan="{max(1, len(columns))}">{_text(said)}</td>'
+            cell = f"{actor}: {what}" if actor else what
+            cells += f'<td colspan="{max(1, len(columns))}">{_text(cell)}</td>'
         rows.append(f"<tr>{cells}</tr>\n")
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Timeline of the failure">'

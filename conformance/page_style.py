@@ -1,4 +1,4 @@
-"""The style of the page: light and dark, narrow and wide, on paper too."""
+"""The style of the page: for light and dark mode, narrow and wide screens, and print."""
 
 STYLE = """\
 :root {

@@ -2,8 +2,8 @@
 
     pytest -p tablelog.conformance.plugin --pyargs tablelog.conformance --logstore mypackage:factory
 
-Each check is an item that this plugin makes: there is no class to derive from, so no check can be left out or replaced
-by the tests of a store. What wasn't established is an outcome of its own, shown with its reason at the end.
+This plugin creates an item for each check: there is no class to derive from, so the tests of a store can't leave out or
+replace a check. NOT ESTABLISHED is a separate outcome, shown with its reason at the end.
 """
 
 import random
@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 class _Suite(pytest.Directory):
-    """Stands in the place of this package's directory, and has the checks for its tests."""
+    """Replaces the collector of this package's directory; its items are the checks."""
 
     def collect(self) -> Iterator[pytest.Item]:
         name = self.config.getoption("--logstore")

@@ -1,7 +1,7 @@
-"""Calls of a store in processes of their own: spawned, each with a client of its own, aligned, killed, paused, limited.
+"""Calls of a store in separate processes: spawned, with their own clients, synchronised, killed, paused, limited.
 
-A task is a function of a module, `task(here, *arguments)`, with `here` a `Station`. What it returns or raises comes
-back as an `Outcome`. Processes are gone when the crew is left, whatever happened.
+A task is a function of a module, `task(here, *arguments)`, where `here` is a `Station`. Its result or exception comes
+back as an `Outcome`. The processes are ended when the crew's context is left, in any case.
 """
 
 import contextlib
@@ -31,18 +31,19 @@ _FORK_SECONDS = 30.0
 
 @dataclass
 class Station:
-    """What a task has at hand in its process: its number, a client, and the crew's gate."""
+    """The objects that a task uses in its process: its number, a client, and the crew's gate."""
 
     number: int
     make: Factory
     store: LogStore
     gate: Any
-    """Where each of the crew has got to, in shared memory."""
+    """The point that each process of the crew has reached, in shared memory."""
 
     def meet(self, point: int, patience: float | None = None) -> None:
-        """Go on when all of the crew have come to this point (1, 2, ...): within microseconds of one another.
+        """Wait until the whole crew has reached this point (1, 2, ...); then all continue within microseconds.
 
-        Or after `patience` seconds, where that is given; without it, a crew that never comes is a TimeoutError.
+        With `patience`, continue after that many seconds in any case; without it, a crew that doesn't arrive raises
+        TimeoutError.
         """
         self.arrive(point)
         give_up = time.monotonic() + (_MEET_SECONDS if patience is None else patience)
@@ -54,7 +55,7 @@ class Station:
                 return
 
     def arrive(self, point: int) -> None:
-        """Tell the others that this one has come there, or passed it, and don't wait."""
+        """Signal that this process has reached or passed the point, without waiting."""
         self.gate[self.number] = max(point, self.gate[self.number])
 
 
@@ -73,11 +74,11 @@ class Worker:
         return self._process.pid or 0
 
     def start(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Begin a task; `answer` waits for its end."""
+        """Start a task; `answer` waits for its end."""
         self._pipe.send((task, arguments))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Outcome:
-        """How the task ended; TimeoutError if it doesn't, EOFError if the process died."""
+        """Wait for the task; TimeoutError if it doesn't end in time, EOFError if the process died."""
         if not self._pipe.poll(seconds):
             raise TimeoutError(f"a process of the crew doesn't answer within {seconds:.0f} s")
         end = self._pipe.recv()
@@ -85,7 +86,7 @@ class Worker:
         return end
 
     def call(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """What the task returned; what it raised is raised."""
+        """Run a task and return its result; raises its exception."""
         self.start(task, *arguments)
         end = self.answer()
         if end.error is not None:
@@ -97,7 +98,7 @@ class Worker:
         os.kill(self.pid, number)
 
     def end(self) -> None:
-        """Close the pipe, which ends an idle process; one that doesn't end is killed."""
+        """Close the pipe, which ends an idle process; kill a process that doesn't end."""
         self._pipe.close()
         self._process.join(_END_SECONDS if self._process.exitcode is None else 0)
         if self._process.is_alive():
@@ -110,10 +111,10 @@ class Worker:
 def crew(
     context: Context, number: int, *, factories: Sequence[Factory] = (), clock_offset: float = 0.0
 ) -> Iterator[list[Worker]]:
-    """`number` processes with clients of their own, ready to work.
+    """Start `number` processes with their own clients.
 
-    Their factory is the target's, or worker k's is `factories[k]`. With `clock_offset` (seconds) their clocks are off.
-    Raises `NotEstablishedError` where the store can't be made in another process.
+    The factory is the target's, or `factories[k]` for worker k. With `clock_offset` (seconds) their clocks are wrong.
+    Raises `NotEstablishedError` if the store can't be created in another process.
     """
     try:
         pickled = [pickle.dumps(factory) for factory in factories or [context.target.factory] * number]
@@ -135,13 +136,13 @@ def crew(
 
 
 def needs_processes(context: Context) -> None:
-    """Raise `NotEstablishedError` for a store that doesn't claim to keep processes apart."""
+    """Raise `NotEstablishedError` for a store that doesn't claim to be safe for several processes."""
     if context.make().exclusion == "process":
         raise NotEstablishedError("the store declares that only one process may use it (exclusion = 'process')")
 
 
 def together(workers: Sequence[Worker], task: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Run a task in all of them at once; what each returned, or the first error."""
+    """Run a task in all workers at once; return all results, or raise the first error."""
     for worker in workers:
         worker.start(task, *arguments)
     ends = [worker.answer() for worker in workers]
@@ -153,7 +154,7 @@ def together(workers: Sequence[Worker], task: Callable[..., Any], *arguments: An
 
 @contextlib.contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """No file of this process grows beyond `size` bytes: a write over it fails in its middle."""
+    """Limit the files of this process to `size` bytes: a larger write fails in the middle."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -164,25 +165,25 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 @dataclass
 class Fork:
-    """A forked process, which stopped or killed itself before a step of its call, at `where` ("": it went on)."""
+    """A forked process that stopped or killed itself before a step of its call, at `where` ("": it didn't)."""
 
     pid: int
     where: str
     _pipe: Connection
 
     def go_on(self) -> None:
-        """Wake a process that stopped itself."""
+        """Continue a process that stopped itself."""
         os.kill(self.pid, signal.SIGCONT)
 
     def answer(self, seconds: float) -> str | None:
-        """What the call came to; None: it hasn't ended in time, or died."""
+        """The result of the call; None: it hasn't ended in time, or the process died."""
         try:
             return str(self._pipe.recv()) if self._pipe.poll(seconds) else None
         except EOFError:
             return None
 
     def end(self) -> None:
-        """Make sure that it is gone."""
+        """Kill the process if it still exists."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -191,10 +192,10 @@ class Fork:
 
 
 def forked(prepare: Callable[[], Callable[[], str]], step: int | None, number: signal.Signals) -> Fork:
-    """Run what `prepare` gives in a fork of this process, which sends itself a signal before its step number `step`.
+    """Run the function that `prepare` returns in a forked process, which sends itself a signal before step `step`.
 
-    It comes back when that has happened, or the call has ended before; without a `step`, at once. Only for a process
-    with one thread: a worker.
+    Returns when that has happened, or when the call has ended before; without `step` at once. Only for a process with
+    one thread: a worker.
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
     pid = os.fork()

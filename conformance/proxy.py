@@ -1,12 +1,12 @@
-"""A proxy that stands before a service and decides about each request: pass it on, hold it, lose its reply, refuse it.
+"""A proxy in front of a service that decides for each request: forward it, hold it, lose its reply, reject it.
 
 `Proxy(endpoint, decide)` listens on a free port of 127.0.0.1 and calls `decide(exchange)` for each request, in the
-thread of its connection. What it returns is sent to the client; None cuts the connection. `exchange.forward()` passes
-the request on and gives the service's reply. So a lost reply is `exchange.forward(); return None`, and a request that
-is held is one whose `decide` takes its time.
+thread of its connection. The returned reply is sent to the client; None closes the connection. `exchange.forward()`
+forwards the request and returns the service's reply. So a lost reply is `exchange.forward(); return None`, and a
+request is held as long as `decide` doesn't return.
 
-An `http://` or `https://` endpoint is spoken to in HTTP/1.1 (connections kept open, chunked bodies, 100-continue). For
-`host:port` an exchange is a turn: what the client sends until the service answers, in whatever protocol.
+For an `http://` or `https://` endpoint the proxy uses HTTP/1.1 (persistent connections, chunked bodies, 100-continue).
+For `host:port` an exchange is a turn: the data that the client sends until the service answers, in any protocol.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _NO_BODY = frozenset({204, 304})
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came; `method` and `target` are empty where the protocol isn't HTTP, and the body is all."""
+    """A received request; if the protocol isn't HTTP, `method` and `target` are empty, and the body is everything."""
 
     method: str
     target: str
@@ -42,7 +42,7 @@ class Request:
 
     @property
     def conditional(self) -> bool:
-        """Whether it is refused where something is there already, as far as HTTP and the known services go."""
+        """Whether it fails if the object exists, as far as HTTP and the known services show."""
         return (
             any(name.lower() in _CONDITIONS for name, _ in self.headers)
             or "ifGenerationMatch=" in self.target
@@ -67,7 +67,7 @@ _FRAMING = frozenset({"content-length", "transfer-encoding", "expect", "connecti
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply to a client; `raw`, where the protocol isn't HTTP, is all of it."""
+    """A reply to a client; `raw` is the whole reply if the protocol isn't HTTP."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Reply:
     raw: bytes | None = None
 
     def bytes_for(self, method: str) -> bytes:
-        """What goes over the wire; a reply to HEAD has no body."""
+        """The bytes to send; a reply to HEAD has no body."""
         if self.raw is not None:
             return self.raw
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _FRAMING}
@@ -88,21 +88,21 @@ class Reply:
 
 @dataclass
 class Exchange:
-    """One request, and the way to pass it on; `number` counts the proxy's requests from 1."""
+    """One request, and the function to forward it; `number` counts the proxy's requests from 1."""
 
     number: int
     request: Request
     forward: Callable[[], Reply]
-    """Pass the request on; OSError where the service doesn't answer. It may be called after the client has gone."""
+    """Forward the request; OSError if the service doesn't answer. It may be called after the client has closed."""
     client: socket.socket
 
     def cut(self) -> None:
-        """Cut the client's connection now; the request can still be passed on."""
+        """Close the client's connection now; the request can still be forwarded."""
         with contextlib.suppress(OSError):
             self.client.shutdown(socket.SHUT_RDWR)
 
     def is_given_up(self, seconds: float) -> bool:
-        """Wait until the client closes the connection, at most so long."""
+        """Wait until the client closes the connection, with a time limit."""
         ready, _, _ = select.select([self.client], [], [], seconds)
         return bool(ready)
 
@@ -111,12 +111,12 @@ Decide = Callable[[Exchange], Reply | None]
 
 
 def pass_on(exchange: Exchange) -> Reply | None:
-    """Decide nothing: what a plain proxy does."""
+    """Forward the request unchanged, like a plain proxy."""
     return exchange.forward()
 
 
 class Proxy:
-    """See the module. `decide` may be changed at any time; `url` is the address for clients."""
+    """See the docstring of the module. `decide` may be changed at any time; `url` is the address for clients."""
 
     def __init__(self, endpoint: str, decide: Decide = pass_on) -> None:
         self.decide = decide
@@ -143,7 +143,7 @@ class Proxy:
         self.close()
 
     def close(self) -> None:
-        """Stop listening, cut every connection and wait for the threads."""
+        """Stop listening, close every connection and wait for the threads."""
         with self._lock:
             self._closed = True
             connections = list(self._open)
@@ -212,7 +212,7 @@ class Proxy:
                 connection.sendall(reply.bytes_for(request.method))
 
     def _forward(self, request: Request) -> Reply:
-        """Each request has a connection of its own to the service: none is ever stale, and nothing is sent again."""
+        """Use a new connection to the service for each request: it is never stale, and nothing is sent twice."""
         with contextlib.closing(self._service()) as service:
             service.sendall(request.head() + request.body)
             with service.makefile("rb") as stream:
@@ -243,16 +243,16 @@ class Proxy:
 
 
 def _turn(client: socket.socket, service: socket.socket, data: bytes) -> Reply:
-    """Send what the client sends until the service says something."""
+    """Forward the client's data until the service answers."""
     service.sendall(data)
     listening = [service, client]
     while True:
         ready, _, _ = select.select(listening, [], [], _SERVICE_SECONDS)
         if service in ready or not ready:
-            said = service.recv(_PIECE) if ready else b""
-            if not said:
+            answer = service.recv(_PIECE) if ready else b""
+            if not answer:
                 raise ConnectionAbortedError("the service doesn't answer")
-            return Reply(raw=said)
+            return Reply(raw=answer)
         more = b""
         with contextlib.suppress(OSError):
             more = client.recv(_PIECE)
@@ -268,10 +268,10 @@ def _read_request(stream: BinaryIO, connection: socket.socket) -> Request | None
         return None
     method, target, _ = line.decode("latin-1").split()
     headers = _read_headers(stream)
-    found = {name.lower(): value for name, value in headers}
-    if found.get("expect", "").lower() == "100-continue":
+    values = {name.lower(): value for name, value in headers}
+    if values.get("expect", "").lower() == "100-continue":
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return Request(method, target, tuple(headers), _read_body(stream, found, until_end=False))
+    return Request(method, target, tuple(headers), _read_body(stream, values, until_end=False))
 
 
 def _read_reply(stream: BinaryIO, method: str) -> Reply:
@@ -283,9 +283,9 @@ def _read_reply(stream: BinaryIO, method: str) -> Reply:
         headers = _read_headers(stream)
         if status >= 200:
             break
-    found = {name.lower(): value for name, value in headers}
+    values = {name.lower(): value for name, value in headers}
     no_body = method == "HEAD" or status in _NO_BODY
-    return Reply(status, dict(headers), b"" if no_body else _read_body(stream, found, until_end=True))
+    return Reply(status, dict(headers), b"" if no_body else _read_body(stream, values, until_end=True))
 
 
 def _read_headers(stream: BinaryIO) -> list[tuple[str, str]]:

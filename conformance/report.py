@@ -1,4 +1,4 @@
-"""The report of a run: what was tested, what was found, and how to do it again; as JSON and back."""
+"""The report of a run: what was tested, the findings, and the command to repeat it; conversion to and from JSON."""
 
 import json
 import platform
@@ -21,16 +21,16 @@ GUARANTEES = {
     4: ("An honest answer", "won, lost or unknown; and a write that may have landed is never made twice"),
     0: ("The rest of the contract", "overwriting, deleting, names, pickling and forking, and what is declared"),
 }
-"""The guarantees of `LogStore` in the order of a report, in words for who doesn't know the code."""
+"""The guarantees of `LogStore` in the order of a report, for readers who don't know the code."""
 
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.NOT_ESTABLISHED: 3}
 
 
 @dataclass(frozen=True)
 class Report:
-    """One run. `root` and `replay` hold no secret; `started` is ISO 8601 in UTC, `seconds` is the whole time.
+    """One run. `root` and `replay` contain no secret; `started` is ISO 8601 in UTC, `seconds` is the total time.
 
-    `not_asked` names the checks that this level hasn't, `leftovers` the paths that couldn't be cleaned up.
+    `not_asked` names the checks that aren't in this level, `leftovers` the paths that couldn't be cleaned up.
     """
 
     what: str
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL if anything failed, else NOT ESTABLISHED if anything wasn't (the power of the suite too), else PASS."""
+        """FAIL if anything failed, else NOT ESTABLISHED if anything wasn't (including the calibration), else PASS."""
         worst = worst_of(finding.verdict for finding in self.findings) if self.findings else Verdict.PASS
         if worst is Verdict.PASS and self.calibration is not None and not self.calibration.holds:
             return Verdict.NOT_ESTABLISHED
@@ -57,12 +57,12 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """What the command exits with."""
+        """The exit code of the command."""
         return EXIT_CODES[self.verdict]
 
     @property
     def obstacle(self) -> str:
-        """The one reason for which no check was run; empty where any was."""
+        """The reason why no check was run; empty if any was."""
         reasons = {finding.message for finding in self.findings}
         ran = any(finding.seconds or finding.evidence or finding.verdict is Verdict.PASS for finding in self.findings)
         return reasons.pop() if len(self.findings) > 1 and len(reasons) == 1 and not ran else ""
@@ -72,11 +72,11 @@ class Report:
         return tuple(finding for finding in self.findings if finding.check.guarantee == guarantee)
 
     def count(self, verdict: Verdict) -> int:
-        """How many findings have that verdict."""
+        """The number of findings with this verdict."""
         return sum(finding.verdict is verdict for finding in self.findings)
 
     def slim(self) -> "Report":
-        """What the matrix of the documentation needs: no evidence, no timelines, nothing of the machine it ran on."""
+        """The parts that the matrix of the documentation needs: no evidence, no timelines, nothing of the machine."""
         findings = tuple(
             replace(
                 finding, evidence={}, timeline=(), seconds=0.0, message=finding.message.replace(self.root or "…", "…")
@@ -98,16 +98,16 @@ class Report:
 
 
 def worst_of(verdicts: Any) -> Verdict:
-    """FAIL before NOT ESTABLISHED before PASS; NOT ESTABLISHED of none."""
-    found = set(verdicts)
+    """FAIL before NOT ESTABLISHED before PASS; NOT ESTABLISHED if there are none."""
+    present = set(verdicts)
     for verdict in (Verdict.FAIL, Verdict.NOT_ESTABLISHED):
-        if verdict in found:
+        if verdict in present:
             return verdict
-    return Verdict.PASS if found else Verdict.NOT_ESTABLISHED
+    return Verdict.PASS if present else Verdict.NOT_ESTABLISHED
 
 
 def declared_by(store: LogStore) -> dict[str, Any]:
-    """What a store says of itself."""
+    """The declarations of a store."""
     kind = type(store)
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -116,12 +116,12 @@ def declared_by(store: LogStore) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of tablelog, Python and the machine."""
+    """The versions of tablelog, Python and the operating system."""
     return {"tablelog": version("tablelog"), "python": platform.python_version(), "system": platform.platform()}
 
 
 def to_json(report: Report) -> str:
-    """`report` as JSON, which `from_json` reads."""
+    """`report` as JSON; `from_json` is the inverse."""
     return json.dumps(
         {
             "format": FORMAT,
@@ -147,7 +147,7 @@ def to_json(report: Report) -> str:
 
 
 def from_json(text: str) -> Report:
-    """The report that `to_json` wrote; raises `ValueError` where it is none, or one of another format."""
+    """Parse a report from `to_json`; raises `ValueError` for other data or another format version."""
     found = json.loads(text)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f"not a report of the format {FORMAT}")

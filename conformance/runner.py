@@ -1,4 +1,4 @@
-"""Run the checks on a target: each in a prefix of its own, within its share of the time, cleaned up after."""
+"""Runs the checks on a target: each with its own prefix and time limit, followed by a cleanup."""
 
 import contextlib
 import difflib
@@ -20,13 +20,13 @@ from .model import Check, Context, Finding, Level, Target, Verdict
 from .verdicts import verdict_of
 
 SHARE_SECONDS = {Level.QUICK: 15.0, Level.STANDARD: 60.0, Level.THOROUGH: 240.0}
-"""How long one check may take."""
+"""The time limit of one check in seconds."""
 
 BUDGET_SECONDS = {Level.QUICK: 300.0, Level.STANDARD: 1800.0, Level.THOROUGH: 7200.0}
-"""How long all of them may take; what would come after that isn't asked, and the report says so."""
+"""The time limit of all checks in seconds; later checks aren't run, and the report says so."""
 
 _FAIR = 2
-"""So many times the average of what is left may a check take: most take far less."""
+"""A check may take this many times the average of the remaining time: most take far less."""
 
 _GRACE_SECONDS = 5.0
 _CLEANING_SECONDS = 60.0
@@ -35,19 +35,19 @@ _MUTUAL_EXCLUSION = 2
 
 
 class Progress(Protocol):
-    """What follows a run while it goes on."""
+    """Gets the progress of a run."""
 
     def starts(self, name: str, number: int, total: int) -> None:
-        """The check, or the broken store, with this number, from 1, of so many begins."""
+        """The check, or the broken store, with this number (from 1) of `total` starts."""
 
     def ended(self, name: str, result: str, seconds: float) -> None:
-        """It ended so."""
+        """It has ended with `result`."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of the checks: `leftovers` are the paths that couldn't be cleaned up, `stuck` the names of the
-    checks that were left behind running."""
+    """The results of the checks: `leftovers` are the paths that couldn't be cleaned up, `stuck` the names of the
+    checks that were abandoned while running."""
 
     findings: tuple[Finding, ...]
     leftovers: tuple[str, ...]
@@ -59,19 +59,19 @@ class UnknownCheckError(ValueError):
 
 
 def chosen(checks: Sequence[Check], level: Level, only: Sequence[str] = ()) -> list[Check]:
-    """The checks of `level`, or those that `only` names by name or number, whatever their level.
+    """The checks of `level`, or those that `only` names by name or number, of any level.
 
-    A name may be given as it stands in a report: with spaces, and a capital letter. Raises `UnknownCheckError` for a
-    name or number that no check has.
+    A name may have the form of the report: with spaces and a capital letter. Raises `UnknownCheckError` for an unknown
+    name or number.
     """
-    wanted = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
-    for name, as_given in wanted.items():
+    names = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
+    for name, as_given in names.items():
         if not any(name in {check.name, str(check.number)} for check in checks):
             near = difflib.get_close_matches(name, [check.name for check in checks], 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UnknownCheckError(f"no check is called {as_given!r}; {meant}--list shows them all")
-    if wanted:
-        return [check for check in checks if check.name in wanted or str(check.number) in wanted]
+    if names:
+        return [check for check in checks if check.name in names or str(check.number) in names]
     return [check for check in checks if check.level.value <= level.value]
 
 
@@ -86,11 +86,11 @@ def run(
     budget_seconds: float | None = None,
     patience: float = 1.0,
 ) -> Run:
-    """Run `checks` on `target`, below a prefix of this run's own that is gone at the end.
+    """Run `checks` on `target`, below a new prefix that is removed at the end.
 
-    A check gets at most `share_seconds`, all of them together `budget_seconds` (both by the level unless given), each
-    times `patience`; one that overruns is NOT ESTABLISHED, and so are all where the storage can't be used at all. Those
-    that last come last; the findings are in the order of `checks`.
+    A check gets at most `share_seconds`, all together get `budget_seconds` (the level's by default), each times
+    `patience`. A check that takes longer is NOT ESTABLISHED, and so are all checks if the storage can't be used. Checks
+    that last run after the others; the findings are in the order of `checks`.
     """
     share = patience * (share_seconds if share_seconds is not None else SHARE_SECONDS[level])
     end = time.monotonic() + patience * (budget_seconds if budget_seconds is not None else BUDGET_SECONDS[level])
@@ -105,7 +105,7 @@ def run(
             check, remaining = checks[number], end - time.monotonic()
             if progress:
                 progress.starts(check.name, before + 1, len(checks))
-            # So there is something left for each, however many overrun.
+            # Some time remains for each check, however many take too long.
             seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
             if seconds <= 0:
                 finding = _not_run(
@@ -124,7 +124,7 @@ def run(
 def run_check(
     check: Check, target: Target, root: str, level: Level, seed: int, seconds: float
 ) -> tuple[Finding, list[str], bool]:
-    """One check below `root`: its finding, what couldn't be cleaned up, and whether it still hangs."""
+    """Run one check below `root`; return its finding, what couldn't be cleaned up, and whether it still hangs."""
     started = time.monotonic()
     context = Context(target, root, level, seed, started + seconds)
     try:
@@ -154,39 +154,39 @@ def _cleaned(target: Target, root: str, directories: set[str]) -> list[str]:
 
 @contextlib.contextmanager
 def place_of_its_own(root: str) -> Iterator[str]:
-    """A name below `root` that no other run has; local directories that this makes are gone at the end."""
+    """A new name below `root`; local directories that this creates are removed at the end."""
     place = f"{root.rstrip('/')}/tablelog-conformance-{secrets.token_hex(6)}"
     if scheme_of(root) != "file":
         yield place
         return
     above = local_path(root)
-    made = not os.path.lexists(above)
+    created = not os.path.lexists(above)
     try:
         yield place
     finally:
-        for directory in (local_path(place), above)[: 1 + made]:
+        for directory in (local_path(place), above)[: 1 + created]:
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why no check can be run on a target, in one sentence; `unsafe`: the store itself refuses to keep a log there."""
+    """Why no check can run on a target, in one sentence; `unsafe`: the store itself refuses to be used for a log."""
 
     message: str
     unsafe: bool = False
 
     def finding(self, check: Check) -> Finding:
-        """What there is to say of a check that wasn't run."""
+        """The finding of a check that wasn't run."""
         failed = self.unsafe and check.guarantee == _MUTUAL_EXCLUSION
         return replace(_not_run(check, self.message), verdict=Verdict.FAIL if failed else Verdict.NOT_ESTABLISHED)
 
 
 def first_touch(target: Target, place: str) -> tuple[Obstacle | None, list[str]]:
-    """Write and read one file below `place`, so that a storage that can't be used is found out once, and quickly.
+    """Write and read one file below `place`, so that a storage that can't be used is detected once, and quickly.
 
-    Returns what is in the way, if anything is, and what couldn't be cleaned up. An error by which the store itself
-    breaks its contract is none: the checks tell more of it.
+    Returns the obstacle, if there is one, and what couldn't be cleaned up. An error that breaks the store's own
+    interface isn't an obstacle: the checks report more about it.
     """
     root = f"{place}/first-touch"
     path = f"{root}/_delta_log/{0:020}.json"
@@ -203,7 +203,7 @@ def _obstacle(end: Outcome | Stuck, doing: str) -> Obstacle | None:
     error = end.error
     if isinstance(error, UnsafeStoreError):
         return Obstacle(verdict_of(error)[1], unsafe=True)
-    # A file that isn't found is the store's fault in a read, where it was written before, and the place's in a write.
+    # A file that isn't found is the store's fault in a read, because it was written before; in a write it's the path's.
     place_is_missing = isinstance(error, FileNotFoundError) and doing.startswith("nothing")
     if isinstance(error, OSError) and (place_is_missing or verdict_of(error)[0] is Verdict.NOT_ESTABLISHED):
         return Obstacle(f"{doing}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""What of a command line may be shown: the names of settings, and the values of few."""
+"""The parts of a command line that may be shown: the names of settings, and few values."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tablelog.logstore.common.uri import shown
 
 ELIDED = "…"
 
-# Every other value is elided: a name that nobody thought of is no reason to show a key.
+# All other values are left out: a setting with an unknown name may be a secret.
 _HARMLESS = re.compile(
     r"(^|[._])(endpoint|endpoint_url|endpoint\.region|region|region_name|path\.style\.access|anon|use_ssl|ssl\.enabled"
     r"|account_name|project|impl|class|addressing_style|version_aware|table|tableName|provider|requester_pays|defaultFS|replication)$"
@@ -21,7 +21,7 @@ _PLAIN_WORDS = frozenset({"false", "true", "none", "null", "default"})
 
 
 def shown_setting(name: str, value: Any) -> str:
-    """`name=value`, or with the value left out where it may be a secret."""
+    """`name=value`, without the value if it may be a secret."""
     if not _HARMLESS.search(name):
         return f"{name}={ELIDED}"
     return f"{name}={shown(value) if isinstance(value, str) else json.dumps(value)}"
@@ -33,7 +33,7 @@ def replay_command(words: Sequence[str]) -> str:
 
 
 def secrets_among(settings: Mapping[str, Any]) -> frozenset[str]:
-    """The values that must not be seen in anything that is said about a run."""
+    """The values that must not appear in any output of a run."""
     found: set[str] = set()
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -47,14 +47,14 @@ def secrets_among(settings: Mapping[str, Any]) -> frozenset[str]:
 
 
 class Scrubber:
-    """Takes secrets out of texts, wherever they have got to; also user information out of URIs."""
+    """Removes secrets from texts, and user information from URIs."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         longest_first = sorted(secrets, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, value: Any) -> Any:
-        """`value`, a text or a container of texts, without them."""
+        """`value`, a text or a container of texts, without the secrets."""
         if isinstance(value, str):
             value = _USER_INFORMATION.sub(f"{ELIDED}@", value)
             return self._pattern.sub(ELIDED, value) if self._pattern else value

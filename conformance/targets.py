@@ -1,4 +1,4 @@
-"""From the words of a command line to a target: a URL with its settings, a class, or a factory."""
+"""Creates a target from command-line arguments: a URL with its settings, a class, or a factory."""
 
 import inspect
 import json
@@ -27,12 +27,12 @@ _ADDRESS = re.compile(r"(?:https?://)?[\w.\-\[\]]+:\d+|https?://[\w.\-\[\]]+")
 
 
 class WrongTargetError(ValueError):
-    """The words name no store that can be tested; the message says why."""
+    """The arguments name no store that can be tested; the message says why."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A target, the command-line words for it that may be shown, and what mustn't be seen anywhere."""
+    """A target, the arguments for it that may be shown, and the secrets that must not be shown."""
 
     target: Target
     words: tuple[str, ...]
@@ -40,10 +40,10 @@ class Asked:
 
 
 def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], store: str | None = None) -> Asked:
-    """The store that serves `url`, as the registry chooses it, or the class `store` (`package:Class`).
+    """The store for `url` that the registry selects, or the class `store` (`package:Class`).
 
-    `options` are storage options in fsspec's names, `conf` Hadoop's keys. Raises `WrongTargetError`, and
-    `LogStoreConfigurationError` where the registry knows no store.
+    `options` are storage options with fsspec's names, `conf` Hadoop's keys. Raises `WrongTargetError`, and
+    `LogStoreConfigurationError` if the registry has no store for it.
     """
     words = [shown(url)]
     if store is not None:
@@ -62,17 +62,17 @@ def from_url(url: str, options: Mapping[str, Any], conf: Mapping[str, str], stor
     endpoint, through = _stood_before(url, dict(conf), dict(options))
     what = type(make()).__name__ + (f" on {urlsplit(endpoint).netloc or endpoint}" if endpoint else "")
     target = Target(make, url, what, endpoint, through)
-    # What the place itself says is no secret, though a key may be called as a bucket is.
+    # The parts of the URL itself aren't secrets, even if a key equals the name of the bucket.
     secrets = frozenset(word for word in secrets_among({**options, **conf}) if word not in shown(url))
     return Asked(target, tuple(words), secrets)
 
 
 def from_factory(name: str, root: str | None) -> Asked:
-    """What the callable `name` (`package:factory`) makes; it takes no argument, or `endpoint`.
+    """The store that the callable `name` (`package:factory`) creates; it takes no argument, or `endpoint`.
 
-    The default of the parameter `endpoint` is the address of the service, and the suite puts a proxy in front of it.
-    Without a `root`, the factory's attribute `root` is meant, or a new local directory where the store can serve one.
-    Raises `WrongTargetError`.
+    The default of the parameter `endpoint` is the address of the service; the suite replaces it by a proxy's. Without
+    `root`, the factory's attribute `root` is used, or a new local directory if the store supports it. Raises
+    `WrongTargetError`.
     """
     factory = importable(name)
     if not callable(factory):
@@ -91,7 +91,7 @@ def from_factory(name: str, root: str | None) -> Asked:
         if store.schemes is not None and "file" not in store.schemes:
             raise WrongTargetError(f"{type(store).__name__} serves no local path, so name a place with --root URL")
         root = tempfile.mkdtemp(prefix="tablelog-conformance-")
-        os.rmdir(root)  # the run makes it, and so takes it away again
+        os.rmdir(root)  # the run creates it again, and then also removes it
     endpoint = _default_endpoint(factory)
     through = None if endpoint is None else partial(_factory_through, name)
     what = type(store).__name__ + (f" on {urlsplit(endpoint).netloc}" if endpoint else "")
@@ -101,12 +101,12 @@ def from_factory(name: str, root: str | None) -> Asked:
 
 
 def named(asked: Asked, what: str | None) -> Asked:
-    """The same under the name `what`, if there is one: `MinIO RELEASE.2025-10-15`, say."""
+    """The same target with the name `what`, if there is one, such as `MinIO RELEASE.2025-10-15`."""
     return replace(asked, target=replace(asked.target, what=what)) if what else asked
 
 
 def setting(text: str) -> tuple[str, str]:
-    """`name=value` of a configuration. Raises `ValueError`."""
+    """Parse `name=value` of a configuration. Raises `ValueError`."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise ValueError("expected name=value")  # the text may be a secret
@@ -114,7 +114,7 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def option(text: str) -> tuple[str, Any]:
-    """A storage option: as `setting`, but `true`, `false` and JSON objects are what they look like."""
+    """Parse a storage option like `setting`, but `true`, `false` and JSON objects become values of their types."""
     name, value = setting(text)
     if value in {"true", "false"} or value.startswith("{"):
         try:
@@ -125,7 +125,7 @@ def option(text: str) -> tuple[str, Any]:
 
 
 def importable(name: str) -> Any:
-    """What `package.module:attribute` names; the working directory is looked in too. Raises `WrongTargetError`."""
+    """Import `package.module:attribute`, also from the working directory. Raises `WrongTargetError`."""
     module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     if not module or not attribute:
         raise WrongTargetError(f"{name!r} is not of the form package.module:name")
@@ -168,7 +168,7 @@ def _factory_through(name: str, address: str) -> Factory:
 def _stood_before(
     url: str, conf: dict[str, str], options: dict[str, Any]
 ) -> tuple[str | None, Callable[[str], Factory] | None]:
-    """The address of the service, and what makes the factory of clients that talk to another in its place."""
+    """The address of the service, and a function that creates the factory of clients for another address."""
     settings = {**options, **conf}
     address = _address_in(settings)
     if address is not None:
@@ -183,14 +183,14 @@ def _stood_before(
 
 
 def _mounted(table: str, settings: Mapping[str, Any]) -> str | None:
-    """`host:port` of the one NameNode that a mount table of viewfs leads to; None: there are several, or none."""
+    """`host:port` of the only NameNode in a mount table of viewfs; None: there are several, or none."""
     prefix = f"fs.viewfs.mounttable.{table}.link"
     leads_to = {urlsplit(value).netloc for name, value in _flat(settings) if name.startswith(prefix)}
     return leads_to.pop() if len(leads_to) == 1 and ":" in min(leads_to) else None
 
 
 def _address_in(settings: Mapping[str, Any]) -> str | None:
-    """The address of the service, where a setting names it, as it stands there; a bucket's own before all buckets'."""
+    """The address of the service in the settings, unchanged; a bucket's own setting takes precedence."""
     for name, value in sorted(_flat(settings), key=lambda item: ".bucket." not in item[0]):
         match = _ADDRESS.search(value) if _ENDPOINT_NAME.search(name) else None
         if match is not None:
@@ -199,7 +199,7 @@ def _address_in(settings: Mapping[str, Any]) -> str | None:
 
 
 def _endpoint(address: str, settings: Mapping[str, Any]) -> str:
-    """`address` with the protocol that is spoken there."""
+    """`address` with the protocol of the service."""
     if "://" in address:
         return address
     plain = any(_TLS_NAME.search(name) and value.lower() == "false" for name, value in _flat(settings))
@@ -207,14 +207,14 @@ def _endpoint(address: str, settings: Mapping[str, Any]) -> str:
 
 
 def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for name, value in settings.items():
-        found += _flat(value) if isinstance(value, Mapping) else [(name, str(value))]
-    return found
+        pairs += _flat(value) if isinstance(value, Mapping) else [(name, str(value))]
+    return pairs
 
 
 def _through(url: str, conf: Mapping[str, str], options: Mapping[str, Any], old: str, endpoint: str) -> Factory:
-    """The factory of clients that talk to `endpoint` where the settings say `old`."""
+    """The factory of clients that use `endpoint` where the settings have `old`."""
     new = urlsplit(endpoint).netloc if "://" in endpoint and "://" not in old else endpoint
     return partial(_configured, url, _replaced(conf, old, new), _replaced(options, old, new))
 
@@ -226,7 +226,7 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 def _through_the_url(url: str, conf: Mapping[str, str], options: Mapping[str, Any], address: str) -> Factory:
-    """The factory of clients for `url` that talk to `address` where the URL says `host:port`."""
+    """The factory of clients for `url` that use `address` where the URL has `host:port`."""
     return partial(_prefixed, url, urlsplit(url)._replace(netloc=address).geturl(), conf, options)
 
 

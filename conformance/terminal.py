@@ -1,4 +1,4 @@
-"""The run in a terminal: a bar while it goes on, or plain lines, and a summary at the end."""
+"""The output in a terminal: a progress bar or plain lines during the run, and a summary at the end."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ _EVIDENCE_LETTERS = 240
 
 
 class Paint:
-    """Colours, where the stream shows them."""
+    """Colours, if the stream supports them."""
 
     def __init__(self, stream: TextIO) -> None:
         self.on = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -31,7 +31,7 @@ class Paint:
 
 
 class Ticker:
-    """Follows a run: a bar that is drawn over itself on a terminal, else a line for each thing that ended."""
+    """Shows the progress of a run: a bar that is redrawn on a terminal, else a line for each result."""
 
     def __init__(self, stream: TextIO, doing: str) -> None:
         self._stream = stream
@@ -59,7 +59,7 @@ class Ticker:
 
 
 def summary(report: Report, paint: Paint, width: int) -> str:
-    """The whole report for a terminal that is `width` characters wide."""
+    """The whole report for a terminal with `width` columns."""
     width = max(_NARROWEST, min(width, _WIDEST))
     return "\n".join(_lines(report, paint, width)) + "\n"
 
@@ -67,8 +67,8 @@ def summary(report: Report, paint: Paint, width: int) -> str:
 def _lines(report: Report, paint: Paint, width: int) -> Iterator[str]:
     yield ""
     yield paint(report.what, "1") + (f"  {report.root}" if report.root else "")
-    said = {"exclusion": report.declared.get("exclusion"), "level": report.level.name.lower(), "seed": report.seed}
-    yield paint("  ".join(f"{key} {value}" for key, value in said.items() if value is not None), "2")
+    facts = {"exclusion": report.declared.get("exclusion"), "level": report.level.name.lower(), "seed": report.seed}
+    yield paint("  ".join(f"{key} {value}" for key, value in facts.items() if value is not None), "2")
     if report.obstacle:
         yield ""
         yield from _wrapped(f"No check was run: {report.obstacle}", "", width, paint, _COLOURS[report.verdict])
@@ -114,10 +114,10 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
     if finding.message:
         colour = _COLOURS[finding.verdict].removeprefix("1;")
         yield from _wrapped(finding.message, "       ", width, paint, colour)
-    found = words.evidence(finding.evidence)
-    if len(found) > _EVIDENCE_LETTERS:
-        found = f"{found[:_EVIDENCE_LETTERS]}… (all of it is in the page and the JSON)"
-    yield from _wrapped(found, "       ", width, paint, "2")
+    evidence = words.evidence(finding.evidence)
+    if len(evidence) > _EVIDENCE_LETTERS:
+        evidence = f"{evidence[:_EVIDENCE_LETTERS]}… (all of it is in the page and the JSON)"
+    yield from _wrapped(evidence, "       ", width, paint, "2")
     if finding.verdict is Verdict.FAIL and finding.timeline:
         for line in finding.timeline[:_TIMELINE_LINES]:
             yield from _wrapped(line, "       │ ", width, paint, "")
@@ -131,9 +131,9 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
         return
     verdict = Verdict.PASS if calibration.holds else Verdict.NOT_ESTABLISHED
     head = "   The suite itself, in this environment"
-    said = f"{calibration.caught} of {calibration.ran} caught"
+    tally = f"{calibration.caught} of {calibration.ran} caught"
     yield ""
-    yield f"{paint(head, '1')}{' ' * max(2, width - len(head) - len(said))}{paint(said, _COLOURS[verdict])}"
+    yield f"{paint(head, '1')}{' ' * max(2, width - len(head) - len(tally))}{paint(tally, _COLOURS[verdict])}"
     yield from _wrapped("broken stores that the checks meant for them must catch", "   ", width, paint, "2")
     for mutant in calibration.mutants:
         if mutant.outcome == CAUGHT:

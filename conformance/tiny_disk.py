@@ -1,4 +1,4 @@
-"""A disk of a few kilobytes, for one process: a tmpfs in a mount namespace of its own, gone with the process."""
+"""A disk of a few kilobytes for one process: a tmpfs in its own mount namespace, removed with the process."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 
 
 def mount(directory: str, size: int) -> None:
-    """Mount a disk of `size` bytes there, for this process alone, which must have one thread. Raises `OSError`."""
+    """Mount a disk of `size` bytes for this process alone, which must have one thread. Raises `OSError`."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(result: int, what: str) -> None:

@@ -1,4 +1,4 @@
-"""From what came out of a check to a verdict: who is at fault, the store, the place, or the suite itself."""
+"""The verdict for the result of a check: whether the store, the storage or the suite itself is at fault."""
 
 import traceback
 from types import TracebackType
@@ -11,10 +11,10 @@ from .model import Verdict
 
 
 def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
-    """The verdict on a check that ended with `error` (None: it returned), and the words for it.
+    """The verdict on a check that ended with `error` (None: it returned), and its explanation.
 
-    A broken guarantee fails, and so does an error that no caller of the contract knows, out of the store's own code.
-    A storage that can't be reached or refuses says nothing of its guarantees, and neither does an error of the suite.
+    A broken guarantee is FAIL, and so is an error from the store's code that isn't part of the interface. A storage
+    that can't be reached or rejects requests shows nothing about its guarantees; nor does an error of the suite.
     """
     if error is None:
         return Verdict.PASS, ""
@@ -22,20 +22,20 @@ def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
         return Verdict.FAIL, str(error)
     if isinstance(error, NotEstablishedError):
         return Verdict.NOT_ESTABLISHED, str(error)
-    said = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if isinstance(error, UnsafeStoreError):
         return Verdict.FAIL, f"the store refuses to be used here: {error}"
     if isinstance(error, FileNotFoundError):
-        return Verdict.FAIL, f"a file that was written isn't there: {said}"
+        return Verdict.FAIL, f"a file that was written isn't there: {text}"
     if isinstance(error, FileExistsError):
-        return Verdict.FAIL, f"a file that nobody had written is there: {said}"
+        return Verdict.FAIL, f"a file that nobody had written is there: {text}"
     if isinstance(error, OSError | StorageError | WriteOutcomeUnknown):
-        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {said}"
+        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {text}"
     if isinstance(error, TablelogError):
-        return Verdict.NOT_ESTABLISHED, f"the store refuses: {said}"
+        return Verdict.NOT_ESTABLISHED, f"the store refuses: {text}"
     if _out_of_a_store(error.__traceback__):
-        return Verdict.FAIL, f"an error that the contract doesn't know: {said}"
-    return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {said}"
+        return Verdict.FAIL, f"an error that the contract doesn't know: {text}"
+    return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {text}"
 
 
 def _out_of_a_store(trace: TracebackType | None) -> bool:

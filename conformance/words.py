@@ -1,4 +1,4 @@
-"""What a report says, in words: the same in the terminal, in JUnit and on the page."""
+"""The texts of a report: the same in the terminal, in JUnit and on the page."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ _STEP = re.compile(
 
 
 def evidence(found: Mapping[str, Any]) -> str:
-    """What was done and seen: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is said once for all."""
+    """What was done and observed: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is left out."""
     rest = {key.replace("_", " "): value for key, value in found.items() if key != "seed"}
     counted = [_counted(rest.pop(key), key) for key in ("rounds", "writers") if key in rest]
     said = [" x ".join(counted)] if counted else []
@@ -49,7 +49,7 @@ def _value(value: Any) -> str:
 
 
 def races(findings: Iterable[Finding]) -> list[str]:
-    """How hard the races of a run really were."""
+    """How strongly the writers of a run really competed."""
     return [
         f"{title(finding.check.name)}: {evidence(finding.evidence)}"
         for finding in findings
@@ -72,7 +72,7 @@ def step(line: str) -> tuple[str, str, str]:
 
 
 def sentence(counts: Mapping[Verdict, int], asked: int) -> str:
-    """How a run ended, in one line."""
+    """The result of a run in one line."""
     if not asked:
         return "no check was run"
     parts = [f"{counts[Verdict.PASS]} of {asked} checks passed"]

@@ -1,7 +1,7 @@
 """tablelog: Delta Lake tables from PySpark on any storage, in Python.
 
-`tablelog.core` works with no Spark; `tablelog.spark` is what a PySpark user imports. Importing this package
-imports neither.
+`tablelog.core` works without Spark; PySpark users import `tablelog.spark`. Importing this package imports neither of
+them.
 """
 
 from importlib.metadata import version

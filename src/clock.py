@@ -1,24 +1,24 @@
-"""The only place that asks for the time, so that a test or a simulation can give another."""
+"""The only module that reads the time, so that a test or a simulation can replace the clock."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the transaction log needs of time."""
+    """The operations of a clock that the transaction log needs."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch."""
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Seconds on a monotonic clock."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Block for `seconds`."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of the operating system."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

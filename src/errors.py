@@ -1,9 +1,9 @@
-"""Every error that tablelog raises on purpose, grouped by what the caller does next.
+"""The errors that tablelog raises, grouped by what the caller has to do.
 
 ::
 
     TablelogError
-    ├── the operation lost a race: run it again on the new snapshot
+    ├── another writer was faster: run the operation again on the new snapshot
     │   └── DeltaConcurrentModificationException
     │       ├── ConcurrentWriteException
     │       ├── MetadataChangedException
@@ -12,11 +12,11 @@
     │       ├── ConcurrentDeleteReadException
     │       ├── ConcurrentDeleteDeleteException
     │       └── ConcurrentTransactionException
-    ├── nobody knows yet: ask `DeltaLog.find_commit(token)` before anything else
+    ├── the outcome isn't known yet: call `DeltaLog.find_commit(token)` before anything else
     │   ├── WriteOutcomeUnknown            (one write of a store; the core resolves it)
     │   └── CommitStateUnknownError        (a whole commit; names table, version and token)
-    │   (CommitInterrupted and CommandInterrupted, below, are KeyboardInterrupts and stand outside of the tree)
-    ├── the table or the version isn't there
+    │   (CommitInterrupted and CommandInterrupted, below, are KeyboardInterrupts and not part of the tree)
+    ├── the table or the version doesn't exist
     │   ├── TableNotFoundError
     │   ├── TableAlreadyExistsError
     │   ├── VersionNotFoundError
@@ -26,35 +26,35 @@
     │   ├── InvalidArgumentError
     │   │   └── ArgumentTypeError
     │   ├── SchemaMismatchError
-    │   ├── SchemaChangedError             (make the DataFrame anew)
-    │   ├── ChangeFeedSchemaError          (read the versions before and after the change on their own)
+    │   ├── SchemaChangedError             (create the DataFrame again)
+    │   ├── ChangeFeedSchemaError          (read the versions before and after the change separately)
     │   ├── ConstraintViolationError
     │   ├── AppendOnlyTableError
-    │   └── FeatureInHistoryError          (wait until the versions before have expired)
-    ├── the table needs what this version of tablelog doesn't have
+    │   └── FeatureInHistoryError          (wait until the old versions have expired)
+    ├── the table needs a feature that this version of tablelog doesn't have
     │   └── UnsupportedFeatureError
-    ├── the table asks for what this session doesn't trust it with: change the table, or the setting that is named
+    ├── the table needs something that this session doesn't allow: change the table, or the setting that is named
     │   └── UntrustedTableError
     ├── the configuration is wrong: change it
     │   ├── LogStoreConfigurationError
     │   ├── UnsupportedEnvironmentError
     │   └── UnsafeStoreError               (this store would lose commits)
-    ├── the storage doesn't serve: mend the access, or wait; nothing was written
+    ├── the storage refuses or fails: correct the access, or wait; nothing was written
     │   └── StorageError
-    │       ├── StorageAccessError         (credentials, permissions, a clock that is off)
+    │       ├── StorageAccessError         (credentials, permissions, a wrong clock)
     │       ├── StorageMissingError        (no such bucket, container or file system)
-    │       └── StorageUnavailableError    (out of reach, overloaded, failing)
+    │       └── StorageUnavailableError    (unreachable, overloaded, failing)
     └── the table is damaged: restore what the message names
         ├── CorruptLogError
-        │   ├── MissingCommitError         (a hole in the log)
+        │   ├── MissingCommitError         (a version is missing in the log)
         │   └── ChecksumMismatchError
         ├── MissingDataFileError
         └── UnreadableDataFileError
 
-`condition` is the name of Delta's error condition where Delta has one (`error_conditions` lists them). Conflicts bear
-the names of `delta.exceptions`. What a user calls through `tablelog.spark` raises these errors as the classes of
-`tablelog.spark.exceptions`, which are PySpark's errors too.
-No message holds a secret: paths are shown without user information and options never.
+`condition` is the name of Delta's error condition where Delta has one (`error_conditions` lists them). Conflicts have
+the names of the classes in `delta.exceptions`. The functions of `tablelog.spark` raise these errors as the classes of
+`tablelog.spark.exceptions`, which are also PySpark errors.
+No message contains a secret: paths are shown without user information, and options are never shown.
 """
 
 from collections.abc import Mapping
@@ -64,11 +64,11 @@ from . import error_conditions
 
 
 class TablelogError(Exception):
-    """The root of the tree.
+    """The base class of all errors.
 
     Args:
-        condition: The name of the condition, where it is more exact than the one of the class.
-        parameters: What differs from case to case, by the names that the condition's message in Delta gives it.
+        condition: The error condition, where it is more exact than the one of the class.
+        parameters: The message parameters of the condition, by the names that Delta gives them.
     """
 
     condition: str = "TABLELOG_ERROR"
@@ -88,7 +88,7 @@ class TablelogError(Exception):
         return error_conditions.of(self.condition).sql_state
 
     def getCondition(self) -> str:
-        """The error condition, as `PySparkException.getCondition` gives it."""
+        """The error condition, as `PySparkException.getCondition` returns it."""
         return self.condition
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -96,7 +96,7 @@ class TablelogError(Exception):
 
 
 def restored(kind: type[TablelogError], args: tuple[object, ...], fields: Mapping[str, object]) -> TablelogError:
-    """An error as it was pickled: of a class, with its arguments and fields."""
+    """Create an error from its pickled parts: class, arguments and fields."""
     error = kind.__new__(kind)
     TablelogError.__init__(error, *args)
     error.__dict__.update(fields)
@@ -163,10 +163,10 @@ class WriteOutcomeUnknown(TablelogError):
 
 
 class CommitStateUnknownError(TablelogError):
-    """The commit may or may not have been made; `DeltaLog.find_commit(token)` says when the store answers again.
+    """It is unknown whether the commit was made; `DeltaLog.find_commit(token)` finds out once the store answers again.
 
-    That it finds the token is final. That it finds none is final once the table has the version that the error names,
-    or a later one: until then a request that was delayed may still arrive.
+    If it finds the token, the commit is in the log. If it doesn't, this result is final only once the table has the
+    version that the error names, or a later one: until then a delayed request may still arrive.
     """
 
     condition = "TABLELOG_COMMIT_STATE_UNKNOWN"
@@ -174,8 +174,8 @@ class CommitStateUnknownError(TablelogError):
     def __init__(self, table: str, version: int, token: str, reason: str) -> None:
         super().__init__(
             f"it is unknown whether version {version} of {table} was committed by this writer: {reason}. "
-            f"Don't repeat the operation blindly: DeltaLog.for_path(...).find_commit({token!r}) tells what became "
-            "of it."
+            f"Don't repeat the operation before DeltaLog.for_path(...).find_commit({token!r}) shows that it wasn't "
+            "committed."
         )
         self.table = table
         self.version = version
@@ -184,20 +184,20 @@ class CommitStateUnknownError(TablelogError):
 
 
 class CommitInterrupted(KeyboardInterrupt):
-    """Ctrl-C reached a commit after its first write; `committed` says what became of it.
+    """Ctrl-C interrupted a commit after its first write; `committed` is the outcome.
 
-    True: the version is in the log. False: it isn't, and never will be. None: nobody knows yet, as with
-    `CommitStateUnknownError`. It is no `Exception`, so that it ends a program as an interrupt does. Only where
-    `committed` is False may the data files of the commit be removed.
+    True: the version is in the log. False: it isn't, and never will be. None: it isn't known yet, as with
+    `CommitStateUnknownError`. The class isn't an `Exception`, so it ends a program as an interrupt does. The data files
+    of the commit may be deleted only where `committed` is False.
     """
 
     def __init__(self, table: str, version: int, token: str, committed: bool | None) -> None:
-        said = {
+        outcomes = {
             True: f"version {version} of {table} was committed",
             False: f"nothing was committed to {table}",
             None: _unknown(table, version, token),
         }
-        super().__init__(f"interrupted; {said[committed]}")
+        super().__init__(f"interrupted; {outcomes[committed]}")
         self.table = table
         self.version = version
         self.token = token
@@ -213,27 +213,27 @@ class CommitInterrupted(KeyboardInterrupt):
 
 
 class CommandInterrupted(CommitInterrupted):
-    """Ctrl-C reached a command, which may take several commits; `versions` are those that it has made, and they stay.
+    """Ctrl-C interrupted a command, which may make several commits; `versions` are the commits made, which remain.
 
-    `committed` is False where there are none: the command can be run again. True: `versions` are all, and the message
-    has the operation of each. None: it is not known yet whether `version` was committed too; `token` finds it, as with
-    `CommitStateUnknownError`. `version` is -1 where nothing was written.
+    `committed` is False if there are none: the command can be run again. True: `versions` are all commits, and the
+    message has the operation of each. None: it isn't known yet whether `version` was committed too; find it by `token`,
+    as with `CommitStateUnknownError`. `version` is -1 if nothing was written.
     """
 
     def __init__(
         self, operation: str, table: str, commits: tuple[tuple[int, str], ...], unknown: tuple[int, str] | None = None
     ) -> None:
-        """`commits` are the version and the operation of each commit, `unknown` the version and the token of another
-        one.
+        """`commits` has the version and the operation of each commit, `unknown` the version and the token of a commit
+        whose outcome isn't known.
         """
         version, token = unknown or (commits[-1][0] if commits else -1, "")
         super().__init__(table, version, token, None if unknown else bool(commits))
-        said = [committed_text(table, commits)] if commits else []
+        outcomes = [committed_text(table, commits)] if commits else []
         if unknown:
-            said.append(_unknown(table, *unknown))
+            outcomes.append(_unknown(table, *unknown))
         self.args = (
             f"{operation} on {table} was interrupted: its Spark jobs are cancelled, and "
-            f"{'; '.join(said) or 'nothing was committed'}.",
+            f"{'; '.join(outcomes) or 'nothing was committed'}.",
         )
         self.operation = operation
         self.commits = commits
@@ -248,7 +248,7 @@ class CommandInterrupted(CommitInterrupted):
 
 
 def committed_text(table: str, commits: tuple[tuple[int, str], ...]) -> str:
-    """What a command has committed, for a message: versions in a row of one operation are put together."""
+    """The commits of a command, for a message: consecutive versions with the same operation are combined."""
     runs: list[tuple[int, int, str]] = []
     for version, operation in commits:
         if runs and runs[-1][1:] == (version - 1, operation):
@@ -256,15 +256,15 @@ def committed_text(table: str, commits: tuple[tuple[int, str], ...]) -> str:
         else:
             runs.append((version, version, operation))
     if len(commits) == 1:
-        return f"version {commits[0][0]} of {table} was committed ({commits[0][1]}) and stays"
+        return f"version {commits[0][0]} of {table} was committed ({commits[0][1]}) and remains"
     parts = [f"{f'{first} to {last}' if last > first else first} ({operation})" for first, last, operation in runs]
-    return f"the versions {', '.join(parts)} of {table} were committed and stay"
+    return f"the versions {', '.join(parts)} of {table} were committed and remain"
 
 
 def _unknown(table: str, version: int, token: str) -> str:
     return (
         f"it is unknown whether version {version} of {table} was committed: "
-        f"DeltaLog.for_path(...).find_commit({token!r}) tells"
+        f"call DeltaLog.for_path(...).find_commit({token!r}) to find out"
     )
 
 
@@ -281,31 +281,31 @@ class TableAlreadyExistsError(TablelogError, FileExistsError):
 
 
 class VersionNotFoundError(TablelogError):
-    """The version is not, or no longer, in the log; the message names the range that is."""
+    """The log doesn't have the version, or no longer; the message names the range that it has."""
 
     condition = "DELTA_VERSION_NOT_FOUND"
 
 
 class TimestampOutOfRangeError(TablelogError):
-    """The timestamp lies before the first or after the last version; the message names the range."""
+    """The timestamp is before the first or after the last version; the message names the range."""
 
     condition = "DELTA_TIMESTAMP_INVALID"
 
 
 class ChangeDataMissingError(TablelogError):
-    """A version in the range of a change data feed didn't record its changes; the message names it."""
+    """A version in the range of a change data feed has no change data; the message names the version."""
 
     condition = "DELTA_MISSING_CHANGE_DATA"
 
 
 class InvalidArgumentError(TablelogError, ValueError):
-    """An option, predicate, path or argument that can't be honoured as it was given."""
+    """An option, predicate, path or argument that isn't valid."""
 
     condition = "DELTA_ILLEGAL_OPTION"
 
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
-    """An argument of another type than the method takes; a ValueError and a TypeError, as delta.tables has either."""
+    """An argument has the wrong type; a ValueError and a TypeError, because delta.tables raises either."""
 
 
 class SchemaMismatchError(TablelogError, ValueError):
@@ -315,37 +315,37 @@ class SchemaMismatchError(TablelogError, ValueError):
 
 
 class SchemaChangedError(TablelogError):
-    """The table's schema changed under a DataFrame in a way that its rows can't be read by; make the frame anew."""
+    """The table's schema changed, so its rows no longer fit the schema of a DataFrame; create the DataFrame again."""
 
     condition = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
 class ChangeFeedSchemaError(TablelogError, ValueError):
-    """The schema changed within the range of a change data feed, so that no one schema reads all of it."""
+    """The schema changed within the range of a change data feed, so one schema can't read the whole range."""
 
     condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
 
 
 class ConstraintViolationError(TablelogError, ValueError):
-    """A row breaks NOT NULL, an invariant or a constraint of the table; nothing was written."""
+    """A row violates NOT NULL, an invariant or a constraint of the table; nothing was written."""
 
     condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
 class AppendOnlyTableError(TablelogError):
-    """`delta.appendOnly` forbids to change or remove data."""
+    """`delta.appendOnly` forbids changing or removing data."""
 
     condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
 
 class FeatureInHistoryError(TablelogError):
-    """Versions that the log still holds need the feature that is to be dropped; run it again once they have expired."""
+    """Versions in the log still need the feature to drop; drop it again when they have expired."""
 
     condition = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
 
 
 class UnsupportedFeatureError(TablelogError):
-    """The table needs protocol features that this version of tablelog doesn't have, named in `features`."""
+    """The table needs protocol features that this version of tablelog doesn't have; `features` names them."""
 
     condition = "DELTA_OPERATION_NOT_ALLOWED"
 
@@ -362,78 +362,78 @@ class UnsupportedFeatureError(TablelogError):
 
 
 class UntrustedTableError(TablelogError):
-    """The table's log asks for other code to be run, or for files outside of the table; the message names which."""
+    """The table's log refers to foreign code, or to files outside the table, that the session doesn't allow."""
 
     condition = "TABLELOG_UNTRUSTED_TABLE"
 
 
 class LogStoreConfigurationError(TablelogError, ValueError):
-    """The configuration names no store, or one that can't serve."""
+    """The configuration names no store, or a store that can't be used."""
 
     condition = "DELTA_INVALID_LOGSTORE_CONF"
 
 
 class UnsupportedEnvironmentError(TablelogError):
-    """This file system, Spark or session can't do safely what was asked; the message says what would."""
+    """This file system, Spark version or session can't do the operation safely; the message names one that can."""
 
     condition = "TABLELOG_UNSUPPORTED_ENVIRONMENT"
 
 
 class UnsafeStoreError(TablelogError):
-    """The store doesn't keep two writers apart, here and now; nothing was written, and the message says what to do."""
+    """The store doesn't prevent two writers from overwriting each other here; the message says what to do."""
 
     condition = "TABLELOG_UNSAFE_STORE"
 
 
 class StorageError(TablelogError, OSError):
-    """The storage refused or failed a request; a conditional write that it was surely did not happen."""
+    """The storage refused or failed a request; a conditional write was certainly not applied."""
 
     condition = "TABLELOG_STORAGE_ERROR"
 
 
 class StorageAccessError(StorageError):
-    """Credentials are missing, wrong or expired, a permission is missing, or this machine's clock is off."""
+    """Credentials are missing, wrong or expired, a permission is missing, or this machine's clock is wrong."""
 
     condition = "TABLELOG_STORAGE_ACCESS"
 
 
 class StorageMissingError(StorageError):
-    """There is no such bucket, container or file system."""
+    """The bucket, container or file system doesn't exist."""
 
     condition = "TABLELOG_STORAGE_MISSING"
 
 
 class StorageUnavailableError(StorageError):
-    """The storage is out of reach, overloaded or failing, and stayed so; the request can be made again later."""
+    """The storage is unreachable, overloaded or failing, also after retries; try the request again later."""
 
     condition = "TABLELOG_STORAGE_UNAVAILABLE"
 
 
 class CorruptLogError(TablelogError):
-    """The log holds something that no correct writer leaves."""
+    """The log contains something that no correct writer writes."""
 
     condition = "DELTA_STATE_RECOVER_ERROR"
 
 
 class MissingCommitError(CorruptLogError):
-    """The versions in the log are not contiguous; the message names the hole."""
+    """The versions in the log are not contiguous; the message names the missing version."""
 
     condition = "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
 
 class ChecksumMismatchError(CorruptLogError):
-    """The version checksum (`.crc`) disagrees with the replayed state; the message says where."""
+    """The version checksum (`.crc`) doesn't match the replayed state; the message says where."""
 
     condition = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
 
 class MissingDataFileError(TablelogError):
-    """A data file that the log lists is gone from storage; the message names table, version and file."""
+    """A data file that the log refers to doesn't exist; the message names table, version and file."""
 
     condition = "FAILED_READ_FILE.FILE_NOT_EXIST"
 
 
 class UnreadableDataFileError(TablelogError):
-    """A data file is no Parquet file, damaged, or of other types than its table; the message names all three."""
+    """A data file isn't Parquet, is damaged, or has other types than its table; the message names all three."""
 
     condition = "FAILED_READ_FILE"

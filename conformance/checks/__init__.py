@@ -1,6 +1,6 @@
-"""All checks, in the order of their numbers; importing a module of this package registers its checks.
+"""All checks, in the order of their numbers; importing this package registers them.
 
-`CHECKS` has them all. `try_out(check, factory, root)` runs one of them by itself, as a test of a store does.
+`CHECKS` has them all. `try_out(check, factory, root)` runs a single one, for the tests of a store.
 """
 
 import time
@@ -56,7 +56,7 @@ def try_out(
     endpoint: str | None = None,
     through: Callable[[str], Factory] | None = None,
 ) -> Context:
-    """Run one check below `root`, which nothing else uses; returns the context with the evidence.
+    """Run one check below `root`, which nothing else may use; returns the context with the evidence.
 
     Raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`. `endpoint` and `through` are those of `Target`.
     Nothing is cleaned up.

@@ -1,4 +1,4 @@
-"""Checks 14 to 16: clients that are copied, forked, shared, paused or whose clock is off."""
+"""Checks 14 to 16: clients that are copied, forked, shared, paused or have a wrong clock."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ from .trial import LOST, REFUSED, UNKNOWN, WON, Try, judge, tried
 _CHILD_SECONDS = 20.0
 _FEW = 8
 _DAY = 25 * 3600.0
-"""A day and a little more: what is kept for a day has run out by then."""
+"""A little more than a day, so that everything with a lifetime of a day has expired."""
 
 
 # ---- check 14 ----
@@ -32,7 +32,7 @@ _DAY = 25 * 3600.0
 def a_clock_that_is_off_changes_nothing(context: Context) -> None:
     """Writers whose clock is a day ahead or behind win and lose as others do, or are refused, and disturb nobody."""
     needs_processes(context)
-    beyond = context.random.randrange(24) * 3600.0  # another hour of the day in each run
+    beyond = context.random.randrange(24) * 3600.0  # a different hour of the day in each run
     for offset in (_DAY + beyond, -_DAY - beyond):
         root = f"{context.root}/{'ahead' if offset > 0 else 'behind'}"
         context.directories.add(f"{root}/_delta_log")
@@ -83,12 +83,12 @@ def _beside_an_overwrite(context: Context, call: Callable[..., Any], root: str) 
 
 
 def write_as(here: Station, writer: int, path: str) -> Try:
-    """Write by the client of this process."""
+    """Write with the client of this process."""
     return tried(writer, partial(here.store.write, path, mark(writer)))
 
 
 def overwrite_as_new(here: Station, path: str) -> str:
-    """Overwrite by a new client, which does what a client does now and then; its answer."""
+    """Overwrite with a new client, which then does its periodic work; returns its answer."""
     return tried(0, lambda: here.make().write(path, b"new", overwrite=True)).answer
 
 
@@ -242,7 +242,7 @@ def lose_in_process(here: Station, root: str, losers: int) -> tuple[int, int, in
 
 
 def lose_often(make: Factory, root: str, losers: int) -> tuple[int, int, int, int]:
-    """(losers that were told so, descriptors before, descriptors after, threads that came)."""
+    """(losers with the right error, descriptors before, descriptors after, new threads)."""
     store, path = make(), commit(root, 0)
     store.write(path, b"x")
     for _ in range(20):

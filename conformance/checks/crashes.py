@@ -55,7 +55,7 @@ def a_killed_writer_leaves_all_or_nothing(context: Context) -> None:
             strange = [name for name in names(context.make().list_from(path)) if not is_commit_name(name)]
             require(not strange, f"a writer killed before {where} left {strange} in the listing")
             after = _next(other, path, context.choose(4, 20, 60), f"a writer was killed before {where}")
-            if found is None and after.answer == LOST:  # what it had sent arrived when it was dead
+            if found is None and after.answer == LOST:  # the request arrived after the writer was killed
                 found = _found(context.make(), path)
                 require(found == _DATA, f"after a writer was killed before {where}, the next lost against {found!r}")
             right = {LOST} if found is not None else {WON, UNKNOWN}
@@ -89,7 +89,7 @@ def _least(context: Context) -> int:
 
 
 def _steps(context: Context, worker: Worker, wanted: int) -> Iterator[int]:
-    """Steps of a write, at any time evenly spread over it, as long as there is time."""
+    """Steps of a write, evenly distributed at any time, as long as there is time."""
     context.make().write(commit(context.root, 10**9 + 1), _DATA)
     steps = worker.call(steps_of_a_write, commit(context.root, 10**9))
     context.evidence |= {"steps in the call": steps, "seed": context.seed}
@@ -102,40 +102,40 @@ def _steps(context: Context, worker: Worker, wanted: int) -> Iterator[int]:
 
 
 def spread_out(steps: Sequence[int]) -> list[int]:
-    """`steps` in an order of which each beginning is spread over all of them: the first, the middle, the quarters."""
+    """`steps` in an order in which each prefix is distributed over all of them: the first, the middle, the quarters."""
     bits = len(steps).bit_length()
     order = sorted(range(len(steps)), key=lambda number: f"{number:0{bits}b}"[::-1])
     return [steps[number] for number in order]
 
 
 def steps_of_a_write(here: Station, path: str) -> int:
-    """How many steps a write by a new client has."""
+    """The number of steps of a write with a new client."""
     return count_steps(_begun(here, 0, path, _DATA))
 
 
 def _begun(here: Station, writer: int, path: str, data: bytes) -> Callable[[], str]:
-    """A write by a new client, ready to be done; it gives its answer."""
+    """A prepared write with a new client; it returns its answer."""
     store = here.make()
     with contextlib.suppress(FileNotFoundError):
-        store.read(path)  # what a client does only once, it has done then
+        store.read(path)  # work that a client does only once is done here
     return lambda: tried(writer, partial(store.write, path, data)).answer
 
 
 def killed_at(here: Station, path: str, step: int) -> str:
-    """Let a fork of this process write and kill itself before that step; where it was."""
+    """Let a fork of this process write and kill itself before that step; returns where that was."""
     doomed = forked(lambda: _begun(here, 0, path, _DATA), step, signal.SIGKILL)
     doomed.end()
     return doomed.where
 
 
 def paused_at(here: Station, path: str, step: int) -> tuple[str, list[Try]]:
-    """Let a fork of this process stop before that step of a write, another fork write, and the first go on."""
+    """Stop a forked process before that step of a write, let another fork write, and continue the first one."""
     stopped = forked(lambda: _begun(here, 0, path, mark(0)), step, signal.SIGSTOP)
     if not stopped.where:
         stopped.end()
         return "", []
     beside = forked(lambda: _begun(here, 1, path, mark(1)), None, signal.SIGSTOP)
-    second = beside.answer(_LET_GO_SECONDS)  # none: it waits for a lock of the first
+    second = beside.answer(_LET_GO_SECONDS)  # None: it waits for a lock of the first one
     stopped.go_on()
     first = stopped.answer(_END_SECONDS) or "nothing: it is stuck"
     second = second or beside.answer(_END_SECONDS) or "nothing: it is blocked after the first has gone on"
@@ -157,7 +157,7 @@ def _next(other: Worker, path: str, seconds: float, after: str) -> Try:
 
 
 def write_as_next(here: Station, path: str) -> Try:
-    """Write by the client of this process."""
+    """Write with the client of this process."""
     return tried(1, partial(here.store.write, path, b"the next one's"))
 
 
@@ -207,14 +207,14 @@ def _judge_room(said: Any, what: str, context: Context) -> None:
 
 
 def write_over_the_limit(here: Station, root: str) -> Any:
-    """Write more than a file of this process may hold."""
+    """Write more than the size limit for files of this process."""
     here.store.write(below(root, "_last_checkpoint"), b"old", overwrite=True)
     with file_size_limit(_LIMIT):
         return _write_over(here.store, root)
 
 
 def write_over_the_disk(here: Station, root: str) -> Any:
-    """Write more than a disk holds that only this process sees."""
+    """Write more than fits on a disk that only this process can see."""
     mount(local_path(root), 8 * _LIMIT)
     here.store.write(below(root, "_last_checkpoint"), b"old", overwrite=True)
     return _write_over(here.store, root)

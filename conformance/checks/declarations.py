@@ -34,7 +34,7 @@ def declares_the_same_everywhere(context: Context) -> None:
 
 
 def declared_here(here: Station, path: str) -> tuple[object, ...]:
-    """What the client of this process declares."""
+    """The declarations of the client of this process."""
     return declared(here.store, path)
 
 

@@ -33,13 +33,13 @@ def one_winner_in_every_interleaving(context: Context) -> None:
         lambda n: second.write(path(n), b"second"),
     ):
         one_winner(context, case, path(case.step), _held_data(case.step), b"second")
-        second.delete(path(case.step))  # where a write looks at all that is there, its steps would be ever more
+        second.delete(path(case.step))  # otherwise a write that reads the directory would have ever more steps
 
 
 def one_winner(context: Context, case: Interleaving, path: str, held: bytes, between: bytes) -> None:
-    """Require that one of two writers of `path` has won, the other was told that it lost, and the file is the winner's.
+    """Require that one of two writers of `path` has won, the other lost, and the file has the winner's data.
 
-    `held` and `between` are the bytes of the writer that was held and of the other one.
+    `held` and `between` are the data of the writer that was stopped and of the other one.
     """
     won = [data for data, end in ((held, case.held), (between, case.between)) if end.error is None]
     for end in (case.held, case.between):
@@ -51,7 +51,7 @@ def one_winner(context: Context, case: Interleaving, path: str, held: bytes, bet
 
 
 def _held_data(number: int) -> bytes:
-    """What the writer that is held writes: nothing, a little or more."""
+    """The data of the writer that is stopped: none, a little or more."""
     return (b"first" * 100, b"", b"1", b"first" * 15_000)[number % 4]
 
 
@@ -80,7 +80,7 @@ def no_error_after_a_write(context: Context) -> None:
 
 
 _PATIENCE_SECONDS = 0.25
-"""So long is a writer held for the others to come; one that waits for a lock of another's never does."""
+"""How long a writer waits for the others; one that waits for another's lock never arrives."""
 
 
 @check(3, guarantee=2, lasts=True)
@@ -131,7 +131,7 @@ def _ended_early(context: Context, seen: Sequence[str]) -> None:
 
 
 class _Hook:
-    """An audit hook stays for good, so there is one in a process; `act` is what it does about each operation."""
+    """An audit hook can't be removed, so there is one for each process; `act` handles each operation."""
 
     act: Callable[[str], None] | None = None
     installed = False
@@ -150,7 +150,7 @@ class _Hook:
 
 
 def held_at_operation(here: Station, path: str, number: int) -> tuple[Try, str]:
-    """Write, and wait before operation `number` for the others, which do the same; its name ("": there was none)."""
+    """Write, and wait for the others before operation `number`; returns its name ("": there was none)."""
     count, name = 0, ""
 
     def act(event: str) -> None:
@@ -176,7 +176,7 @@ def held_at_operation(here: Station, path: str, number: int) -> tuple[Try, str]:
 
 
 class _Meeting:
-    """Where the writers' requests wait for one another: each before its request number `at`."""
+    """The meeting point of the writers' requests: each waits before its request number `at`."""
 
     def __init__(self, writers: int, at: int) -> None:
         self.at = at
@@ -198,7 +198,7 @@ class _Meeting:
 
 
 class _Door:
-    """One writer's proxy's decisions: count its requests and hold the one of the meeting."""
+    """The decisions of one writer's proxy: count its requests and hold the one of the meeting point."""
 
     meeting: _Meeting | None = None
     count = 0
@@ -218,7 +218,7 @@ def _held_at_requests(context: Context, endpoint: str, through: Callable[[str], 
     seen: list[str] = []
     try:
         stores = [through(proxy.url)() for proxy in proxies]
-        for number, store in enumerate(stores):  # whatever a client does once, it has done then
+        for number, store in enumerate(stores):  # work that a client does only once is done here
             store.write(below(context.root, f"warm-{number}"), b"")
         number = 0
         while not number or context.time_left > 1:

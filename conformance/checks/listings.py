@@ -36,7 +36,7 @@ def lists_from_the_name_on(context: Context) -> None:
         listed = list(make().list_from(commit(root, start)))
         require(names(iter(listed)) == commit_names(start, 4), f"from {start} on were listed {names(iter(listed))}")
         require([status.size for status in listed] == list(range(start, 4)), "the sizes listed are wrong")
-    # As the log asks: from a name that no file has, and that not every store would let one have.
+    # As the log does: from a name that no file has, and that some stores don't allow for files.
     for absent in ("00000000000000000001.j", "00000000000000000001."):
         require(
             names(make().list_from(below(root, absent))) == commit_names(1, 4), f"a listing from {absent} on is wrong"

@@ -48,7 +48,7 @@ def overwrite_and_create_exclude_each_other(context: Context) -> None:
         value_of(case.between, "overwriting", case)
         if case.held.error is not None:
             expect(FileExistsError, case.held, f"creating {at(case)}")
-        # Whichever came first: a create never takes the place of a file.
+        # In either order: a create never replaces a file.
         data = make().read(commit(root, case.step))
         require(data == b"overwritten", f"a create replaced a file that was there {at(case)}")
 

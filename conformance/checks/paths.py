@@ -68,7 +68,7 @@ def hostile_names_are_files_of_their_own(context: Context) -> None:
 
 
 def _not_refused(context: Context, write: Callable[[str], None]) -> list[str]:
-    """The names that `write` took. A store may refuse one in so many words; it mustn't make another of it."""
+    """The names that `write` accepted. A store may reject a name with an error, but must not change it."""
 
     def taken(name: str) -> bool:
         try:

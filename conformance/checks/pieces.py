@@ -31,7 +31,7 @@ def pieces_exclude_as_any_write_does(context: Context) -> None:
     def pieces() -> Iterator[bytes]:
         yield _PIECES[0]
         rival.append(pool.submit(tried, 1, lambda: other.write(path, b"the other")))
-        wait(rival, _PATIENCE_SECONDS)  # a store with a lock has it wait until we are done
+        wait(rival, _PATIENCE_SECONDS)  # in a store with a lock it waits until this write has ended
         yield from _PIECES[1:]
 
     with ThreadPoolExecutor(1) as pool:

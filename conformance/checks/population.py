@@ -1,4 +1,4 @@
-"""Directories of very many files, for the checks that need one."""
+"""Directories with very many files, for the checks that need one."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,17 +7,17 @@ from ..model import Context
 from .suite import commit
 
 PAGE = 1000
-"""So many names most services give for one request."""
+"""The number of names that most services return for one request."""
 
 _WRITERS_AT_ONCE, _BATCH = 8, 40
 _RESERVED_SECONDS = 3.0
 
 
 def fill(context: Context, made: int, size: int, reserved: float = _RESERVED_SECONDS) -> int:
-    """Write the commits from `made` to before `size`, several at once; returns how many there are.
+    """Write the commits from `made` up to `size`, several at once; returns how many there are.
 
-    There are fewer where less than `reserved` seconds of the time of the check would be left. The files are empty and
-    written with `overwrite`, which costs a store the least.
+    There are fewer if otherwise less than `reserved` seconds of the check's time would remain. The files are empty and
+    written with `overwrite`, the fastest way.
     """
     store = context.make()
     with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
@@ -31,7 +31,7 @@ def fill(context: Context, made: int, size: int, reserved: float = _RESERVED_SEC
 
 
 def needs_pages(made: int) -> None:
-    """Raise `NotEstablishedError` where a directory of `made` files is listed in one page."""
+    """Raise `NotEstablishedError` if a directory of `made` files is listed in one page."""
     if made <= PAGE:
         raise NotEstablishedError(
             f"the time was too short: {made} files could be written, and more than {PAGE} are needed; "

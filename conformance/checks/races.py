@@ -1,4 +1,4 @@
-"""Checks 1, 2, 4 and 18: writers of one file that meet, by threads and by processes, and the log that they make."""
+"""Checks 1, 2, 4 and 18: concurrent writers of one file, in threads and processes, and the log that they write."""
 
 import contextlib
 import random
@@ -22,9 +22,9 @@ _SWITCH_SECONDS = 1e-5
 _LATE_SECONDS = 0.002
 _LEAST_ROUNDS, _LEAST_COMMITS = 3, 2
 _CROWD, _CROWDED_ROUND = 4, 8
-"""In each eighth round of a race of threads there are four times as many writers."""
+"""Every eighth round of a race of threads has four times as many writers."""
 _FIRST_VERSION = 9_990
-"""The log that processes make begins here, so that its versions pass 9,999 soon."""
+"""The first version in the race of processes, so that the versions soon exceed 9,999."""
 
 
 @check(1, guarantee=2)
@@ -60,7 +60,7 @@ def one_winner_among_threads(context: Context) -> None:
 
 
 def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> list[Try]:
-    """All at once, but for one that begins when another has ended, and some that begin a little later."""
+    """Start all at once, except one that starts when another has ended, and some that start a little later."""
     barrier = threading.Barrier(len(stores))
     one_ended = threading.Event()
     last = dice.randrange(len(stores))
@@ -86,7 +86,7 @@ def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> 
 
 @contextlib.contextmanager
 def frequent_switches() -> Iterator[None]:
-    """Let the threads of Python take turns often: at the usual 5 ms a short race is over before another begins."""
+    """Let Python's threads switch often: with the usual 5 ms a short race is over before another thread starts."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
@@ -123,7 +123,7 @@ def one_winner_among_processes(context: Context) -> None:
 
 
 def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[Try]:
-    """Write `rounds` files, each at the moment at which the others do, or sometimes a little later."""
+    """Write `rounds` files, each at the same time as the others, or sometimes a little later."""
     tries = []
     for number in range(first, first + rounds):
         dice = random.Random(f"{seed} {number} {here.number}")
@@ -165,7 +165,7 @@ def processes_make_one_contiguous_log(context: Context) -> None:
 
 
 def append(here: Station, root: str, version: int, commits: int, until: float) -> list[tuple[int, str]]:
-    """Make commits one after the other, each at the first version from `version` on that can be won.
+    """Make commits one after another, each at the first free version from `version` on.
 
     Returns (version, token) of each.
     """
@@ -183,7 +183,7 @@ def append(here: Station, root: str, version: int, commits: int, until: float) -
 
 
 def _is_made(store: LogStore, path: str, token: str) -> bool:
-    """Whether this commit is at the version now; False: another's is. After "unknown" the bytes there tell."""
+    """Whether the version has this commit; False: another's. After "unknown" the content of the file decides."""
     while True:
         end = tried(0, partial(store.write, path, token.encode()))
         if end.answer == WON:

@@ -1,6 +1,6 @@
-"""Checks 5 and 6: what a writer says when the reply was lost, came late, or was another than yes or no.
+"""Checks 5 and 6: a writer's answer when the reply was lost, came late, or was unusual.
 
-Before a service stands a proxy. A store of files is run in a process whose calls of the operating system fail.
+There is a proxy in front of a service. A store of files runs in a process in which calls of the operating system fail.
 """
 
 import contextlib
@@ -34,12 +34,12 @@ _PATIENCE_SECONDS = 2.0
 Form = Callable[[Exchange], Reply | None]
 
 
-# ---- what stands before the service ----
+# ---- the proxy in front of the service ----
 
 
 @dataclass
 class Desk:
-    """What the proxy does about one write: `form` decides about its changing request number `at`, from 1."""
+    """The proxy's decisions for one write: `form` decides about its changing request number `at`, from 1."""
 
     at: int = 0
     form: Form | None = None
@@ -61,12 +61,12 @@ class Desk:
 
     @property
     def came(self) -> bool:
-        """Whether the request to decide about came: a write may take fewer requests this time."""
+        """Whether the request to decide about arrived: a write may have fewer requests this time."""
         return len(self.changing) >= self.at
 
     @property
     def sent_again(self) -> bool:
-        """Whether the conditional request that was decided about was sent once more."""
+        """Whether the conditional request that was decided about was sent again."""
         if not self.came:
             return False
         decided = self.changing[self.at - 1]
@@ -76,13 +76,13 @@ class Desk:
 
 @contextlib.contextmanager
 def _before_the_service(context: Context, data: bytes = _DATA) -> Iterator[tuple[LogStore, Desk, int]]:
-    """A client that goes through a proxy, the desk there, and how many changing requests its write of `data` takes."""
+    """A client that uses a proxy, its decisions, and the number of changing requests in its write of `data`."""
     target, desk = context.target, Desk()
     assert target.endpoint is not None
     assert target.through is not None
     with Proxy(target.endpoint, desk.decide) as proxy:
         store = target.through(proxy.url)()
-        for name in ("warm", "counted"):  # what a client does only once, it does in the first
+        for name in ("warm", "counted"):  # work that a client does only once is done in the first write
             desk.begin()
             end = tried(0, partial(store.write, below(context.root, name), data))
             if end.answer != WON:
@@ -106,8 +106,8 @@ def _found(context: Context, path: str) -> bytes | None:
 
 
 def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str, data: bytes = _DATA) -> Try:
-    """A write, with its answer in the evidence if the desk had something to decide; an error that the contract doesn't
-    know counts as refused here.
+    """A write; its answer is added to the evidence if there was something to decide. An error that isn't part of the
+    interface counts as refused here.
     """
     end = tried(0, partial(store.write, path, data))
     answers = context.evidence.setdefault("answers", {})
@@ -117,7 +117,7 @@ def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str, 
 
 
 def _honest(context: Context, path: str, end: Try, data: bytes, what: str) -> None:
-    """Nobody else has written there: never lost; and what is there is what the writer was told."""
+    """No other writer exists: the answer is never "lost", and the file agrees with the answer."""
     context.timeline[:] = [f"writer: writes {path.rpartition('/')[2]}", f"network: {what}", f"writer: {end.answer}"]
     found = _found(context, path)
     require(end.answer != LOST, f"{what}: the writer was told that it lost, and nobody else had written")
@@ -129,7 +129,7 @@ def _honest(context: Context, path: str, end: Try, data: bytes, what: str) -> No
 
 
 def _beside(context: Context, path: str, end: Try, other: Try | None, what: str, data: bytes = _DATA) -> None:
-    """As `_honest`, but for another writer who may have won the name in the meantime."""
+    """As `_honest`, but another writer may have won the name in the meantime."""
     if other is None or other.answer != WON:
         _honest(context, path, end, data, what)
         return
@@ -147,7 +147,7 @@ def _dropped(exchange: Exchange) -> None:
 
 
 def _silent(context: Context, exchange: Exchange) -> None:
-    """Wait until the client gives up."""
+    """Wait until the client closes the connection."""
     exchange.forward()
     exchange.is_given_up(max(1.0, context.time_left - _GIVING_UP_SECONDS))
 
@@ -181,7 +181,7 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
         if context.level is Level.THOROUGH:
             forms["no reply ever comes"] = partial(_silent, context)
         version, until = 0, enough(context)
-        for at in range(requests, 0, -1):  # the last one is mostly the act
+        for at in range(requests, 0, -1):  # the last one is usually the actual write
             for what, form in forms.items():
                 if at < requests and time.monotonic() > until:
                     break
@@ -201,7 +201,7 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
 
         def overtaken(_exchange: Exchange) -> None:
             other.start()
-            other.join(_PATIENCE_SECONDS)  # one that waits for a lock of the first comes when that has been told
+            other.join(_PATIENCE_SECONDS)  # if it waits for a lock of the first writer, it ends after that one
 
         desk.begin(requests, overtaken)
         end = _write(context, store, desk, path, said)
@@ -213,12 +213,12 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
 
 
 def _saw_answers(context: Context) -> None:
-    """Raise `NotEstablishedError` where no write came to the request that was to be decided about."""
+    """Raise `NotEstablishedError` if no write had the request that was to be decided about."""
     saw_enough(len(context.evidence.get("answers", ())), 1, "writes lost a request or a reply")
 
 
 _LARGE = b"a line of a large file\n" * 420_000
-"""More than 9 MB: clients of object stores send that in parts, by requests that a small file doesn't need."""
+"""More than 9 MB: clients of object stores send it in parts, with requests that a small file doesn't need."""
 
 
 @check(5, guarantee=4, lasts=True)
@@ -421,7 +421,7 @@ def exists_is_seen_in_every_form(context: Context) -> None:
 
 
 def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, data: bytes = _DATA) -> None:
-    """Let each call of a write that makes something fail, one in each round."""
+    """Let each changing system call of a write fail, one in each round."""
     _needs_files(context)
     context.make().write(below(context.root, "_first"), b"")
     rounds = itertools.count()
@@ -435,7 +435,7 @@ def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, d
                 if len(made) < number:
                     break
                 if code == errno.EEXIST and made[-1] != "link":
-                    continue  # only a link is sent twice, and finds what it made itself
+                    continue  # only a link is sent twice and finds its own result
                 said = f"{what}: {number}. os.{made[-1]} ({errno.errorcode[code]})"
                 context.evidence.setdefault("answers", {})[said] = end.answer
                 _beside(context, path, end, other, said, data)
@@ -447,7 +447,7 @@ def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, d
 def write_failing(
     here: Station, path: str, data: bytes, number: int, code: int, when: When, taken: bool
 ) -> tuple[Try, Try | None, list[str]]:
-    """Write, with a call of the operating system failing, then let another write; the calls up to that one."""
+    """Write while one call of the operating system fails, then let another writer write; returns the calls made."""
     with failing(number, code, when) as calls:
         end = tried(0, partial(here.store.write, path, data))
         made = list(calls)
@@ -469,7 +469,7 @@ def _unseen_in_files(context: Context) -> None:
 
 
 def write_blind(here: Station, path: str) -> tuple[Try, list[str]]:
-    """Write where nothing of the directory is seen, as through a stale cache of attributes."""
+    """Write while no file of the directory is visible, as with a stale attribute cache."""
     with blind(local_path(path)) as looks:
         end = tried(0, partial(here.store.write, path, _DATA))
     return end, list(looks)

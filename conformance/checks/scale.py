@@ -32,7 +32,7 @@ from .trial import Overlap, judge
 
 _LEAST_ROUNDS = 3
 _RESERVED_SECONDS = 6.0
-"""So much of the time of a check stays for what is done in the directory when it is full."""
+"""The time that a check reserves for its work in the full directory, in seconds."""
 
 
 @check(19, guarantee=2, lasts=True)
@@ -127,7 +127,7 @@ def lists_several_pages_while_others_write(context: Context) -> None:
 
 
 class _Growing:
-    """A log that is written to during listings: an early name comes or goes, and two commits are made."""
+    """A log that changes during listings: an early name is created or removed, and two commits are made."""
 
     def __init__(self, context: Context, commits: int) -> None:
         self.commits = commits
@@ -137,12 +137,12 @@ class _Growing:
         return below(self._root, f"{0:020}.{case}.early")
 
     def prepare(self, case: int) -> None:
-        """What is done before a listing: a name that is to go has to be there."""
+        """Prepare a listing: a name that will be removed must exist."""
         if case % 2:
             self._writer.write(self._early(case), b"")
 
     def change(self, case: int) -> None:
-        """What is done while the listing is held."""
+        """Change the log while the listing is held."""
         if case % 2:
             self._writer.delete(self._early(case))
         else:
@@ -152,7 +152,7 @@ class _Growing:
             self.commits += 1
 
     def listed_by(self, reader: LogStore) -> tuple[int, list[FileStatus]]:
-        """How many commits there were before the listing, and the listing."""
+        """The number of commits before the listing, and the listing."""
         return self.commits, list(reader.list_from(f"{self._root}/_delta_log/"))
 
     @staticmethod
@@ -171,7 +171,7 @@ class _Growing:
 def _held_at_requests(
     context: Context, log: _Growing, endpoint: str, through: Callable[[str], Callable[[], LogStore]]
 ) -> None:
-    """Hold a listing before each of its requests in turn: so between any two pages. Some services give but one."""
+    """Hold a listing before each of its requests in turn, so between any two pages. Some services have only one."""
     held_at = count = 0
 
     def decide(exchange: Exchange) -> Reply | None:
@@ -183,7 +183,7 @@ def _held_at_requests(
 
     with Proxy(endpoint, decide) as proxy:
         reader = through(proxy.url)()
-        log.listed_by(reader)  # what a client does once, it has done then
+        log.listed_by(reader)  # work that a client does only once is done here
         count = 0
         log.listed_by(reader)
         requests = count

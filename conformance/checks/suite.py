@@ -1,4 +1,4 @@
-"""How a check is registered, and the words that the checks are written in."""
+"""Registration of checks, and helper functions for them."""
 
 import re
 import time
@@ -16,10 +16,10 @@ from ..model import Check, Context, Level
 is_commit_name = re.compile(r"[0-9]{20}\.json").fullmatch
 
 _MOST_OF_IT = 0.6
-"""So much of the time that is left may a loop of a check take."""
+"""The share of the remaining time that a loop of a check may use."""
 
 LEAST_STEPS = 5
-"""A check that stops a call at its steps says nothing before it has done so at this many of them, or at all."""
+"""A check that stops a call at its steps needs at least this many of them, or all, for a result."""
 
 registered: list[Check] = []
 _Run = Callable[[Context], None]
@@ -28,7 +28,7 @@ _Run = Callable[[Context], None]
 def check(number: int, guarantee: int, level: Level = Level.QUICK, *, lasts: bool = False) -> Callable[[_Run], _Run]:
     """Register a function as check `number`; its name and the first line of its docstring describe it.
 
-    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the contract. `lasts`: see `Check`.
+    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the interface. `lasts`: see `Check`.
     """
 
     def register(run: _Run) -> _Run:
@@ -42,7 +42,7 @@ def check(number: int, guarantee: int, level: Level = Level.QUICK, *, lasts: boo
 
 
 def commit(root: str, version: int) -> str:
-    """The path of a commit below `root`, named as Delta names it."""
+    """The path of a commit below `root`, with Delta's name."""
     return f"{root}/_delta_log/{version:020}.json"
 
 
@@ -52,7 +52,7 @@ def below(root: str, name: str) -> str:
 
 
 def names(listing: Iterator[FileStatus]) -> list[str]:
-    """The last parts of the paths of a listing, decoded."""
+    """The decoded file names of a listing."""
     return [urllib.parse.unquote(status.path.rpartition("/")[2]) for status in listing]
 
 
@@ -62,7 +62,7 @@ def commit_names(start: int, end: int) -> list[str]:
 
 
 def mark(number: int) -> bytes:
-    """What writer `number` writes: no two of them write the same, nor as much."""
+    """The data of writer `number`: different in content and size for each writer."""
     return f"writer {number}\n".encode() * (number + 1)
 
 
@@ -70,16 +70,16 @@ _FIRST_VERSIONS = (0, 10_000, 2**31, 10**10, 2**53, 2**63 - 1 - 3 * 10**9)
 
 
 def varied_version(number: int) -> int:
-    """The version for round `number` of a race: small, or beyond one of the sizes at which software goes wrong.
+    """The version for round `number` of a race: small, or beyond a size at which software often fails.
 
-    Such as more than four digits, 31 bits, ten digits, 53 bits, almost 63 bits. Different rounds have different
-    versions. Neighbouring rounds have sizes that are independent, so that rounds at any distance have all of them.
+    These are more than four digits, 31 bits, ten digits, 53 bits, almost 63 bits. Different rounds have different
+    versions. The sizes of neighbouring rounds are independent, so that rounds at any distance have all of them.
     """
     return _FIRST_VERSIONS[zlib.crc32(b"%d" % number) % len(_FIRST_VERSIONS)] + number
 
 
 def saw_enough(seen: int, least: int, what: str) -> None:
-    """Raise `NotEstablishedError` where a check saw less than `least` of `what`: its time ended too early."""
+    """Raise `NotEstablishedError` if a check observed less than `least` of `what` because its time was too short."""
     if seen < least:
         raise NotEstablishedError(
             f"the time was too short: {seen} {what}, and at least {least} are needed; give it more with --patience"
@@ -87,7 +87,7 @@ def saw_enough(seen: int, least: int, what: str) -> None:
 
 
 def enough(context: Context) -> float:
-    """When a loop of a check that begins now has done enough: a `time.monotonic()`, well before the deadline."""
+    """The time (`time.monotonic()`, well before the deadline) until which a loop of a check may run."""
     seconds: float = context.choose(4.0, 20.0, 120.0)
     return time.monotonic() + max(1.0, min(context.time_left * _MOST_OF_IT, seconds))
 
@@ -100,9 +100,9 @@ def interleavings(
     *,
     cases: int | None = None,
 ) -> Iterator[Interleaving]:
-    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence says how many.
+    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence has their number.
 
-    Raises `NotEstablishedError` at the end where the call was stopped at too few of its steps, or only at early ones.
+    Raises `NotEstablishedError` at the end if the call was stopped at too few of its steps, or only at early ones.
     """
     tally = context.evidence
     most = cases or context.choose(300, 600, 5000)
@@ -127,7 +127,7 @@ def interleavings(
         yield case
     context.timeline.clear()
     saw_enough(len(stopped_at), max(1, min(LEAST_STEPS, steps)), f"of {steps} steps of a call were tried")
-    # A call may also have fewer steps than when they were counted: then it was stopped at all that it has.
+    # A call may also have fewer steps than when they were counted: then it was stopped at all of them.
     if out_of_time and stopped_at[-1] < steps // 2:
         raise NotEstablishedError(
             f"the time was too short: of {steps} steps of a call only those up to number {stopped_at[-1]} were tried; "
@@ -136,12 +136,12 @@ def interleavings(
 
 
 def at(case: Interleaving) -> str:
-    """Where the first call of an interleaving was held, for a message."""
+    """Where the first call of an interleaving was stopped, for a message."""
     return f"when the first was held before step {case.step}, {case.where}"
 
 
 def expect(kind: type[BaseException], end: Outcome, doing: str) -> None:
-    """The call must have ended with an error of this kind."""
+    """Require that the call ended with an error of this kind."""
     if end.error is None:
         broken(f"{doing} succeeded, and must be {kind.__name__}")
     if not isinstance(end.error, kind):
@@ -149,6 +149,6 @@ def expect(kind: type[BaseException], end: Outcome, doing: str) -> None:
 
 
 def value_of(end: Outcome, doing: str, case: Interleaving) -> Any:
-    """What a call that mustn't fail returned."""
+    """The result of a call that must not fail."""
     require(end.error is None, f"{doing} gave {end.error!r} {at(case)}")
     return end.value

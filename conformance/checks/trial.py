@@ -1,4 +1,4 @@
-"""A conditional write, tried and timed; what several of them on one path mean; how far they really overlapped."""
+"""A conditional write with its time; the evaluation of several writes of one path, and how much they overlapped."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ WON, LOST, UNKNOWN, REFUSED = "won", "lost", "unknown", "refused"
 
 
 class Try(NamedTuple):
-    """One conditional write of `writer` (its `mark` is what it wrote), and when, by the machine's monotonic clock."""
+    """One conditional write of `writer` (its `mark` identifies its data), with times of the monotonic clock."""
 
     writer: int
     answer: str
@@ -24,7 +24,7 @@ class Try(NamedTuple):
 
 
 def tried(writer: int, write: Callable[[], Any]) -> Try:
-    """Do a conditional write. Another error than the contract's is an answer of its own: its text."""
+    """Do a conditional write. An error that isn't part of the interface becomes an answer: its text."""
     began, said = time.monotonic_ns(), ""
     try:
         write()
@@ -41,9 +41,9 @@ def tried(writer: int, write: Callable[[], Any]) -> Try:
 
 
 def judge(context: Context, path: str, tries: Sequence[Try], marks: Callable[[int], bytes], where: str = "") -> None:
-    """Of these writers of one absent path one has won, every other was told, and the file is the winner's.
+    """Require that one of the writers of one absent path has won, the others lost, and the file has the winner's data.
 
-    A writer that was told "unknown" may have won instead. One that was refused has not.
+    A writer with the answer "unknown" may have won instead. A refused one has not.
     """
     context.timeline[:] = told(tries)
     for one in tries:
@@ -67,7 +67,7 @@ def judge(context: Context, path: str, tries: Sequence[Try], marks: Callable[[in
 
 
 def told(tries: Sequence[Try]) -> list[str]:
-    """Beginnings and ends in the order of time, in microseconds since the first."""
+    """Starts and ends in order of time, in microseconds since the first one."""
     first = min((one.began_ns for one in tries), default=0)
     events = [(one.began_ns, f"writer {one.writer} begins") for one in tries]
     events += [(one.ended_ns, f"writer {one.writer} ends: {one.answer}") for one in tries]
@@ -75,7 +75,7 @@ def told(tries: Sequence[Try]) -> list[str]:
 
 
 class Overlap:
-    """How many writers were within their calls at the same moment, round for round."""
+    """The number of writers that were in their calls at the same time, for each round."""
 
     def __init__(self) -> None:
         self.depths: list[int] = []
@@ -90,7 +90,7 @@ class Overlap:
         self.depths.append(deepest)
 
     def saw_enough(self, rounds: int) -> None:
-        """Raise `NotEstablishedError` after fewer rounds, or where the writers of none of them overlapped."""
+        """Raise `NotEstablishedError` after too few rounds, or if the writers didn't overlap in any round."""
         saw_enough(len(self.depths), rounds, "rounds were run")
         if max(self.depths) < 2:
             raise NotEstablishedError(
@@ -98,7 +98,7 @@ class Overlap:
             )
 
     def record(self, context: Context, writers: int) -> None:
-        """Put it into the evidence."""
+        """Add it to the evidence."""
         rounds = len(self.depths)
         context.evidence |= {
             "rounds": rounds,

@@ -1,4 +1,4 @@
-"""Checks 8 to 10: what a reader and a lister see during a write, and at once after it."""
+"""Checks 8 to 10: what readers and listings see during a write, and immediately after it."""
 
 import threading
 import time
@@ -104,7 +104,7 @@ def a_reader_never_sees_a_part(context: Context) -> None:
     store, until = context.make(), enough(context)
     store.write(below(context.root, "_first"), b"")
     written = set()
-    # Each size once, and then again: where the time ends early, none of them is left out.
+    # Each size once, then again: if the time ends early, none of them is left out.
     for one in range(context.choose(10, 40, 100)):
         for number, size in enumerate(sizes):
             if one and (time.monotonic() > until or (size >= 1 << 20 and one >= context.choose(2, 4, 8))):
@@ -120,7 +120,7 @@ def a_reader_never_sees_a_part(context: Context) -> None:
 
 
 def _watched(context: Context, store: LogStore, path: str, data: bytes) -> None:
-    """Write a file while a reader and a lister look at it again and again."""
+    """Write a file while a reader and a lister access it again and again."""
     size = len(data)
     watchers = [_Reader(context.make(), path, data), _Lister(context.make(), path, size)]
     for watcher in watchers:
@@ -143,7 +143,7 @@ def _pattern(size: int) -> bytes:
 
 
 class _Watcher(threading.Thread):
-    """Looks at a file again and again; `broken` says what it saw that mustn't be."""
+    """Reads a file again and again; `broken` describes what it must not have seen."""
 
     what = ""
 
@@ -156,7 +156,7 @@ class _Watcher(threading.Thread):
         self._written = threading.Event()
 
     def end(self) -> None:
-        """Look once more, at least, and stop."""
+        """Read at least once more, then stop."""
         self._written.set()
         self.join()
 
@@ -172,7 +172,7 @@ class _Watcher(threading.Thread):
             self.looks_before += not self.seen
 
     def look(self) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         raise NotImplementedError
 
 
@@ -266,17 +266,17 @@ def other_processes_see_it_at_once(context: Context) -> None:
 
 
 def put(here: Station, path: str, data: bytes, overwrite: bool) -> None:
-    """Write by the client of this process."""
+    """Write with the client of this process."""
     here.store.write(path, data, overwrite=overwrite)
 
 
 def remove(here: Station, path: str) -> None:
-    """Delete by the client of this process."""
+    """Delete with the client of this process."""
     here.store.delete(path)
 
 
 def look(here: Station, path: str, checkpoint: str) -> tuple[bytes | None, list[str], bytes]:
-    """What is at `path`, what a listing from there on shows of commits, and what is at `checkpoint`."""
+    """The content of `path`, the commits in a listing from there on, and the content of `checkpoint`."""
     try:
         found = here.store.read(path)
     except FileNotFoundError:

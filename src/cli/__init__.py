@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments` (the process's own by default); returns what to exit with."""
+    """Run the command with `arguments` (by default the process's own); returns the exit code."""
     parser = argparse.ArgumentParser(prog="tablelog", description="Delta tables on any storage: tools.")
     parser.add_argument("--version", action="version", version=shown_version())
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

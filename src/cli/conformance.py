@@ -1,4 +1,4 @@
-"""`tablelog conformance`: is a transaction log safe on this store?"""
+"""`tablelog conformance`: tests whether a transaction log is safe on a store."""
 
 import argparse
 import io
@@ -45,16 +45,16 @@ def add_to(commands: Any) -> None:
     """Add the subcommand to argparse's subparsers."""
     parser = commands.add_parser(
         "conformance",
-        help="is a transaction log safe on this store?",
-        description="Checks that a store keeps the guarantees that a transaction log relies on. Needs a prefix that it "
-        "may write below, and leaves nothing there.",
+        help="test whether a transaction log is safe on a store",
+        description="Checks that a store gives the guarantees that a transaction log relies on. Needs a prefix that it "
+        "may write below, and removes everything that it wrote there.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("url", nargs="?", help="where to write: s3://bucket/prefix, /a/directory, ...")
-    parser.add_argument("--store", metavar="PACKAGE:CLASS", help="a LogStore of your own; needs --root or a URL")
-    parser.add_argument("--factory", metavar="PACKAGE:FUNCTION", help="what makes a LogStore; fresh at each call")
-    parser.add_argument("--root", metavar="URL", help="the same as the URL in front")
+    parser.add_argument("--store", metavar="PACKAGE:CLASS", help="your own LogStore class; needs --root or a URL")
+    parser.add_argument("--factory", metavar="PACKAGE:FUNCTION", help="a function that returns a new LogStore")
+    parser.add_argument("--root", metavar="URL", help="the same as the positional URL")
     parser.add_argument(
         "--option",
         action="append",
@@ -62,7 +62,7 @@ def add_to(commands: Any) -> None:
         type=_argument(option),
         metavar="NAME=VALUE",
         dest="options",
-        help="a storage option in fsspec's names; may be repeated",
+        help="a storage option with fsspec's name; may be repeated",
     )
     parser.add_argument(
         "--conf",
@@ -76,29 +76,29 @@ def add_to(commands: Any) -> None:
         "--level",
         choices=[level.name.lower() for level in Level],
         default="standard",
-        help="how long to look: seconds, a few minutes, more (default: standard)",
+        help="how long to test: seconds, a few minutes, more (default: standard)",
     )
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME|NUMBER", help="only this check; may be repeated"
+        "--only", action="append", default=[], metavar="NAME|NUMBER", help="run only this check; may be repeated"
     )
     parser.add_argument(
         "--patience",
         type=_argument_above_zero,
         default=1.0,
         metavar="N",
-        help="on a busy machine or a slow store: give each check, and all of them, N times the time of the level",
+        help="for a busy machine or a slow store: multiply the time limits of the level by N",
     )
     parser.add_argument("--seed", type=int, help="repeat a run's random choices")
     parser.add_argument(
         "--calibrate",
         action="store_true",
-        help="also run the broken stores that the checks must catch, here and now; with no store, only those",
+        help="also run broken stores that the checks must detect; without a store, run only those",
     )
-    parser.add_argument("--what", metavar="TEXT", help="what the report calls the store: 'MinIO 2025-10-15', say")
+    parser.add_argument("--what", metavar="TEXT", help="the store's name in the report, such as 'MinIO 2025-10-15'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write it as JUnit's XML")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write it as one self-contained page")
-    parser.add_argument("--list", action="store_true", help="show the checks of the level, and run none")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one self-contained page")
+    parser.add_argument("--list", action="store_true", help="list the checks of the level without running them")
     parser.add_argument("--version", action="version", version=shown_version())
     parser.set_defaults(run=_run, parser=parser)
 
@@ -106,7 +106,7 @@ def add_to(commands: Any) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     level = Level[parsed.level.upper()]
     seed = parsed.seed if parsed.seed is not None else random.randrange(_SEEDS)
-    # What a client library warns of, when its replies are lost on purpose, would run through the bar.
+    # The warnings of client libraries about lost replies, which the checks cause, would disturb the progress bar.
     logging.getLogger().addHandler(logging.NullHandler())
     outputs = {parsed.json: to_json, parsed.junit: to_junit, parsed.html: to_html}
     try:
@@ -115,10 +115,10 @@ def _run(parsed: argparse.Namespace) -> int:
             _write("".join(_listed(checks)))
             return 0
         for path in filter(None, outputs):
-            if not path.parent.is_dir():  # said now, and not after minutes
+            if not path.parent.is_dir():  # checked before the run, not after minutes
                 raise WrongTargetError(f"{path} can't be written: there is no directory {path.parent}")
         report, stuck = examine(
-            _asked(parsed),
+            _target_of(parsed),
             level=level,
             seed=seed,
             only=parsed.only,
@@ -133,7 +133,7 @@ def _run(parsed: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("tablelog conformance: interrupted", file=sys.stderr)
         _leave(_INTERRUPTED)
-    except Exception:  # of the suite itself: it says nothing about the store
+    except Exception:  # an error of the suite itself, not of the store
         traceback.print_exc()
         _leave(_NOT_ESTABLISHED)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -152,26 +152,26 @@ def _run(parsed: argparse.Namespace) -> int:
     return code
 
 
-def _asked(parsed: argparse.Namespace) -> Asked | None:
-    """The target that the arguments name; None where only the suite itself is to be tried out."""
+def _target_of(parsed: argparse.Namespace) -> Asked | None:
+    """The target in the arguments; None if only the suite itself is to be tested."""
     if parsed.url and parsed.root:
-        raise WrongTargetError("the place is given twice: as an argument and as --root")
+        raise WrongTargetError("the URL is set twice, as an argument and as --root: leave out one of them")
     if parsed.store and parsed.factory:
-        raise WrongTargetError("--store and --factory exclude each other")
+        raise WrongTargetError("--store and --factory can't be combined: leave out one of them")
     url = parsed.url or parsed.root
     if parsed.factory:
         if parsed.options or parsed.conf:
-            raise WrongTargetError("a --factory takes no --option and no --conf: it configures the store itself")
+            raise WrongTargetError("--factory can't be combined with --option or --conf: configure the store in it")
         return named(from_factory(parsed.factory, url), parsed.what)
     if url is None:
         if parsed.calibrate and not parsed.store:
             return None
-        raise WrongTargetError("name the place to test: a URL or a directory, or --store, --factory (see --help)")
+        raise WrongTargetError("set the location to test: a URL or a directory, or --store, --factory (see --help)")
     return named(from_url(url, dict(parsed.options), dict(parsed.conf), parsed.store), parsed.what)
 
 
 def _argument(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], tuple[str, Any]]:
-    """`read` as argparse has it: its message is shown, and not the argument, which may be a secret."""
+    """`read` as a type for argparse: its message is shown without the argument, which may be a secret."""
 
     def argument(text: str) -> tuple[str, Any]:
         try:
@@ -194,25 +194,25 @@ def _argument_above_zero(text: str) -> float:
 
 def _listed(checks: Sequence[Check]) -> Iterator[str]:
     for guarantee, (title, _) in GUARANTEES.items():
-        found = [check for check in checks if check.guarantee == guarantee]
-        if found:
+        group = [check for check in checks if check.guarantee == guarantee]
+        if group:
             yield f"{guarantee}. {title}\n" if guarantee else f"{title}\n"
-        for check in found:
+        for check in group:
             yield f"  {check.number:>2}  {check.name}\n      {check.summary}\n"
 
 
 def _write(text: str) -> None:
-    """Write to standard output. Whoever reads it may have read enough, such as `head`: that is no error."""
+    """Write to standard output. A reader that stops early, such as `head`, isn't an error."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still in the buffer goes nowhere, else the interpreter reports the pipe once more at its end.
+        # The rest of the buffer is discarded, otherwise the interpreter reports the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process now: a check that hangs may have left threads that would keep it from its end."""
+    """End the process now: a check that hangs may have threads that would keep the process alive."""
     for process in multiprocessing.active_children():
         process.kill()
     sys.stdout.flush()

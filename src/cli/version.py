@@ -1,4 +1,4 @@
-"""What `--version` shows."""
+"""The text of `--version`."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""The protocol: actions, snapshot and commit, on any store, with no Spark."""
+"""The Delta protocol: actions, snapshots and commits, on any `LogStore`, without Spark."""
 
 from .deltalog import DeltaLog
 from .protocol.actions import (

@@ -1,4 +1,4 @@
-"""The handle on a table's log: from a path and a store to snapshots, history and transactions."""
+"""The handle on a table's log: snapshots, history, transactions and maintenance."""
 
 import logging
 import threading
@@ -37,21 +37,22 @@ _log = logging.getLogger(__name__)
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 _TRIES = 4
-"""How often a version is put together anew when its files vanish while they are read (cleanup, or a new table)."""
+"""How often a version is read again when its files disappear meanwhile (cleanup, or a replaced table)."""
 _OLD_BASE_S = 86_400.0
-"""After so many seconds a handle opens anew: the checkpoint below may be removed, and what wasn't read of it lost.
+"""After this many seconds a handle opens the table again: the checkpoint that it uses may be removed, and the part that
+wasn't read yet would be lost.
 
-No listing from a known commit on tells, for the newer checkpoint is before it, and commits of one's own need none.
+The listings of a handle start at a known commit, so they don't show this; own commits need no listing at all.
 """
 _MOST_COMPACTED = 64 << 20
-"""Commits of more bytes than this aren't compacted together after a commit: they would all be in memory."""
+"""The most bytes of commits that are compacted after a commit, because they are all in memory at once."""
 _LONG_TAIL = 2_000
-"""From this many actions after the base on, a newer checkpoint is worth reading: it takes their place in memory."""
+"""If a snapshot has more actions than this after its base, a newer checkpoint is read, which saves memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The newest snapshot, and the newest commit file that a listing showed: proof that the table is the same."""
+    """The newest snapshot, and the newest commit file in a listing, which proves that the table is still the same."""
 
     snapshot: Snapshot
     seen_version: int
@@ -59,9 +60,9 @@ class _Known:
 
 
 class DeltaLog:
-    """The transaction log of one table. Shared between threads; it holds the newest snapshot that it has seen.
+    """The transaction log of one table. Threads may share it; it caches the newest snapshot that it has read.
 
-    `table` is the canonical URI of the root, `log_path` of the log's directory.
+    `table` is the canonical URI of the root, `log_path` the URI of the log directory.
     """
 
     def __init__(
@@ -97,10 +98,18 @@ class DeltaLog:
         store: LogStore | None = None,
         clock: Clock | None = None,
     ) -> "DeltaLog":
-        """The log of the table at `path`, a URI or a local path; whether there is a table isn't asked yet.
+        """The log of the table at `path`; whether there is a table isn't checked.
 
-        `conf` are settings as Spark has them (`spark.delta.logStore.*`, `spark.databricks.delta.*`),
-        `storage_options` as fsspec takes them. `store` is used as it is, in place of the one that `conf` chooses.
+        Args:
+            path: A URI or a local path.
+            storage_options: Options of the storage, with fsspec's names.
+            conf: Settings with Spark's names (`spark.delta.logStore.*`, `spark.databricks.delta.*`).
+            store: Used instead of the store that `conf` selects.
+            clock: Used instead of the system's clock.
+
+        Raises:
+            InvalidArgumentError: The path isn't valid.
+            LogStoreConfigurationError: The configuration names no store for the path, or one that can't be used.
         """
         path = str(path)
         if store is None:
@@ -113,21 +122,36 @@ class DeltaLog:
     # --- snapshots ------------------------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """Whether there is a table: a log with at least one commit or checkpoint. One list."""
+        """Whether there is a table: a log with at least one commit or checkpoint. It costs one listing."""
         try:
             return self.reader.list(0).newest is not None
         except TableNotFoundError:
             return False
 
     def snapshot(self, version: int | None = None, timestamp: int | None = None) -> Snapshot:
-        """The table's newest version, or the one asked for: by number, or the newest at a time in milliseconds.
+        """Return the table's newest version, or the requested one.
 
-        Where nothing changed since the last call, finding that out is one list. Raises TableNotFoundError,
-        VersionNotFoundError or TimestampOutOfRangeError (which name what is there), UnsupportedFeatureError for what
-        reading the table needs and isn't built, and CorruptLogError.
+        If nothing changed since the last call, it costs one listing.
+
+        Args:
+            version: A version number.
+            timestamp: A time in milliseconds since the epoch: the version that was the newest then.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            TableNotFoundError: There is no table.
+            VersionNotFoundError: The version can't be read; the message names the versions that can.
+            TimestampOutOfRangeError: The time is before the first or after the last version; the message names them.
+            UnsupportedFeatureError: Reading the table needs a feature that tablelog doesn't have.
+            CorruptLogError: The log is damaged.
         """
         if version is not None and timestamp is not None:
-            raise InvalidArgumentError("give a version or a timestamp, not both", condition="DELTA_ONEOF_IN_TIMETRAVEL")
+            raise InvalidArgumentError(
+                f"to read {self.table}, give a version or a timestamp, not both",
+                condition="DELTA_ONEOF_IN_TIMETRAVEL",
+            )
         if timestamp is not None:
             version = self.version_at(timestamp)
         snapshot = self._newest() if version is None else self._at(version)
@@ -135,7 +159,7 @@ class DeltaLog:
         return snapshot
 
     def transaction(self) -> "Transaction":
-        """A transaction on the newest version; on a path with no table, one that may make it."""
+        """A transaction on the newest version; where there is no table, its commit can create one."""
         from .txn.transaction import Transaction
 
         try:
@@ -145,13 +169,18 @@ class DeltaLog:
         return Transaction(self, snapshot)
 
     def committed(self, read: Snapshot | None, commits: Iterable[tuple[int, Sequence[Action]]]) -> Snapshot:
-        """Take note, with no request, of commits that followed `read` in one row; the last one is this process's own.
+        """Add consecutive commits that followed `read` to the handle, without a request.
 
-        Gives the snapshot of the last one. `read` is `None` for a new table, whose first commit is version 0.
+        Args:
+            read: The snapshot before the commits; `None` for a new table, whose first commit is version 0.
+            commits: (version, actions) in order; the last one was made by this process.
+
+        Returns:
+            The snapshot of the last commit.
         """
         snapshot = read
         if read is not None and self._flag(WRITE_CHECKSUM) and read.totals() is None:
-            # One read, on the first commit over a large checkpoint only: the totals go on from there.
+            # One request, only on the first commit after a large checkpoint: later totals are computed from these.
             read.seed_totals_from_checksum()
         for version, actions in commits:
             make_timestamp = self.reader.timestamp_of(version, None, in_commit_timestamp(actions))
@@ -165,13 +194,13 @@ class DeltaLog:
                     raise InvalidArgumentError(f"version {version} doesn't follow {snapshot.version} of {self.table}")
                 snapshot = snapshot.after(version, [actions], timestamp=make_timestamp)
         if snapshot is None:
-            raise InvalidArgumentError("no commit was given")
+            raise InvalidArgumentError(f"no commit was passed for {self.table}: pass at least one")
         with self._lock:
             known = self._known
             if known is None:
                 if read is None:
                     self._opened_version = -1
-                    # One list, at the birth of a table only: a later refresh must be able to tell it from another.
+                    # One listing, only for a new table: a later refresh must detect if another table replaced it.
                     self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
             elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
@@ -180,38 +209,49 @@ class DeltaLog:
     def checkpoint(
         self, snapshot: Snapshot | None = None, *, sidecar_writer: "SidecarWriter | None" = None
     ) -> "LastCheckpoint":
-        """Write the checkpoint of a version (the newest by default), then have `_last_checkpoint` name it.
+        """Write the checkpoint of a version, and update `_last_checkpoint`.
 
-        Of the kind that the table and the session ask for; a whole one that is there already stays, one that can't
-        be read is replaced. Where `_last_checkpoint` names a newer one that is there, it stays as it is. A
-        `sidecar_writer` may write the sidecars of one that is large (`tablelog.engine.write.large_checkpoint`). Raises
-        UnsupportedFeatureError for a version whose protocol can't be written, and what the store raises: the table
-        itself doesn't depend on it.
+        The table's properties and the session decide the format. An existing checkpoint is kept; one that can't be read
+        is replaced. `_last_checkpoint` isn't changed if it names a newer checkpoint that exists.
+
+        Args:
+            snapshot: The version; the newest by default.
+            sidecar_writer: May write the sidecars of a large checkpoint (`tablelog.engine.write.large_checkpoint`).
+
+        Returns:
+            The content of `_last_checkpoint` for this checkpoint.
+
+        Raises:
+            UnsupportedFeatureError: The version needs a feature that tablelog can't write.
+            StorageError: The store failed. The table can be read without the checkpoint.
         """
         snapshot = snapshot or self.snapshot()
-        # Of an old version too: a checkpoint of what isn't understood would lose it (`checkpointProtection`).
+        # Also for an old version: its checkpoint would lose features that aren't supported (`checkpointProtection`).
         check_writable(snapshot.protocol, snapshot.metadata, self.table)
         return self.write_checkpoint(snapshot, sidecar_writer)
 
     def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
-        """`checkpoint` of a version that is known to be one that can be written."""
-        # Parquet and all of Arrow: only where a checkpoint is due.
+        """`checkpoint` of a version whose protocol was checked before."""
+        # These modules import all of Arrow, so they are imported only when a checkpoint is written.
         from .upkeep.checkpoint_writer import point_at, write
 
         hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
-        known = self.reader.last_checkpoint()
-        if known is None or known.version <= hint.version or not self._has_checkpoint(known.version):
+        last = self.reader.last_checkpoint()
+        if last is None or last.version <= hint.version or not self._has_checkpoint(last.version):
             point_at(self.store, self.log_path, hint)
         return hint
 
     def clean_up(
         self, newest: Snapshot | None = None, *, retention_ms: int | None = None, truncate_to_ms: int = DAY_MS
     ) -> CleanUp:
-        """Remove the files of the log that have expired: what no version needs that is younger than the retention.
+        """Remove the expired files of the log: those that no version within the retention needs.
 
-        As after each checkpoint, but whatever `delta.enableExpiredLogCleanup` says. `newest` is the newest version
-        where that is known; `retention_ms` takes the place of `delta.logRetentionDuration`, `truncate_to_ms` that of
-        the day to whose beginning the time is cut.
+        It does the same as the cleanup after a checkpoint, but ignores `delta.enableExpiredLogCleanup`.
+
+        Args:
+            newest: The newest version, if it is known.
+            retention_ms: Replaces `delta.logRetentionDuration`, in milliseconds.
+            truncate_to_ms: The cut-off time is rounded down to a multiple of this; one day by default.
         """
         newest = newest or self.snapshot()
         enabled_from = in_commit_from(newest)
@@ -231,31 +271,31 @@ class DeltaLog:
         )
 
     def clean_up_after(self, newest: Snapshot) -> None:
-        """`clean_up` once a day (as the time that counts is cut to the day): in between nothing more can expire."""
+        """`clean_up`, at most once a day: the cut-off time is rounded down to the day, so it changes once a day."""
         until = cut_off(self.clock.now_ms(), newest.properties.log_retention_ms)
         if until != self._cleaned_until:
             self.clean_up(newest)
             self._cleaned_until = until
 
     def compact(self, first: int, last: int) -> str:
-        """Write the log compaction of the versions `first` to `last`, which readers take in place of their commits.
+        """Write the log compaction of the versions `first` to `last`, which readers use instead of the commits.
 
-        Gives its name. Raises VersionNotFoundError for a commit that is missing.
+        Returns its file name. Raises VersionNotFoundError if a commit is missing.
         """
         name = compaction.compact(self.store, self.log_path, self.table, self.reader, first, last)
         assert name is not None
         return name
 
     def compact_after(self, newest: Snapshot) -> None:
-        """`compact` the commits up to the newest version where `delta.logCompactionInterval` says so."""
+        """`compact` the commits up to the newest version if `delta.logCompactionInterval` requires it."""
         interval, version = newest.properties.checkpoint_interval, newest.version
         checkpoint = max(newest.base_version, version // interval * interval or -1)
-        found = compaction.window(version, newest.properties.log_compaction_interval, checkpoint)
-        if found is not None:
-            compaction.compact(self.store, self.log_path, self.table, self.reader, *found, most_bytes=_MOST_COMPACTED)
+        window = compaction.window(version, newest.properties.log_compaction_interval, checkpoint)
+        if window is not None:
+            compaction.compact(self.store, self.log_path, self.table, self.reader, *window, most_bytes=_MOST_COMPACTED)
 
     def health(self) -> "LogHealth":
-        """What is wrong with the log: each of its files is read, nothing is changed. A diagnosis, not for each day."""
+        """Diagnose the log: reads each of its files and changes nothing. It is too slow for daily use."""
         from .upkeep.health import examine
 
         return examine(self.store, self.log_path, self.table, self.reader, self.clock.now_ms())
@@ -284,17 +324,17 @@ class DeltaLog:
             return snapshot
 
     def _updated(self, known: _Known) -> _Known | None:
-        """`known` brought up to date by one list and a read for each new commit; `None` to open anew.
+        """`known`, updated with one listing and one read for each new commit; `None`: open the table again.
 
-        The listing begins at a commit that was listed before: where that file isn't the same any more, the table was
-        deleted, replaced or cleaned up, and nothing of what is known may be mixed with what is there now.
+        The listing starts at a commit that was listed before. If that file differs, the table was deleted, replaced or
+        cleaned up, and the cached state must not be combined with the new files.
         """
         try:
             listing = self.reader.list(known.seen_version)
         except TableNotFoundError:
             return None
-        seen = listing.commits.get(known.seen_version)
-        if seen is None or (known.seen is not None and seen != known.seen):
+        seen_now = listing.commits.get(known.seen_version)
+        if seen_now is None or (known.seen is not None and seen_now != known.seen):
             return None
         snapshot = known.snapshot
         newest = max(listing.commits)
@@ -302,7 +342,7 @@ class DeltaLog:
         if newest < snapshot.version or old:
             return None
         if snapshot.tail_actions > _LONG_TAIL:
-            # One that was there when the handle opened was either taken then, or couldn't be read.
+            # A checkpoint that existed when the handle opened was either used then, or couldn't be read.
             known_base = max(snapshot.base_version, self._opened_version)
             if any(checkpoint.version > known_base for checkpoint in listing.checkpoints):
                 return None
@@ -313,7 +353,7 @@ class DeltaLog:
         entries = []
         for version in range(snapshot.version + 1, newest + 1):
             if version not in listing.commits:
-                return None  # opening anew tells whether it is a hole
+                return None  # opening the table again finds out whether a commit is missing
             entries.append(LogEntry(version, version, listing.commits[version]))
         commits = self.reader.entries(entries)
         updated = snapshot.after(
@@ -331,7 +371,7 @@ class DeltaLog:
     # --- opening --------------------------------------------------------------------------------------------------
 
     def _opened(self, version: int | None, unusable: frozenset[str] = frozenset()) -> tuple[Snapshot, Segment]:
-        """A version put together from nothing but the store."""
+        """Read a version from the store, without the cache."""
         bad = set(unusable)
         for attempt in range(_TRIES + 1):
             try:
@@ -340,7 +380,8 @@ class DeltaLog:
                 _log.info("%s: the log changed while it was read (%s)", self.table, error)
                 if attempt == _TRIES:
                     raise CorruptLogError(
-                        f"the log of {self.table} names files that can't be read as listed: {error}"
+                        f"the log of {self.table} has files that can't be read as they are listed: {error}. Try again; "
+                        "DeltaLog.for_path(...).health() lists all damage of the log"
                     ) from error
         raise AssertionError
 
@@ -357,19 +398,19 @@ class DeltaLog:
             except DamagedCheckpointError as error:
                 if not error.names or bad.issuperset(error.names):
                     raise
-                _log.warning("%s: %s; falling back to what else makes up the version", self.table, error)
+                _log.warning("%s: %s; reading the version from other files of the log instead", self.table, error)
                 bad.update(error.names)
                 try:
                     if not full:
                         listing, full = self.reader.list(0), True
                     self._segment(listing, version, bad)
                 except (MissingCommitError, VersionNotFoundError):
-                    # Nothing else makes it up: the damage is what the caller has to know.
-                    there = ranges_text(readable(listing, unusable=bad))
+                    # No other files have the version, so the caller must get the error for the damage.
+                    readable_versions = ranges_text(readable(listing, unusable=bad))
                     raise DamagedCheckpointError(
-                        f"{error}, and nothing else makes up version {segment.version} of {self.table}. The versions "
-                        f"that can be read: {there}. Restore the file or the commits from a copy; "
-                        "DeltaLog.for_path(...).health() tells all that is wrong with the log.",
+                        f"{error}, and version {segment.version} of {self.table} can't be read from other files of the "
+                        f"log. The versions that can be read: {readable_versions}. Restore the file or the commits "
+                        "from a copy; DeltaLog.for_path(...).health() lists all damage of the log.",
                         error.names,
                     ) from error
 
@@ -380,7 +421,7 @@ class DeltaLog:
         newest = listing.newest
         if newest is None:
             raise TableNotFoundError(
-                f"there is no Delta table at {self.table}: its {LOG_DIRECTORY} holds no commit and no checkpoint"
+                f"there is no Delta table at {self.table}: its {LOG_DIRECTORY} has no commit and no checkpoint"
             )
         if version is not None and not 0 <= version <= newest:
             raise self._no_version(listing, version)
@@ -395,9 +436,9 @@ class DeltaLog:
 
     def _no_version(self, listing: Listing, version: int) -> VersionNotFoundError:
         first = earliest(listing, self.table)
-        there = f"{first} to {listing.newest}" if first is not None else "none"
+        available = f"{first} to {listing.newest}" if first is not None else "none"
         return VersionNotFoundError(
-            f"version {version} of {self.table} can't be read; the versions that can: {there}",
+            f"version {version} of {self.table} can't be read; the versions that can: {available}",
             condition="DELTA_VERSION_NOT_FOUND",
             parameters={"userVersion": version, "earliest": first, "latest": listing.newest},
         )
@@ -418,7 +459,7 @@ class DeltaLog:
         for actions in commits:
             header, tail = header.after(actions), tail.extend(actions)
         last = segment.entries[-1] if segment.entries else None
-        told = in_commit_timestamp(commits[-1]) if last and not last.compacted else None
+        timestamp_ms = in_commit_timestamp(commits[-1]) if last and not last.compacted else None
         status = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
         return Snapshot(
             self.table,
@@ -426,14 +467,14 @@ class DeltaLog:
             header,
             tail,
             base,
-            timestamp=self.reader.timestamp_of(segment.version, status, told),
+            timestamp=self.reader.timestamp_of(segment.version, status, timestamp_ms),
             checksum=self.reader.checksum(segment.checksum),
             fatal=self._fatal,
             doubt=partial(doubt, self.store, self.log_path, self.reader),
         )
 
     def _at(self, version: int) -> Snapshot:
-        """An old version; the newest one is taken from what is known, once it is known to be still so."""
+        """An old version; the newest one is taken from the cache, after a check that it is still the newest."""
         if self._known is not None and self._known.snapshot.version == version:
             newest = self._newest()
             if newest.version == version:
@@ -445,8 +486,11 @@ class DeltaLog:
     def version_at(self, timestamp_ms: int, *, can_return_last: bool = False, can_return_first: bool = False) -> int:
         """The version that was the newest at a time in milliseconds since the epoch.
 
-        A time before the first version that can be read, or after the last, is a TimestampOutOfRangeError that names
-        the range, unless the flags allow the nearest version. A time that is exactly the last version's is fine.
+        A time that equals the last version's is valid.
+
+        Raises:
+            TimestampOutOfRangeError: The time is before the first version that can be read, or after the last, and the
+                flag doesn't allow the nearest version. The message names the range.
         """
         listing = self.reader.list(0)
         if listing.newest is None:
@@ -454,7 +498,10 @@ class DeltaLog:
         first = earliest(listing, self.table)
         times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
         if not times:
-            raise VersionNotFoundError(f"no version of {self.table} can be read: its log holds no whole history")
+            raise VersionNotFoundError(
+                f"no version of {self.table} can be read: its log has neither version 0 nor a checkpoint. Restore the "
+                "log from a copy"
+            )
         times = history.travel_times(
             times, in_commit_from(self._newest()), timestamp_ms, self.reader.in_commit_timestamp
         )
@@ -463,32 +510,35 @@ class DeltaLog:
         )
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits that the log still holds, newest first; at most `limit`. A read for each."""
+        """The commits in the log, newest first, at most `limit`. It costs one read for each commit."""
         if limit is not None and limit <= 0:
-            raise InvalidArgumentError(f"the limit of a history must be positive, not {limit}")
+            raise InvalidArgumentError(f"the limit of the history of {self.table} must be positive, but it is {limit}")
         newest = self._newest()
         listing = self.reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
         times = history.file_times(listing, 0, newest.version)
-        found: dict[int, CommitInfo | None] = {}
+        infos_by_version: dict[int, CommitInfo | None] = {}
         versions = [version for version, _ in times]
         for version, data in zip(versions, self.reader.each([listing.commits[v] for v in versions]), strict=True):
             if data is not None:
                 infos = (action for action in self.reader.parsed(version, data) if isinstance(action, CommitInfo))
-                found[version] = next(infos, None)
-        # A file that cleanup removed while it was read is no longer history.
-        times = [item for item in times if item[0] in found]
+                infos_by_version[version] = next(infos, None)
+        # A file that cleanup removed meanwhile is no longer part of the history.
+        times = [item for item in times if item[0] in infos_by_version]
 
         def in_commit(version: int) -> int:
-            info = found[version]
+            info = infos_by_version[version]
             if info is None or info.in_commit_timestamp is None:
                 raise self.reader.without_timestamp(version)
             return info.in_commit_timestamp
 
         by_version = history.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
-        return [HistoryEntry(version, by_version[version], found[version]) for version in sorted(found, reverse=True)]
+        return [
+            HistoryEntry(version, by_version[version], infos_by_version[version])
+            for version in sorted(infos_by_version, reverse=True)
+        ]
 
     def find_commit(self, token: str) -> int | None:
-        """The version whose commit bears the token in `commitInfo.txnId`, searched from the newest back."""
+        """The version whose `commitInfo.txnId` is the token, searched from the newest one; `None`: there is none."""
         listing = self.reader.list(0)
         needle = token.encode()
         for version in sorted(listing.commits, reverse=True):
@@ -509,7 +559,7 @@ class DeltaLog:
 
 
 def earliest(listing: Listing, table: str) -> int | None:
-    """The oldest version that the files can make up: 0, or that of the first checkpoint from which on all is there."""
+    """The oldest version that can be read: 0, or that of the first checkpoint."""
     if 0 in listing.commits:
         return 0
     for checkpoint in listing.checkpoints:

@@ -1,4 +1,4 @@
-"""Bytes at rest: the stores under `_delta_log`. Knows no Delta and no Spark."""
+"""Stores of the files in `_delta_log`. This package depends neither on Delta nor on Spark."""
 
 from .azure import AzureLogStore
 from .base import Exclusion, FileStatus, LogStore

@@ -1,4 +1,4 @@
-"""The contract between the transaction log and the storage below it."""
+"""The interface between the transaction log and its storage."""
 
 import io
 from abc import ABC, abstractmethod
@@ -13,8 +13,8 @@ Exclusion = Literal["process", "host", "global"]
 
 
 def too_large(path: str, size: int, most: int) -> CorruptLogError:
-    """The error for a file of the log that has more bytes than it can."""
-    return CorruptLogError(f"{shown(path)} has {size} bytes, and should have {most} at most")
+    """The error for a file of the log with more bytes than expected."""
+    return CorruptLogError(f"{shown(path)} has {size} bytes, but should have {most} at most")
 
 
 class FileStatus(NamedTuple):
@@ -29,49 +29,50 @@ class FileStatus(NamedTuple):
 
 
 class LogStore(ABC):
-    """Bytes at rest under `_delta_log`, and nothing else.
+    """Stores files under `_delta_log`.
 
-    Paths are absolute URIs as strings; a bare local path is accepted. The transaction log is safe on a store that
-    keeps these guarantees, which the conformance suite checks:
+    Paths are absolute URIs as strings; a local path without a scheme is accepted. The transaction log is safe on a
+    store that gives these guarantees, which the conformance suite checks:
 
-    1. **Atomic visibility.** A reader sees the whole file or none. Relied on by every reader of the log: a commit
-       that is half there would be a corrupt table.
-    2. **Mutual exclusion.** Of all writers of one absent path exactly one wins, and every loser is told. Relied on
-       by `core.txn.commit`: it is what makes a version a serial order. `exclusion` declares how far it reaches:
-       within one `process`, one `host`, or `global`ly.
-    3. **Consistent listing.** What was written is listed, in UTF-8 byte order of names, by everyone, at once; and of
-       what is written during a listing, no numbered file is listed without those that were written before it. Relied
-       on by `core.log.segment` to find the newest version and to tell a missing one, and by a refresh to see that
-       there is none.
-    4. **An honest answer.** `write` without `overwrite` returns (won), raises `FileExistsError` (lost) or
+    1. **Atomic visibility.** A reader sees a whole file or no file. All readers of the log rely on it: a partly visible
+       commit would corrupt the table.
+    2. **Mutual exclusion.** If several writers create the same path, exactly one succeeds, and every other one gets
+       `FileExistsError`. `core.txn.commit` relies on it for a serial order of versions. `exclusion` declares the scope:
+       one `process`, one `host`, or `global`.
+    3. **Consistent listing.** After a write, every listing has the file, in UTF-8 byte order of names. If a listing has
+       a numbered file that was written during the listing, it also has the numbered files that were written before it.
+       `core.log.segment` relies on it to find the newest version and missing versions, and a refresh to find out that
+       there is no new version.
+    4. **Correct answers.** `write` without `overwrite` returns (success), raises `FileExistsError` (lost) or
        `WriteOutcomeUnknown`. A store never repeats a conditional write after an ambiguous answer (time-out, reset,
-       5xx), and once an answer was ambiguous a later "exists" is unknown too. Only what the service defines as not
-       applied (429, S3's 409) is tried again. Relied on by `core.txn.commit` to never make one commit twice, and
-       never to report an own success as a conflict.
+       5xx), and after an ambiguous answer a later "exists" is unknown too. It repeats only a request that the service
+       defines as not applied (429, S3's 409). `core.txn.commit` relies on it never to commit twice, and never to report
+       its own success as a conflict.
 
-    Instances are shared between threads, are picklable, and work (or say that they can't) in a forked child.
+    Instances are shared between threads and can be pickled. In a forked child they work, or raise
+    UnsupportedEnvironmentError.
 
-    A store of one's own is a subclass that declares the three attributes without a value below and has the five
-    abstract methods. `spark.delta.logStore.<scheme>.impl` or an entry point names it (see `registry`).
+    To write a store, subclass this class, declare the three attributes without a value below, and implement the five
+    abstract methods. `spark.delta.logStore.<scheme>.impl` or an entry point selects it (see `registry`).
     """
 
     exclusion: Exclusion
-    """How far guarantee 2 reaches."""
+    """The scope of guarantee 2."""
 
     partial_writes_visible: bool
-    """Whether a reader may ever see a part of a file (guarantee 1 is then broken: refuse to commit)."""
+    """Whether a reader may see a part of a file (this breaks guarantee 1, and commits are refused)."""
 
     atomic_overwrite: bool
-    """Whether `write(..., overwrite=True)` replaces a file in one step, for `_last_checkpoint`."""
+    """Whether `write(..., overwrite=True)` replaces a file atomically; needed for `_last_checkpoint`."""
 
     schemes: ClassVar[frozenset[str] | None] = None
-    """The URI schemes, in lower case, that the store can serve; None: any."""
+    """The URI schemes, in lower case, that the store supports; None: all."""
 
     configuration_prefixes: ClassVar[tuple[str, ...]] = ()
-    """The keys of the configuration that the store reads start with one of these, as the user writes them."""
+    """Prefixes of the configuration keys that the store reads, in the form in which users write them."""
 
     endangered_by: Mapping[str, str] = MappingProxyType({})
-    """Who may not write to the same log: a part of the `engineInfo` of its commits -> why. The core warns of such."""
+    """Writers that may not share the log: a part of their commits' `engineInfo` -> reason. The core warns of them."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -79,27 +80,33 @@ class LogStore(ABC):
         for plain, other in (("write", "write_pieces"), ("read", "read_at_most")):
             nearest = next(i for i, c in enumerate(classes) if plain in c)
             if nearest < next(i for i, c in enumerate(classes) if other in c):
-                # One from further up would go past what this class makes of a write, or a read.
+                # An inherited one would bypass this class's own `write` or `read`.
                 setattr(cls, other, getattr(LogStore, other))
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        """The store for `scheme`, as the registry makes it, once for each different set of arguments.
+        """Create the store for `scheme`; the registry calls this once for each different set of arguments.
 
-        `conf` holds the keys that `configuration_prefixes` lets through, `storage_options` what the caller gave in
-        fsspec's names. A store that needs neither has nothing to override. Raises `LogStoreConfigurationError`
-        where they don't make sense.
+        A store without options doesn't need to override it.
+
+        Args:
+            scheme: The scheme of the path, in lower case.
+            conf: The keys of the configuration that start with one of `configuration_prefixes`.
+            storage_options: The caller's options, with fsspec's names.
+
+        Raises:
+            LogStoreConfigurationError: The options aren't valid.
         """
         return cls()
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """The whole content of `path`; `FileNotFoundError` where there is none."""
+        """The whole content of `path`; raises `FileNotFoundError` if it doesn't exist."""
 
     def read_at_most(self, path: str, most: int) -> bytes:
-        """`read` of a file that is known to have no more than `most` bytes; CorruptLogError for one that has more.
+        """`read` of a file of at most `most` bytes; raises CorruptLogError for a larger one.
 
-        A store that can tell before it reads overrides this.
+        A store that can check the size before it reads overrides this.
         """
         data = self.read(path)
         if len(data) > most:
@@ -108,22 +115,26 @@ class LogStore(ABC):
 
     @abstractmethod
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        """Write `data` as the whole content of `path`, making parent directories.
+        """Write `data` as the whole content of `path`, and create parent directories.
 
-        Raises `FileExistsError` (lost: `path` is there and untouched) or `WriteOutcomeUnknown` (guarantee 4); any
-        other `Exception` means that nothing was written. A `KeyboardInterrupt` says nothing about the outcome. With
-        `overwrite`, the last writer's bytes stay, whole.
+        With `overwrite`, the file has the whole content of the last writer.
+
+        Raises:
+            FileExistsError: Lost: `path` exists and wasn't changed.
+            WriteOutcomeUnknown: See guarantee 4.
+            Exception: Any other error means that nothing was written. A `KeyboardInterrupt` says nothing about the
+                outcome.
         """
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
-        """`write` what `pieces` give, one after another: a file that needn't be in memory at once.
+        """Like `write`, with the content in `pieces`, so that a large file needn't be in memory at once.
 
-        All that `write` promises holds here too, and where `pieces` raises, nothing was written and its error comes
-        through. That the path is taken may be told before the first piece is asked for. Making a piece may read and
-        list this store, on any thread: hold no lock meanwhile that these take.
+        It gives the same guarantees as `write`. If `pieces` raises, nothing is written and the error is raised
+        unchanged. `FileExistsError` may be raised before the first piece is requested. `pieces` may read and list this
+        store, on any thread: hold no lock that this would need.
 
-        Here the pieces are put together. A store that can take one after another overrides it, and has both ways of
-        writing go through a third: a subclass that overrides `write` alone gets this one back, which calls `write`.
+        This default joins the pieces. A store that can write them one by one overrides it, and implements both `write`
+        and this method with a third method. A subclass that overrides only `write` gets this default again.
         """
         whole = io.BytesIO()
         for piece in pieces:
@@ -132,16 +143,19 @@ class LogStore(ABC):
 
     @abstractmethod
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """The files beside `path` whose names are >= its name, in byte order; not those in directories below.
+        """The files in the directory of `path` with names >= its name, in byte order, without subdirectories.
 
-        Raises `FileNotFoundError`, at the call, where the directory doesn't exist (an object store can't tell that
-        from an empty one, and gives an empty listing). Temporary names of the store's own are never listed.
+        Temporary files of the store are never listed.
+
+        Raises:
+            FileNotFoundError: The directory doesn't exist; raised by the call itself. An object store can't distinguish
+                this from an empty directory and returns an empty listing.
         """
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove `path`; that it is absent already is fine."""
+        """Remove `path`; it is no error if `path` doesn't exist."""
 
     @abstractmethod
     def resolve(self, path: str) -> str:
-        """The canonical URI of `path`, so that two spellings of one table are one table."""
+        """The canonical URI of `path`: different spellings of one path have the same canonical URI."""

@@ -1,7 +1,7 @@
-"""A table's data files by fsspec, with the configuration that the stores of its log have.
+"""Access to a table's data files with fsspec, with the same configuration as the stores of the log.
 
-This is for what Spark's own file systems don't reach; `LogStore` is for the log. Nothing here is atomic or exclusive:
-a data file has a name of its own, and counts once a commit names it.
+It is for files that Spark's own file systems can't reach; `LogStore` is for the log. Nothing here is atomic or
+exclusive: a data file has a unique name, and belongs to the table only after a commit refers to it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ _EXTRAS = {"s3fs": "s3", "adlfs": "azure", "gcsfs.core": "gcs", "hdfs_native.fss
 
 @dataclass(frozen=True)
 class FileSystem:
-    """An fsspec file system as plain values, so that a Spark worker can make it where tablelog isn't installed.
+    """An fsspec file system as plain values, so that a Spark worker without tablelog can create it.
 
-    `implementation` is `module:Class`; `options` are its arguments, and may hold secrets.
+    `implementation` is `module:Class`; `options` are its arguments, which may contain secrets.
     """
 
     implementation: str
@@ -48,10 +48,11 @@ class FileSystem:
 
 
 def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> FileSystem:
-    """The fsspec file system in which `uri` lies; it caches no listing.
+    """The fsspec file system for `uri`; it doesn't cache listings.
 
-    `conf` holds keys as Hadoop and Spark have them, `storage_options` names of fsspec's; the first come first. Raises
-    LogStoreConfigurationError for what they contradict, UnsupportedEnvironmentError for a scheme that fsspec hasn't.
+    `conf` has keys of Hadoop and Spark, `storage_options` fsspec's names; `conf` takes precedence. Raises
+    LogStoreConfigurationError if they contradict each other, UnsupportedEnvironmentError for a scheme that fsspec
+    doesn't have.
     """
     scheme = scheme_of(uri)
     if scheme == "file":
@@ -80,10 +81,10 @@ def file_system(uri: str, conf: Mapping[str, str], storage_options: Mapping[str,
 
 
 def _hdfs(scheme: str, uri: str, keys: Mapping[str, Any]) -> FileSystem:
-    """hdfs-native, which takes Hadoop's keys as they are; where they are few it finds HADOOP_CONF_DIR by itself."""
+    """hdfs-native, which uses Hadoop's keys as they are; it also reads the files in HADOOP_CONF_DIR itself."""
     host, _, port = without_user(uri.partition("://")[2].partition("/")[0]).partition(":")
     if port and not port.isdecimal():
-        raise InvalidArgumentError(f"{shown(uri)!r} names no port of a NameNode: write {scheme}://host:port/path")
+        raise InvalidArgumentError(f"{shown(uri)!r} has an invalid port of a NameNode: write {scheme}://host:port/path")
     options = {key: str(value) for key, value in keys.items() if key.startswith(_HDFS_KEYS)}
     if scheme == "viewfs":
         return FileSystem("hdfs_native.fsspec:ViewfsFileSystem", {"host": host, **options})
@@ -93,21 +94,22 @@ def _hdfs(scheme: str, uri: str, keys: Mapping[str, Any]) -> FileSystem:
 
 
 def _registered(scheme: str, uri: str, storage_options: Mapping[str, Any]) -> FileSystem:
-    """The implementation that fsspec itself has for a scheme of somebody else's."""
+    """fsspec's own implementation for a scheme that tablelog has none for."""
     import fsspec
 
     if scheme == "memory":
         raise UnsupportedEnvironmentError(
-            f"{shown(uri)}: the memory of one process holds no data files that Spark's workers could read or write"
+            f"{shown(uri)}: Spark's workers can't read or write data files in the memory of one process. Use another "
+            "scheme"
         )
     try:
-        found = fsspec.get_filesystem_class(scheme)
+        implementation = fsspec.get_filesystem_class(scheme)
     except (ValueError, ImportError) as error:
         raise UnsupportedEnvironmentError(
             f"{shown(uri)}: neither Spark's JVM nor fsspec has a file system for {scheme}: put its jar on Spark's "
             "class path, or install the package of fsspec's implementation"
         ) from error
-    return _uncached(f"{found.__module__}:{found.__qualname__}", storage_options)
+    return _uncached(f"{implementation.__module__}:{implementation.__qualname__}", storage_options)
 
 
 def _uncached(implementation: str, options: Mapping[str, Any]) -> FileSystem:
@@ -115,12 +117,12 @@ def _uncached(implementation: str, options: Mapping[str, Any]) -> FileSystem:
 
 
 def path_in(uri: str) -> str:
-    """The path of `uri` as its fsspec file system takes it. The path of a URI is percent-encoded; a bare one isn't."""
+    """The path of `uri` for its fsspec file system. The path in a URI is percent-encoded; a bare path isn't."""
     scheme = scheme_of(uri)
     if scheme == "file":
         return local_path(uri)
     known, rest = about(scheme), uri.partition("://")[2]
-    if known.backend is None and rest.startswith("/"):  # a scheme of somebody else's may have no authority
+    if known.backend is None and rest.startswith("/"):  # an unknown scheme may have no authority
         return unquote(rest).rstrip("/")
     kind = known.fsspec
     if kind == "hdfs":
@@ -132,23 +134,23 @@ def path_in(uri: str) -> str:
 
 
 def _modified_ms(info: Mapping[str, Any]) -> int:
-    """When a file was changed, by what fsspec's implementations call it; where none tells, in a far future."""
+    """The modification time of a file, under any of fsspec's names for it; far in the future if there is none."""
     for key in ("LastModified", "last_modified", "modification_time", "updated", "mtime", "modified"):
-        found = info.get(key)
-        if isinstance(found, str):
-            found = datetime.fromisoformat(found)
-        if isinstance(found, datetime):
-            return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-        if isinstance(found, int | float):
-            return int(found if key == "modification_time" else found * 1000)
+        modified = info.get(key)
+        if isinstance(modified, str):
+            modified = datetime.fromisoformat(modified)
+        if isinstance(modified, datetime):
+            return int((modified if modified.tzinfo else modified.replace(tzinfo=UTC)).timestamp() * 1000)
+        if isinstance(modified, int | float):
+            return int(modified if key == "modification_time" else modified * 1000)
     return _FAR
 
 
 @dataclass(frozen=True)
 class DataFiles:
-    """The files below one URI; their names are relative to it, not encoded. Shared by threads.
+    """The files below one URI; names are relative to it and not encoded. Threads may share it.
 
-    Every method raises an error of the `StorageError` group.
+    Every method may raise an error of the `StorageError` group.
     """
 
     root: str
@@ -159,16 +161,16 @@ class DataFiles:
 
     @classmethod
     def of(cls, root: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> "DataFiles":
-        """Those below `root`; see `file_system` for the arguments and the errors."""
+        """The files below `root`; see `file_system` for the arguments and the errors."""
         return cls(root, file_system(root, conf, storage_options))
 
     @property
     def path(self) -> str:
-        """The root as the fsspec file system takes it."""
+        """The root as a path of the fsspec file system."""
         return path_in(self.root)
 
     def read_range(self, name: str, start: int, end: int) -> bytes:
-        """Bytes of a file, fewer where it ends before `end`; FileNotFoundError where it is absent."""
+        """Bytes of a file, fewer if it ends before `end`; raises FileNotFoundError if it doesn't exist."""
         try:
             with self._translated("reading", name):
                 self._check(name)
@@ -177,17 +179,17 @@ class DataFiles:
             raise FileNotFoundError(name) from error
 
     def open(self, name: str) -> IO[bytes]:
-        """A file of which parts are read as they are needed; FileNotFoundError where it is absent."""
+        """Open a file whose parts are read on demand; raises FileNotFoundError if it doesn't exist."""
         try:
             with self._translated("opening", name):
                 self._check(name)
-                found: IO[bytes] = self._opened.open(self._path_of(name), "rb")
-                return found
+                file: IO[bytes] = self._opened.open(self._path_of(name), "rb")
+                return file
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a whole file; one that is there is replaced."""
+        """Write a whole file; an existing one is replaced."""
         with self._translated("writing", name):
             path = self._path_of(name)
             if self._has_directories:
@@ -195,35 +197,35 @@ class DataFiles:
             self._opened.pipe_file(path, data)
 
     def list(self, below: str) -> list[str]:
-        """The names of the files in the directory `below` and deeper, in no order; none where it is absent."""
+        """The names of the files in the directory `below` and its subdirectories, unordered; empty if it is missing."""
         with self._translated("listing", below):
             try:
-                found = self._opened.find(self._path_of(below))
+                file_paths = self._opened.find(self._path_of(below))
             except FileNotFoundError:
                 return []
         start = len(self.path.lstrip("/")) + 1
-        # s3a marks directories by empty objects with a slash at the end.
-        return [path.lstrip("/")[start:] for path in found if not path.endswith("/")]
+        # s3a creates empty objects with a trailing slash for directories.
+        return [path.lstrip("/")[start:] for path in file_paths if not path.endswith("/")]
 
     def statuses(self, below: str = "") -> Iterator[tuple[str, int, int]]:
-        """Name, size and modification time (ms) of each file in the directory `below` (the root) and deeper."""
+        """Name, size and modification time (ms) of each file in the directory `below` and its subdirectories."""
         with self._translated("listing", below):
             try:
-                found = self._opened.find(self._path_of(below) if below else self.path, detail=True)
+                infos = self._opened.find(self._path_of(below) if below else self.path, detail=True)
             except FileNotFoundError:
                 return
         start = len(self.path.strip("/")) + 1
-        for path, info in found.items():
+        for path, info in infos.items():
             if not path.endswith("/"):
                 yield path.lstrip("/")[start:], int(info["size"] or 0), _modified_ms(info)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         with self._translated("looking for", name):
             return bool(self._opened.exists(self._path_of(name)))
 
     def delete(self, names: Iterable[str], *, threads: int = _THREADS) -> None:
-        """Remove files; what isn't there is fine. Directories stay. `threads` bounds the requests at once."""
+        """Remove files; missing files are ignored, directories remain. `threads` limits the parallel requests."""
 
         def remove(name: str) -> None:
             with self._translated("removing", name):
@@ -241,7 +243,7 @@ class DataFiles:
             return
         batches: list[list[str]] = []
         if self.system.implementation.startswith("s3fs:"):
-            # One request for a thousand. fsspec takes some characters for patterns: such a name goes by itself.
+            # One request for 1,000 names. fsspec reads some characters as patterns: such names are removed one by one.
             plain = [name for name in chosen if not _PATTERN.intersection(name)]
             batches = [plain[start : start + _BATCH] for start in range(0, len(plain), _BATCH)]
             chosen = [name for name in chosen if _PATTERN.intersection(name)]
@@ -250,7 +252,7 @@ class DataFiles:
             list(pool.map(remove, chosen))
 
     def delete_all(self, below: str) -> None:
-        """Remove a directory with all that is in it; one that isn't there is fine."""
+        """Remove a directory and everything in it; it is no error if it doesn't exist."""
         if not self._has_directories:
             self.delete(self.list(below))
             return
@@ -265,7 +267,7 @@ class DataFiles:
         return self.system.implementation.startswith(("hdfs_native.", "fsspec.implementations.local:"))
 
     def _check(self, name: str) -> None:
-        """Raise CorruptLogError for what a local directory holds that is no file, and may have no end."""
+        """Raise CorruptLogError if a local path isn't a regular file: reading a pipe or a device may never end."""
         if scheme_of(self.root) == "file":
             posix.open_regular(self._path_of(name), f"{self.root}/{name}").close()
 
@@ -275,8 +277,8 @@ class DataFiles:
     @cached_property
     def _opened(self) -> Any:
         module, _, name = self.system.implementation.partition(":")
-        found = needed(module, _EXTRAS[module]) if module in _EXTRAS else import_module(module)
-        return getattr(found, name)(**self.system.options)
+        loaded = needed(module, _EXTRAS[module]) if module in _EXTRAS else import_module(module)
+        return getattr(loaded, name)(**self.system.options)
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:
@@ -286,8 +288,8 @@ class DataFiles:
         except (StorageError, UnsupportedEnvironmentError, CorruptLogError):
             raise
         except FileNotFoundError as error:
-            raise StorageMissingError(f"{where}: there is no such bucket, container or directory") from error
+            raise StorageMissingError(f"{where}: the bucket, container or directory doesn't exist") from error
         except PermissionError as error:
-            raise StorageAccessError(f"{where}: {error}. Check the credentials and what they allow") from error
+            raise StorageAccessError(f"{where}: {error}. Check the credentials and their permissions") from error
         except Exception as error:
             raise StorageError(f"{where}: {type(error).__name__}: {error}") from error

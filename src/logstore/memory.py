@@ -1,4 +1,4 @@
-"""The store in this process's memory: for tests and simulation, and the model that other stores are held against."""
+"""A store in this process's memory: for tests and simulations, and the reference model for other stores."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from .common.uri import escaped, scheme_of, shown
 
 
 class _Place(NamedTuple):
-    """A path taken apart: `directory` is a canonical URI that ends in a slash."""
+    """The parts of a path: `directory` is a canonical URI that ends in a slash."""
 
     directory: str
     name: bytes
@@ -34,10 +34,11 @@ class _Entry(NamedTuple):
 
 
 class MemoryLogStore(LogStore):
-    """Files in a dictionary behind one lock.
+    """Files in a dictionary that one lock protects.
 
-    Any scheme will do; a bare path is one of `memory:`. An unpickled store is the same store as long as it is in the
-    same process; in another one, forked or spawned, it is refused, for there its files aren't.
+    Every scheme is accepted; a bare path has the scheme `memory:`. In the same process an unpickled store is the
+    original store; in another process, forked or spawned, its calls raise UnsupportedEnvironmentError, because its
+    files aren't there.
     """
 
     exclusion: Exclusion = "process"
@@ -98,7 +99,7 @@ class MemoryLogStore(LogStore):
             self._directories.get(place.directory, {}).pop(place.name, None)
 
     def resolve(self, path: str) -> str:
-        """`scheme://authority/path` with `.`, `..` and needless slashes resolved, percent-escaped."""
+        """`scheme://authority/path` with `.`, `..` and extra slashes resolved, percent-escaped."""
         return _place(path.rstrip("/") or "/").uri
 
     def _check_process(self) -> None:
@@ -130,7 +131,7 @@ def _place(path: str) -> _Place:
 
 
 def _parents(directory: str) -> Iterator[str]:
-    """`directory` and what is above it."""
+    """`directory` and its parents."""
     root = directory.index("/", directory.index("://") + 3)
     while True:
         yield directory
@@ -145,8 +146,8 @@ def _absent(path: str) -> FileNotFoundError:
 
 def _another_process() -> UnsupportedEnvironmentError:
     return UnsupportedEnvironmentError(
-        "a MemoryLogStore lives in the process that made it, and this is another one; use a store that processes "
-        "share, such as one for file:"
+        "a MemoryLogStore works only in the process that created it, and this is another process; use a store that "
+        "processes can share, such as one for file:"
     )
 
 

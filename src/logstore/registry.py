@@ -1,13 +1,13 @@
-"""From a path to the store that serves it, by the configuration that a Delta user writes.
+"""Selects the store for a path, by the configuration that Delta users write.
 
-First that applies: `spark.delta.logStore.class` (every path), `spark.delta.logStore.<scheme>.impl`, the store built in
-for the scheme, the entry point of the group `tablelog.logstores` that bears the scheme's name. Each key may be written
-without `spark.` too. A value is the dotted path of a `LogStore` (`package.module.Class`, or `package.module:Class`) or
-the JVM class name of one of Delta's own stores.
+The first that applies is used: `spark.delta.logStore.class` (for every path), `spark.delta.logStore.<scheme>.impl`, the
+built-in store for the scheme, the entry point in the group `tablelog.logstores` with the scheme's name. Each key may be
+written without `spark.` too. A value is the dotted path of a `LogStore` (`package.module.Class`, or
+`package.module:Class`) or the JVM class name of one of Delta's stores.
 
-Delta's HDFSLogStore is also its default for `file:`, so configurations name it for local paths. There it means our
-LocalLogStore, which writes the same files and is safe between processes as well. Nothing else is ever served by a
-store that wasn't asked for.
+Delta's HDFSLogStore is also its default for `file:`, so configurations name it for local paths. For these, tablelog
+uses its LocalLogStore, which writes the same files and is also safe between processes. In all other cases a path is
+only served by the store that was configured for it.
 """
 
 import inspect
@@ -70,19 +70,19 @@ _DECLARATIONS = ("exclusion", "partial_writes_visible", "atomic_overwrite")
 _PREFIX = "delta.logStore."
 _EVERY_SCHEME = "*"
 _KEPT = 64
-"""How many stores that nobody uses are kept for who asks next."""
+"""The number of unused stores that are kept for later calls."""
 
-# All stores that somebody has, so that two who ask for one get one; and those that were asked for last. A store that
-# is in neither is gone, with its connections: credentials that change every hour would else leave clients behind.
+# `_alive` has all stores in use, so that equal arguments return the same store; `_recent` keeps the last ones used.
+# A store in neither is deleted together with its connections: otherwise hourly new credentials would leak clients.
 _alive: "WeakValueDictionary[Hashable, LogStore]" = WeakValueDictionary()
 _recent: "OrderedDict[Hashable, LogStore]" = OrderedDict()
 _in_memory: dict[Hashable, MemoryLogStore] = {}
-"""The stores whose files would go with them: one for a scheme."""
+"""Stores in memory, one for each scheme; they are kept for ever, because their files would be lost with them."""
 _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    global _lock  # noqa: PLW0603 - the thread that held it isn't in the child
+    global _lock  # noqa: PLW0603 - the thread that held it doesn't exist in the child
     _lock = threading.Lock()
 
 
@@ -92,30 +92,36 @@ os.register_at_fork(after_in_child=_after_fork)
 def store_for(
     path: str, *, conf: Mapping[str, str] | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> LogStore:
-    """The store that serves `path`: one instance for each class, scheme and set of options, as long as one is in use.
+    """The store that serves `path`; equal class, scheme and options return the same instance while it is in use.
 
-    Raises `LogStoreConfigurationError` where the configuration contradicts itself, names no usable store, or no store
-    serves the scheme.
+    Args:
+        path: A URI or a local path.
+        conf: Settings with Spark's names.
+        storage_options: Options of the storage, with fsspec's names.
+
+    Raises:
+        LogStoreConfigurationError: The configuration contradicts itself, names no usable store, or no store supports
+            the scheme.
     """
     conf, storage_options = conf or {}, storage_options or {}
     scheme = scheme_of(path)
-    found, source = _store_class(path, scheme, conf)
-    relevant = _relevant(found, conf)
+    store_class, source = _store_class(path, scheme, conf)
+    relevant = _relevant(store_class, conf)
     try:
-        key: Hashable = (found, scheme, _frozen(relevant), _frozen(storage_options))
+        key: Hashable = (store_class, scheme, _frozen(relevant), _frozen(storage_options))
         hash(key)
-    except TypeError:  # an option that can't be compared, such as a client: its store isn't shared
-        return _made(found, source, scheme, relevant, storage_options)
+    except TypeError:  # an option that can't be hashed, such as a client: the store isn't shared
+        return _created(store_class, source, scheme, relevant, storage_options)
     with _lock:
         store = _alive.get(key)
     if store is None:
-        store = _made(found, source, scheme, relevant, storage_options)
+        store = _created(store_class, source, scheme, relevant, storage_options)
     with _lock:
-        return _noted(key, store)
+        return _remembered(key, store)
 
 
-def _noted(key: Hashable, store: LogStore) -> LogStore:
-    """The one store for the key, noted as asked for last."""
+def _remembered(key: Hashable, store: LogStore) -> LogStore:
+    """The shared store for the key, marked as requested last."""
     store = _alive.setdefault(key, store)
     if isinstance(store, MemoryLogStore):
         _in_memory[key] = store
@@ -130,18 +136,18 @@ def _noted(key: Hashable, store: LogStore) -> LogStore:
 def new_store_for(
     path: str, *, conf: Mapping[str, str] | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> LogStore:
-    """Another instance of the store that serves `path`, which nobody else has; raises as `store_for` does."""
+    """A new instance of the store for `path` that isn't shared; raises the errors of `store_for`."""
     scheme = scheme_of(path)
-    found, source = _store_class(path, scheme, conf or {})
-    return _made(found, source, scheme, _relevant(found, conf or {}), storage_options or {})
+    store_class, source = _store_class(path, scheme, conf or {})
+    return _created(store_class, source, scheme, _relevant(store_class, conf or {}), storage_options or {})
 
 
-def _relevant(found: type[LogStore], conf: Mapping[str, str]) -> dict[str, str]:
-    return {key: conf[key] for key in conf if key.startswith(found.configuration_prefixes)}
+def _relevant(store_class: type[LogStore], conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: conf[key] for key in conf if key.startswith(store_class.configuration_prefixes)}
 
 
 def _store_class(path: str, scheme: str, conf: Mapping[str, str]) -> tuple[type[LogStore], str]:
-    """The class for `scheme`, and what named it."""
+    """The class for `scheme`, and the setting that selected it."""
     settings = _settings(conf)
     name, key = settings.pop(_EVERY_SCHEME, (None, ""))
     if name is not None and settings:
@@ -160,7 +166,7 @@ def _store_class(path: str, scheme: str, conf: Mapping[str, str]) -> tuple[type[
 
 
 def _settings(conf: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The keys about stores: `*` or the scheme in lower case -> (value, key as it was written)."""
+    """The settings of stores: `*` or the scheme in lower case -> (value, key as it was written)."""
     settings: dict[str, tuple[str, str]] = {}
     for key in conf:
         plain = key.removeprefix("spark.")
@@ -176,7 +182,7 @@ def _settings(conf: Mapping[str, str]) -> dict[str, tuple[str, str]]:
         value = str(conf[key]).strip()
         if kind in settings and settings[kind][0] != value:
             raise LogStoreConfigurationError(
-                f"{settings[kind][1]} = {settings[kind][0]} and {key} = {value} mean the same key and differ; "
+                f"{settings[kind][1]} = {settings[kind][0]} and {key} = {value} set the same key to different values; "
                 "keep one of them"
             )
         settings[kind] = (value, key)
@@ -184,26 +190,26 @@ def _settings(conf: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def _named(name: str, key: str, scheme: str) -> Any:
-    """What the configured `name` refers to."""
+    """The object that the configured `name` refers to."""
     for package in _JVM_PACKAGES:
         store = name.removeprefix(package)
         if store in _JVM_STORES and store != name:
             if store == "HDFSLogStore" and scheme == "file":
                 return LocalLogStore
-            found = _JVM_STORES[store]
-            if found is None:
+            jvm_store = _JVM_STORES[store]
+            if jvm_store is None:
                 raise LogStoreConfigurationError(
                     f"{key} names Delta's {store}, which this version of tablelog doesn't have; it has "
                     f"{_served()}. Give the dotted path of a tablelog.logstore.LogStore instead, or remove the key"
                 )
-            return found
+            return jvm_store
     module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     if not module or not attribute or module.startswith("."):
         raise LogStoreConfigurationError(f"{key} = {name!r} is not the dotted path of a class (package.module.Class)")
     try:
         return getattr(import_module(module), attribute)
-    except Exception as error:  # whatever the module does when it is imported: the key is at fault, and is named
-        hint = "; it looks like a JVM class, and tablelog needs a Python one" if _looks_like_jvm(module) else ""
+    except Exception as error:  # importing the module may raise anything: the error names the key
+        hint = "; it looks like a JVM class, but tablelog needs a Python class" if _looks_like_jvm(module) else ""
         raise LogStoreConfigurationError(
             f"{key} = {name} can't be loaded: {type(error).__name__}: {error}{hint}"
         ) from error
@@ -213,78 +219,79 @@ def _looks_like_jvm(module: str) -> bool:
     return module.startswith(("com.", "org.", "io.", "net."))
 
 
-def _checked(found: Any, source: str, scheme: str) -> tuple[type[LogStore], str]:
-    """`found`, if it is a store that can serve `scheme`."""
-    if not (isinstance(found, type) and issubclass(found, LogStore)):
+def _checked(store_class: Any, source: str, scheme: str) -> tuple[type[LogStore], str]:
+    """`store_class`, if it is a store that supports `scheme`."""
+    if not (isinstance(store_class, type) and issubclass(store_class, LogStore)):
         raise LogStoreConfigurationError(
-            f"{source} names {_name(found)}, which is not a subclass of tablelog.logstore.LogStore"
+            f"{source} names {_name(store_class)}, which is not a subclass of tablelog.logstore.LogStore"
         )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise LogStoreConfigurationError(f"{source} names {_name(found)}, which doesn't implement {missing}")
-    undeclared = [name for name in _DECLARATIONS if not hasattr(found, name)]
+    if inspect.isabstract(store_class):
+        missing = ", ".join(sorted(store_class.__abstractmethods__))
+        raise LogStoreConfigurationError(f"{source} names {_name(store_class)}, which doesn't implement {missing}")
+    undeclared = [name for name in _DECLARATIONS if not hasattr(store_class, name)]
     if undeclared:
         raise LogStoreConfigurationError(
-            f"{source} names {_name(found)}, which doesn't declare {', '.join(undeclared)} (see LogStore)"
+            f"{source} names {_name(store_class)}, which doesn't declare {', '.join(undeclared)} (see LogStore)"
         )
-    if found.schemes is not None and scheme not in found.schemes:
+    if store_class.schemes is not None and scheme not in store_class.schemes:
         raise LogStoreConfigurationError(
-            f"{source} names {_name(found)}, which serves {', '.join(sorted(found.schemes))} and not {scheme}"
+            f"{source} names {_name(store_class)}, which supports "
+            f"{', '.join(sorted(store_class.schemes))} but not {scheme}"
         )
-    return found, source
+    return store_class, source
 
 
-def _name(found: Any) -> str:
-    if isinstance(found, type):
-        return f"{found.__module__}.{found.__qualname__}"
-    return f"a {type(found).__name__}"
+def _name(value: Any) -> str:
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"a {type(value).__name__}"
 
 
 def _from_entry_point(path: str, scheme: str) -> tuple[type[LogStore], str]:
     points = _entry_points().get(scheme, ())
     if not points:
-        what = _GONE.get(scheme) or f"no store serves {scheme}"
+        reason = _GONE.get(scheme) or f"no store supports {scheme}"
         raise LogStoreConfigurationError(
-            f"{shown(path)}: {what}; served are {_served()}. Set spark.delta.logStore.{scheme}.impl to the dotted "
-            "path of a tablelog.logstore.LogStore, or install a package that brings one for the scheme"
+            f"{shown(path)}: {reason}; the supported schemes are {_served()}. Set spark.delta.logStore.{scheme}.impl "
+            "to the dotted path of a tablelog.logstore.LogStore, or install a package with a store for the scheme"
         )
     if len({point.value for point in points}) > 1:
         names = ", ".join(sorted(point.value for point in points))
         raise LogStoreConfigurationError(
-            f"several installed packages bring a store for {scheme}: {names}; "
+            f"several installed packages have a store for {scheme}: {names}; "
             f"choose one with spark.delta.logStore.{scheme}.impl"
         )
     source = f"the entry point {points[0].value}"
     try:
-        found = points[0].load()
+        store_class = points[0].load()
     except Exception as error:  # as in _named
         raise LogStoreConfigurationError(f"{source} can't be loaded: {type(error).__name__}: {error}") from error
-    return _checked(found, source, scheme)
+    return _checked(store_class, source, scheme)
 
 
 @cache
 def _entry_points() -> dict[str, tuple[EntryPoint, ...]]:
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    points: dict[str, tuple[EntryPoint, ...]] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         scheme = point.name.lower()
-        found[scheme] = (*found.get(scheme, ()), point)
-    return found
+        points[scheme] = (*points.get(scheme, ()), point)
+    return points
 
 
 def _served() -> str:
     return ", ".join(sorted({*_BUILT_IN, *_entry_points()}))
 
 
-def _made(
-    found: type[LogStore], source: str, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]
+def _created(
+    store_class: type[LogStore], source: str, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]
 ) -> LogStore:
     try:
-        return found.configured(scheme, conf, storage_options)
+        return store_class.configured(scheme, conf, storage_options)
     except LogStoreConfigurationError:
         raise
-    except TypeError as error:  # no text of `error`: it may quote an option
+    except TypeError as error:  # the text of `error` is left out: it may quote an option
         raise LogStoreConfigurationError(
-            f"{source} names {_name(found)}, whose `configured` (or, without one, whose constructor with no "
+            f"{source} names {_name(store_class)}, whose `configured` (or, without one, whose constructor with no "
             "arguments) failed with a TypeError"
         ) from error
 

@@ -143,17 +143,17 @@ def test_it_ends_quietly_when_nobody_reads_it(words: list[str], place: Path) -> 
     ("words", "said"),
     [
         (("/tmp", "--patience", "0"), "expected a number above 0"),
-        ((), "name the place to test"),
-        (("--store", "own_store:OwnStore"), "name the place to test"),
-        (("/tmp", "--root", "/tmp"), "given twice"),
-        (("nosuch://bucket/x",), "no store serves nosuch"),
+        ((), "set the location to test"),
+        (("--store", "own_store:OwnStore"), "set the location to test"),
+        (("/tmp", "--root", "/tmp"), "set twice"),
+        (("nosuch://bucket/x",), "no store supports nosuch"),
         (("/tmp", "--only", "no_such_check"), "no_such_check"),
         (("/tmp", "--json", "/no/such/directory/x"), "there is no directory"),
         (("/tmp", "--level", "deep"), "invalid choice"),
         (("/tmp", "--option", "my-secret"), "expected name=value"),
         (("--factory", "own_store:raises"), "no configuration found"),
-        (("--factory", "own_store:OwnStore", "--option", "a=b"), "takes no --option"),
-        (("--factory", "own_store:OwnStore", "--store", "own_store:OwnStore"), "exclude each other"),
+        (("--factory", "own_store:OwnStore", "--option", "a=b"), "can't be combined with --option"),
+        (("--factory", "own_store:OwnStore", "--store", "own_store:OwnStore"), "can't be combined"),
     ],
 )
 def test_wrong_usage_is_said_at_once(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:

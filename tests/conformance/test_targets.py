@@ -151,7 +151,7 @@ def test_a_factory_that_makes_no_store_is_refused(name: str, said: str) -> None:
 
 
 def test_a_scheme_that_nobody_serves_is_refused() -> None:
-    with pytest.raises(LogStoreConfigurationError, match="no store serves nosuch"):
+    with pytest.raises(LogStoreConfigurationError, match="no store supports nosuch"):
         from_url("nosuch://bucket/x", {}, {})
 
 

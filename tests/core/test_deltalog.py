@@ -348,7 +348,7 @@ def test_files_that_never_are_as_listed() -> None:
         def read(self, path: str) -> bytes:
             return super().read(path)[:-1] if path.endswith(commit_name(2)) else super().read(path)
 
-    with pytest.raises(CorruptLogError, match="can't be read as listed"):
+    with pytest.raises(CorruptLogError, match="can't be read as they are listed"):
         builder.log(Shrinking(builder.store)).snapshot()
 
 
@@ -377,7 +377,7 @@ def test_no_table() -> None:
     builder.write("_last_checkpoint", b'{"version":0,"size":1}')
     assert not builder.log().exists()
     for call in (lambda log: log.snapshot(), lambda log: log.snapshot(0), lambda log: log.history()):
-        with pytest.raises(TableNotFoundError, match="holds no commit and no checkpoint"):
+        with pytest.raises(TableNotFoundError, match="has no commit and no checkpoint"):
             call(builder.log())
     with pytest.raises(TableNotFoundError):
         builder.log().version_at(0)

@@ -48,7 +48,7 @@ def test_features_of_writers_go_at_once(table: Table) -> None:
     table.delta.setProperties({"delta.enableRowTracking": "true"})
     with pytest.raises(InvalidArgumentError, match="rowTracking needs it"):
         table.delta.dropFeatureSupport("domainMetadata")
-    with pytest.raises(InvalidArgumentError, match="needs no truncated history"):
+    with pytest.raises(InvalidArgumentError, match="doesn't need a truncated history"):
         table.delta.dropFeatureSupport("rowTracking", truncateHistory=True)
     table.delta.dropFeatureSupport("rowTracking")
     assert operations(table)[:3] == ["DROP FEATURE", "ROW TRACKING UNBACKFILL", "SET TBLPROPERTIES"]

@@ -82,7 +82,7 @@ def test_a_failure_after_commits_says_what_stays(
         optimized_in_batches(own)
     (note,) = caught.value.__notes__
     assert f"version {table.version + 1} of" in note
-    assert "was committed (OPTIMIZE) and stays" in note
+    assert "was committed (OPTIMIZE) and remains" in note
 
 
 @pytest.mark.parametrize("step", ["refresh_cached", "_compacts"])

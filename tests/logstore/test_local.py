@@ -467,7 +467,7 @@ def test_a_failed_look_for_leftovers_only_warns(log: Path, fail: Failing, caplog
 
 @pytest.mark.parametrize("name", [*TEMPORARIES, f".{0:020}.json.crc", f"{0:020}.json#1", ""])
 def test_a_name_that_a_listing_hides_cant_be_written(log: Path, name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="listing would never show"):
+    with pytest.raises(InvalidArgumentError, match="listings omit files"):
         LocalLogStore().write(f"{log}/{name}", b"x")
     assert os.listdir(log) == []
 
@@ -616,7 +616,7 @@ def test_errors_show_the_path(log: Path) -> None:
     Path(commit(log)).write_bytes(b"x")
     with pytest.raises(StorageError, match=f"writing {commit(log)}/x: Not a directory"):
         store.write(f"{commit(log)}/x", b"x")
-    with pytest.raises(CorruptLogError, match=f"{log} is no file"):
+    with pytest.raises(CorruptLogError, match=f"{log} is not a file"):
         store.delete(str(log))
     for call in (store.read, store.list_from):
         with pytest.raises(FileNotFoundError):
@@ -663,8 +663,8 @@ def not_files(log: Path) -> Iterator[tuple[str, str]]:
         bound.bind("socket")
         os.chdir(before)
     yield from {
-        "directory": "a directory", "pipe": "a pipe", "device": "a device", "loop": "links that lead in a circle",
-        "link": "a pipe", "socket": "no file",
+        "directory": "a directory", "pipe": "a pipe", "device": "a device", "loop": "a circular link",
+        "link": "a pipe", "socket": "not a file",
     }.items()  # fmt: skip
 
 
@@ -696,7 +696,7 @@ def test_what_bears_the_name_of_a_commit_and_is_no_file_is_listed(log: Path) -> 
 def test_a_file_that_is_larger_than_it_can_be_is_not_read(log: Path) -> None:
     with open(log / "sparse", "wb") as file:
         file.truncate(1 << 42)
-    with pytest.raises(CorruptLogError, match="sparse has 4398046511104 bytes, and should have 100 at most"):
+    with pytest.raises(CorruptLogError, match="sparse has 4398046511104 bytes, but should have 100 at most"):
         LocalLogStore().read_at_most(f"{log}/sparse", 100)
     store = MemoryLogStore()
     store.write("memory:///a", b"1234")

@@ -34,7 +34,7 @@ def test_a_forked_child_is_told_and_never_hangs(monkeypatch: pytest.MonkeyPatch)
             lambda: store.list_from("/t/"),
             lambda: store.delete("/t/0"),
         ):
-            with pytest.raises(UnsupportedEnvironmentError, match="another one"):
+            with pytest.raises(UnsupportedEnvironmentError, match="another process"):
                 call()
         data = pickle.dumps(store)
         with pytest.raises(UnsupportedEnvironmentError):

@@ -123,7 +123,7 @@ def test_deltas_delegating_store_is_the_choice_by_scheme() -> None:
 def test_deltas_class_names_mean_ours(package: str, path: str, name: str, kind: type[LogStore]) -> None:
     assert type(store_for(path, conf={CLASS: package + name})) is kind
     if name != "HDFSLogStore":
-        assert "and not file" in error("/t", {CLASS: package + name})
+        assert "but not file" in error("/t", {CLASS: package + name})
 
 
 @pytest.mark.parametrize("package", JVM)
@@ -135,7 +135,7 @@ def test_deltas_class_names_that_we_dont_have_are_refused_by_name(package: str) 
 
 def test_the_hdfs_store_is_never_the_local_one_elsewhere() -> None:
     message = error("hdfs://n/t", {CLASS: JVM[0] + "LocalLogStore"})
-    assert "serves file and not hdfs" in message
+    assert "supports file but not hdfs" in message
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_the_hdfs_store_is_never_the_local_one_elsewhere() -> None:
         ("logstore.own_stores.Undeclared", "doesn't declare exclusion, partial_writes_visible"),
         ("logstore.own_stores.NeedsAnArgument", "TypeError"),
         ("logstore.module_that_fails.Store", "RuntimeError: the licence has run out"),
-        ("com.example.MyLogStore", "tablelog needs a Python one"),
-        ("tablelog.logstore.LocalLogStore", "serves file and not own"),
-        (JVM[0] + "NoSuchLogStore", "tablelog needs a Python one"),
+        ("com.example.MyLogStore", "tablelog needs a Python class"),
+        ("tablelog.logstore.LocalLogStore", "supports file but not own"),
+        (JVM[0] + "NoSuchLogStore", "tablelog needs a Python class"),
     ],
 )
 def test_what_cant_be_used_is_named(value: str, says: str) -> None:
@@ -184,7 +184,7 @@ def test_a_scheme_whose_service_is_gone_says_so() -> None:
 
 def test_an_unknown_scheme_lists_those_served() -> None:
     message = error("foo://bucket/t", {})
-    assert "no store serves foo" in message
+    assert "no store supports foo" in message
     assert "file, gcs, gs, hdfs, memory" in message
 
 

@@ -205,7 +205,7 @@ def test_a_commit_that_s3_doesnt_take_in_yet_is_won_and_put_in_place_by_the_next
     fake.replies = [Reply(500, "InternalError")] * 2
     with caplog.at_level(logging.WARNING):
         make().write(commit(0), b"data")
-    assert "the next reader puts it in place" in caplog.text
+    assert "the next reader writes it" in caplog.text
     assert f"{KEY}/{NAME}" not in fake.objects
     with pytest.raises(StorageUnavailableError, match="is committed"):
         make().list_from(commit(0))

@@ -73,7 +73,7 @@ def test_what_a_session_sets_wins_over_what_spark_was_started_with() -> None:
 
 @pytest.mark.parametrize("missing", ["access.key", "secret.key"])
 def test_half_a_pair_is_refused(missing: str) -> None:
-    assert "go together" in refused({key: value for key, value in KEYS.items() if not key.endswith(missing)})
+    assert "must both be set" in refused({key: value for key, value in KEYS.items() if not key.endswith(missing)})
 
 
 def test_own_keys_of_a_bucket(fake: FakeS3) -> None:
@@ -195,7 +195,7 @@ def test_proxy(fake: FakeS3) -> None:
     assert access({"fs.s3a.proxy.host": "h"}).proxy == "http://h:80"
     assert access({"fs.s3a.proxy.host": "h", "fs.s3a.proxy.ssl.enabled": "true"}).proxy == "https://h:443"
     assert "proxy.host" in refused({"fs.s3a.proxy.port": "1"})
-    assert "go together" in refused({"fs.s3a.proxy.host": "h", "fs.s3a.proxy.username": "u"})
+    assert "must both be set" in refused({"fs.s3a.proxy.host": "h", "fs.s3a.proxy.username": "u"})
 
 
 @pytest.mark.parametrize(

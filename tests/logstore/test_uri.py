@@ -116,7 +116,7 @@ def test_spellings_in_memory(spellings: list[str], uri: str) -> None:
     ],
 )
 def test_an_endpoint_that_is_no_url_is_named(path: str, conf: dict[str, str]) -> None:
-    with pytest.raises(LogStoreConfigurationError, match="is no URL") as caught:
+    with pytest.raises(LogStoreConfigurationError, match="isn't the URL") as caught:
         store_for(path, conf=conf).read(f"{path}/x")
     assert next(iter(conf)) in str(caught.value)
 

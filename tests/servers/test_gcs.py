@@ -63,7 +63,7 @@ def test_a_bucket_that_isnt_there(gcs_server: FakeGCS) -> None:
     """The server doesn't say of a read whether it is the bucket that is missing, as the real one does."""
     store = store_for("gs://no-such/t", conf=gcs_server.conf)
     for request in (lambda: store.write("gs://no-such/t", b""), lambda: store.list_from("gs://no-such/t")):
-        with pytest.raises(StorageMissingError, match="no such bucket"):
+        with pytest.raises(StorageMissingError, match="the bucket doesn't exist"):
             request()  # type: ignore[no-untyped-call]
 
 

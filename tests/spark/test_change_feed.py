@@ -165,7 +165,7 @@ def test_a_range_is_checked(table: Table, conf: Callable[[str, str], None]) -> N
 
 def test_only_recorded_changes_are_told(table: Table) -> None:
     table.write(rows(table.spark, 0, 2))
-    with pytest.raises(ChangeDataMissingError, match="version 0 didn't record"):
+    with pytest.raises(ChangeDataMissingError, match="version 0 has no change data"):
         feed(table)
     table.delta.setProperties(ON)
     assert feed(table, 1).count() == 0
@@ -185,7 +185,7 @@ def test_schemas_of_the_range(table: Table) -> None:
     table.delta.renameColumn("more", "other")
     assert told(feed(table, 0, 1)) == of(0, "insert", 0) + of(1, "insert", 1)
     assert feed(table, 2).count() == 0
-    with pytest.raises(ChangeFeedSchemaError, match="the column more went"):
+    with pytest.raises(ChangeFeedSchemaError, match="the column more was dropped"):
         feed(table, 1)
 
 

@@ -1,1 +1,1 @@
-"""The files of the log: from a listing to a replayed state, and the files written after a commit."""
+"""The files of the log: from a listing to a replayed state, and the format of the files written after a commit."""

@@ -1,7 +1,7 @@
-"""Reading checkpoints: classic, multi-part and V2, by column and as late as can be (PROTOCOL.md, "Checkpoints").
+"""Reading checkpoints: classic, multi-part and V2, lazily by column (PROTOCOL.md, "Checkpoints").
 
-Opening one decodes the few rows that aren't files. The columns of its files are decoded when they are asked for, the
-bytes of a large file are let go once the columns of `Snapshot.files` are there.
+Opening a checkpoint decodes only the few rows that aren't files. The columns of files are decoded on demand. The bytes
+of a large file are released once the columns of `Snapshot.files` are decoded.
 """
 
 import logging
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CACHE_BYTES = 256 << 20
-"""How much of the columns beyond those of `Snapshot.files` (stats) is kept decoded."""
+"""The most bytes kept in memory of decoded columns (stats) that aren't in `Snapshot.files`."""
 _THREADS = 8
 _AT_ONCE = 256 << 20
-"""A checkpoint of more bytes is large: its files are in memory some at a time, and only while they are read."""
+"""A checkpoint with more bytes is large: only some of its files are in memory at a time, while they are read."""
 
 
 def sidecar_name(sidecar: Sidecar) -> str | None:
-    """The name of a sidecar's file in `_sidecars`; `None` for one that lies elsewhere, where none may be.
+    """The name of a sidecar's file in `_sidecars`; `None` if the path is outside it, which the protocol doesn't allow.
 
-    PROTOCOL.md, "Sidecar File Information": a path is the name, or one that leads there. Of such a path the name
-    alone is taken, for the log may have been copied.
+    PROTOCOL.md, "Sidecar File Information": a path is a file name, or a URI of the file. Only the file name of a URI is
+    used, because the log may have been copied.
     """
     directory, slash, name = decode(sidecar.path).rpartition("/")
     if name in ("", ".", "..") or "\0" in name:
@@ -58,7 +58,7 @@ def sidecar_name(sidecar: Sidecar) -> str | None:
 
 
 class _Extra(NamedTuple):
-    """What is kept of a column beyond `FILE_SCHEMA`: the whole of it, some `leaves` below it, or its texts `parsed`."""
+    """The cache key of a column that isn't in `FILE_SCHEMA`: whole, some `leaves` of it, or `parsed` from JSON text."""
 
     column: str
     form: Literal["whole", "leaves", "parsed"] = "whole"
@@ -66,10 +66,10 @@ class _Extra(NamedTuple):
 
 
 class CheckpointState:
-    """The state that a checkpoint holds: its header at once, its files by column when asked for.
+    """The state that a checkpoint holds. The header is read at once, the files are read by column on demand.
 
-    Shared between snapshots and threads. Raises `DamagedCheckpointError` for what can't be read, and `ReplacedError`
-    at opening when the files aren't those that were listed.
+    Snapshots and threads share it. Raises `DamagedCheckpointError` if a file can't be read, and `ReplacedError` on
+    opening if the files differ from those that were listed.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class CheckpointState:
         checkpoint: Checkpoint,
         recover: Callable[[tuple[str, ...]], LiveFiles],
     ) -> None:
-        """`recover` puts the same version together without the files that it is given, for damage found late."""
+        """`recover` reads the same version without the files that it gets as argument, if damage is detected later."""
         self.version = checkpoint.version
         self.names = checkpoint.names
         self.lost = False
-        """Whether its files turned out to be gone: a handle then opens the table anew."""
+        """Whether its files no longer exist: a handle then opens the table again."""
         self._store = store
         self._log_path = log_path
         self._table = table
@@ -123,20 +123,20 @@ class CheckpointState:
         """Path and size of the Parquet files that hold all of its file actions, where these do."""
 
     def _each(self) -> Iterator[ParquetFile]:
-        """Its Parquet files, with their bytes: of a small checkpoint all are kept, of a large one few at a time."""
+        """Its Parquet files, loaded: a small checkpoint keeps all bytes in memory, a large one a few files' bytes."""
         large = self.size_in_bytes > _AT_ONCE
         step = _THREADS if large else max(len(self._files), 1)
         for start in range(0, len(self._files), step):
-            some = self._files[start : start + step]
-            self._fetch(some)
-            yield from some
+            batch = self._files[start : start + step]
+            self._fetch(batch)
+            yield from batch
             if large:
-                for file in some:
+                for file in batch:
                     file.release(0)
 
     @staticmethod
     def _fetch(files: Sequence[ParquetFile]) -> None:
-        """The bytes of several files at once: one after another they would cost as many round trips."""
+        """Load several files in parallel, because each load is a request."""
         missing = [file for file in files if not file.at_hand]
         if len(missing) > 1:
             with ThreadPoolExecutor(_THREADS) as pool:
@@ -161,8 +161,8 @@ class CheckpointState:
     def _sidecar_path(self, sidecar: Sidecar) -> str:
         name = sidecar_name(sidecar)
         if name is None or sidecar.size_in_bytes < 0:
-            what = f"{sidecar.path[:200]!r}, {sidecar.size_in_bytes} bytes"
-            message = f"the checkpoint {self.names[0]} names a sidecar ({what}) that isn't in {SIDECAR_DIRECTORY}"
+            description = f"{sidecar.path[:200]!r}, {sidecar.size_in_bytes} bytes"
+            message = f"the checkpoint {self.names[0]} has a sidecar ({description}) that isn't in {SIDECAR_DIRECTORY}"
             raise DamagedCheckpointError(message, self.names)
         return f"{self._log_path}/{SIDECAR_DIRECTORY}/{escaped(os.fsencode(name))}"
 
@@ -192,19 +192,19 @@ class CheckpointState:
         )
 
     def adds(self, names: Sequence[str]) -> "list[pa.ChunkedArray]":
-        """Columns of the live files, by the field names of `add`; a column that isn't there is null."""
+        """Columns of the live files, by the field names of `add`; a column that doesn't exist is null."""
         from .columns import ADD_TYPES, FILE_SCHEMA
 
         with self._lock:
             core = [name for name in names if name in FILE_SCHEMA.names and name not in self._columns]
             if core and self._recovered is None:
-                # All of them in one pass: what is decoded later would need the bytes again.
-                wanted = [name for name in FILE_SCHEMA.names if name not in self._columns]
+                # All of them in one pass: the bytes are released afterwards.
+                missing = [name for name in FILE_SCHEMA.names if name not in self._columns]
                 try:
-                    self._columns.update(self._read("add", wanted, ADD_TYPES))
+                    self._columns.update(self._read("add", missing, ADD_TYPES))
                 except DamagedCheckpointError as error:
-                    # Only while nothing has been given out: the rows may come in another order.
-                    _log.warning("%s: %s; falling back to what else makes up the version", self._table, error)
+                    # Only possible before any column was returned, because the order of rows may differ.
+                    _log.warning("%s: %s; reading the version from other files of the log instead", self._table, error)
                     self._recovered = self._recovery(error)
                 for file in self._files:
                     file.release()
@@ -222,7 +222,7 @@ class CheckpointState:
             raise error from None
 
     def _was_removed(self) -> bool:
-        """Whether the checkpoint itself has gone, as in a cleanup, and not only a part of it."""
+        """Whether the checkpoint itself was removed, as a cleanup does, and not only a part of it."""
         try:
             self._store.read(f"{self._log_path}/{self.names[0]}")
         except FileNotFoundError:
@@ -230,8 +230,8 @@ class CheckpointState:
         return False
 
     def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
-        """The live files piece by piece, in the order of `adds`: the columns of `FILE_SCHEMA`, and with the statistics
-        "stats" and, where the checkpoint has it, "stats_parsed", which are decoded for the piece alone.
+        """The live files in pieces, in the order of `adds`: the columns of `FILE_SCHEMA`; with statistics also
+        "stats" and, if the checkpoint has it, "stats_parsed", which are decoded for one piece at a time.
         """
         import pyarrow as pa
 
@@ -247,31 +247,31 @@ class CheckpointState:
         if not with_stats:
             yield pa.table(core)
             return
-        at = 0
+        offset = 0
         for file in self._files:
             with self._lock:
                 batches = file.structs("add", ("stats", "stats_parsed"))
             for batch in batches:
-                piece = pa.table({name: column.slice(at, len(batch)) for name, column in core.items()})
-                at += len(batch)
-                found = {field.name: child for field, child in zip(batch.type, batch.flatten(), strict=True)}
-                texts = found.get("stats")
+                piece = pa.table({name: column.slice(offset, len(batch)) for name, column in core.items()})
+                offset += len(batch)
+                columns = {field.name: child for field, child in zip(batch.type, batch.flatten(), strict=True)}
+                texts = columns.get("stats")
                 with Damage(file.name, self.names):
                     texts = pa.nulls(len(batch), pa.string()) if texts is None else fitted(texts, ADD_TYPES["stats"])
                 piece = piece.append_column("stats", texts)
-                if "stats_parsed" in found:
-                    piece = piece.append_column("stats_parsed", found["stats_parsed"])
+                if "stats_parsed" in columns:
+                    piece = piece.append_column("stats_parsed", columns["stats_parsed"])
                 yield piece
             with self._lock:
                 file.release()
         inline = [file for file in self._inline if isinstance(file, AddFile)]
         if inline:
-            piece = pa.table({name: column.slice(at) for name, column in core.items()})
+            piece = pa.table({name: column.slice(offset) for name, column in core.items()})
             yield piece.append_column("stats", column_of(inline, "stats", ADD_TYPES["stats"]))
 
     @property
     def is_large(self) -> bool:
-        """Whether its files are better not all held in memory."""
+        """Whether the checkpoint is too large to keep all files in memory."""
         return self.size_in_bytes > _AT_ONCE and self.files is not None
 
     @property
@@ -280,7 +280,7 @@ class CheckpointState:
         return bool(self._columns) or self._recovered is not None
 
     def _streamed(self, with_stats: bool) -> "Iterator[pa.Table]":
-        """`pieces` with no column in memory. Of damage the next call knows, and takes the files from elsewhere."""
+        """`pieces` without columns in memory. After an error for damage, the next call reads other files of the log."""
         from .checkpoint_shares import pieces
 
         files = self._each()
@@ -298,18 +298,18 @@ class CheckpointState:
                 raise
 
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
-        """The column `stats_parsed`, of which only `leaves` (dotted paths below it) are read; null where absent."""
+        """The column `stats_parsed`, reduced to `leaves` (dotted paths below it); null if it doesn't exist."""
         paths = [f"stats_parsed.{leaf}" for leaf in sorted(leaves)]
         return self._kept(_Extra("stats_parsed", "leaves", tuple(paths)), paths)
 
     def has_stats_parsed(self) -> bool:
-        """Whether the checkpoint has stats as structs; the columns of the files have been asked for before."""
+        """Whether the checkpoint has statistics as structs; the columns of the files must have been read before."""
         return self._recovered is None and any("stats_parsed" in file.add_fields for file in self._files)
 
     def stats_from_text(self, leaves: "Sequence[tuple[Column, DataType]]") -> "pa.ChunkedArray":
-        """The statistics of these columns as structs, parsed from their texts.
+        """The statistics of these columns as structs, parsed from JSON text.
 
-        The texts of all columns are much longer than what is kept of them: they are decoded a piece at a time.
+        The text is decoded in pieces, because it is much larger than the result.
         """
         import pyarrow as pa
 
@@ -364,10 +364,10 @@ class CheckpointState:
         result: dict[str, pa.ChunkedArray] = {}
         with Damage(self.names[0], self.names):
             for name in names:
-                type_ = types.get(name)
+                data_type = types.get(name)
                 columns = [table.column(name) for table in tables]
-                if type_ is None:
-                    # A struct whose fields follow the table's schema: parts may differ by what was added later.
+                if data_type is None:
+                    # A struct that follows the table's schema: its fields may differ between files of the checkpoint.
                     merged = (
                         pa.concat_tables(
                             [pa.table({name: column}) for column in columns], promote_options="permissive"
@@ -375,20 +375,20 @@ class CheckpointState:
                         if columns
                         else pa.chunked_array([pa.nulls(0)])
                     )
-                    type_ = merged.type
+                    data_type = merged.type
                     chunks = merged.chunks
                 else:
-                    chunks = [fitted(chunk, type_) for column in columns for chunk in column.chunks]
+                    chunks = [fitted(chunk, data_type) for column in columns for chunk in column.chunks]
                 if inline:
-                    chunks.append(column_of(inline, name, type_))
-                result[name] = pa.chunked_array(chunks, type_)
+                    chunks.append(column_of(inline, name, data_type))
+                result[name] = pa.chunked_array(chunks, data_type)
             for name in ("path", "size") if kind == "add" else ("path",):
                 if name in result and result[name].null_count:
                     raise CorruptLogError(f"a file has no {name}")
         return result
 
     def canonical_paths(self) -> "pa.ChunkedArray":
-        """The paths of the live files as replay compares them."""
+        """The paths of the live files in the canonical form that replay compares."""
         with self._lock:
             if self._paths is None:
                 self._paths = canonical_column(self.adds(["path"])[0], self._table)
@@ -413,6 +413,6 @@ class CheckpointState:
             return self._removes
 
     def at_hand(self) -> bool:
-        """Whether the columns of the files can be had without a request."""
+        """Whether the columns of the files are available without a request."""
         with self._lock:
             return "size" in self._columns or self._recovered is not None or all(file.at_hand for file in self._files)

@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint, decoded by column; and what is raised when a file of the log can't be used."""
+"""One Parquet file of a checkpoint, decoded by column; and the errors for files of the log that can't be used."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _KEEP_BYTES = 16 << 20
-"""Files up to this size are kept in memory, so that later columns cost no request."""
+"""Files up to this size stay in memory, so that reading more columns costs no request."""
 _BATCH_ROWS = 1 << 16
 _HEADER_ROWS, _BYTES_OF_HEADER_ROW = 100_000, 4
-"""A file may hold so many rows that aren't files, and one more for each so many bytes of it."""
+"""The limit of rows that aren't files: a constant, plus one row for each of these bytes of the file."""
 
-# Of each kind of row a leaf that such a row always has: null means that the row is of another kind.
+# A required leaf of each kind of row: if it is null, the row is of another kind.
 _PRESENCE = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -33,11 +33,11 @@ _PRESENCE = {
     "remove": "path",
 }
 HEADER_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
-"""The rows that every reader of a checkpoint needs, and that are few."""
+"""The kinds of rows that every reader of a checkpoint needs; a checkpoint has few of them."""
 
 
 class DamagedCheckpointError(CorruptLogError):
-    """A checkpoint that can't be read; an earlier one, or the commits, may do. `names` are its files."""
+    """A checkpoint can't be read; an older one, or the commits, may replace it. `names` are its files."""
 
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -45,22 +45,22 @@ class DamagedCheckpointError(CorruptLogError):
 
 
 class ReplacedError(Exception):
-    """A file of the log isn't the one that was listed: the table was cleaned up or replaced meanwhile."""
+    """A file of the log was removed or replaced since it was listed."""
 
 
 def read_listed(store: LogStore, status: FileStatus) -> bytes:
-    """The content of a listed file; `ReplacedError` when it is gone, or of another length than listed."""
+    """The content of a listed file; `ReplacedError` if it no longer exists or has another size."""
     try:
         data = store.read(status.path)
     except FileNotFoundError:
-        raise ReplacedError(f"{name_of(status)} is gone") from None
+        raise ReplacedError(f"{name_of(status)} no longer exists") from None
     if len(data) != status.size:
-        raise ReplacedError(f"{name_of(status)} has {len(data)} bytes, and was listed with {status.size}")
+        raise ReplacedError(f"{name_of(status)} has {len(data)} bytes, but was listed with {status.size}")
     return data
 
 
 class ParquetFile:
-    """One Parquet file of a checkpoint. Not thread-safe: the state that owns it holds a lock."""
+    """One Parquet file of a checkpoint. Not thread-safe: its owner must hold a lock."""
 
     def __init__(
         self,
@@ -71,9 +71,12 @@ class ParquetFile:
         share: int = 0,
         of: int = 1,
     ) -> None:
-        """`load` gives its bytes, or an opened file of which only what is needed is read.
-
-        Only the row groups are read whose number leaves `share` when it is divided by `of`.
+        """Args:
+        name: The file name, for messages.
+        load: Returns the content, or an open file from which only the needed parts are read.
+        blame: The names of all files of the checkpoint, for `DamagedCheckpointError`.
+        share: Only the row groups whose index modulo `of` is `share` are read.
+        of: See `share`.
         """
         self.name = name
         self.blame = blame
@@ -92,7 +95,7 @@ class ParquetFile:
 
         self.fetch()
         with Damage(self.name, self.blame):
-            # Spark writes the timestamps of stats_parsed as INT96: in nanoseconds the year 9999 would wrap around.
+            # Spark writes the timestamps of stats_parsed as INT96: nanoseconds would overflow for the year 9999.
             assert self._data is not None
             if self._metadata is None:
                 self._metadata = metadata_of(self._data)
@@ -106,10 +109,10 @@ class ParquetFile:
             schema = file.schema_arrow
             if "add" in schema.names:
                 self.add_fields = frozenset(field.name for field in schema.field("add").type)
-                # Before anything is given out: for damage that is found later there is no way back to the commits.
+                # Checked before any column is returned: for later damage the commits can't be used instead.
                 for field in schema.field("add").type:
                     if field.name in ADD_TYPES and not _fits(field.type, ADD_TYPES[field.name]):
-                        raise CorruptLogError(f"add.{field.name} is of the type {field.type}")
+                        raise CorruptLogError(f"add.{field.name} has the type {field.type}")
             return file
 
     def fetch(self) -> None:
@@ -126,32 +129,32 @@ class ParquetFile:
         return self._data is not None
 
     def release(self, keep: int | None = None) -> None:
-        """Let its bytes go where they are more than `keep`, or than what is always kept."""
+        """Release its bytes if they are more than `keep`, or more than the limit of what stays in memory."""
         if isinstance(self._data, bytes) and len(self._data) > (_KEEP_BYTES if keep is None else keep):
             self._data = self._metadata = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
-        """The rows of these kinds (none that has millions of rows) as actions."""
+        """The rows of these kinds as actions; not for kinds with millions of rows."""
         file = self.open()
-        found: list[Action] = []
-        most = _HEADER_ROWS + self._size // _BYTES_OF_HEADER_ROW
+        actions: list[Action] = []
+        budget = _HEADER_ROWS + self._size // _BYTES_OF_HEADER_ROW
         with Damage(self.name, self.blame):
             for kind in kinds:
                 if kind not in file.schema_arrow.names:
                     continue
                 batches = []
                 for rows in self._batches(file, kind, [kind]):
-                    # Counted before the first is an object of Python, which takes some hundred times its bytes.
-                    most -= len(rows)
-                    if most < 0:
-                        raise CorruptLogError(f"it holds more rows of {kind} than a file of its size can")
+                    # Checked before the rows become Python objects, which need about a hundred times as much memory.
+                    budget -= len(rows)
+                    if budget < 0:
+                        raise CorruptLogError(f"it has more rows of {kind} than a file of its size can have")
                     batches.append(rows)
                 for rows in batches:
-                    found.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
-        return found
+                    actions.extend(_action(kind, _plain(value, rows.type)) for value in rows.to_pylist())
+        return actions
 
     def pieces(self, kind: str, name: str) -> Iterator["pa.Array"]:
-        """One string column of the rows of a kind, a batch at a time."""
+        """One string column of the rows of a kind, in batches."""
         import pyarrow as pa
 
         file = self.open()
@@ -163,8 +166,8 @@ class ParquetFile:
                 yield fitted(rows.flatten()[0], pa.string()) if present else pa.nulls(len(rows), pa.string())
 
     def structs(self, kind: str, names: Sequence[str]) -> "Iterator[pa.StructArray]":
-        """The rows of a kind with those of these columns (or dotted paths below them) that there are, a batch at a
-        time; the bytes are at hand from the call on.
+        """The rows of a kind with these columns (or dotted paths below them), in batches; missing columns are left
+        out. The bytes are loaded before this returns.
         """
         file = self.open()
 
@@ -172,12 +175,12 @@ class ParquetFile:
             with Damage(self.name, self.blame):
                 if kind not in file.schema_arrow.names:
                     return
-                yield from self._batches(file, kind, _there(file, kind, names) or [f"{kind}.{_PRESENCE[kind]}"])
+                yield from self._batches(file, kind, _existing(file, kind, names) or [f"{kind}.{_PRESENCE[kind]}"])
 
         return batches()
 
     def columns(self, kind: str, names: Sequence[str], leaves: Sequence[str] | None = None) -> "pa.Table":
-        """Columns of the rows of a kind. `leaves` narrows what is read below them to these dotted paths."""
+        """Columns of the rows of a kind. `leaves` limits what is read below them to these dotted paths."""
         import pyarrow as pa
 
         file = self.open()
@@ -187,8 +190,8 @@ class ParquetFile:
                 return pa.table({name: pa.nulls(0) for name in names})
             fields = {field.name: field.type for field in schema.field(kind).type}
             present = [name for name in names if name in fields]
-            paths = _there(file, kind, present if leaves is None else leaves)
-            # The path is read too where nothing else is there, for the number of rows.
+            paths = _existing(file, kind, present if leaves is None else leaves)
+            # If no other column exists, the path is read to get the number of rows.
             batches = list(self._batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
             rows = sum(len(batch) for batch in batches)
             columns: dict[str, Any] = {}
@@ -201,26 +204,28 @@ class ParquetFile:
             return pa.table(columns)
 
     def _batches(self, file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
-        """The struct of `kind` with these columns, batch by batch, only the rows that have one."""
+        """The struct of `kind` with these columns, in batches; only the rows of this kind."""
         presence = f"{kind}.{_PRESENCE[kind]}"
         leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
-        own = range(self._share, file.num_row_groups, self._of)
-        groups = [index for index in own if _may_hold(file.metadata.row_group(index), leaf)]
+        own_groups = range(self._share, file.num_row_groups, self._of)
+        groups = [index for index in own_groups if _may_hold(file.metadata.row_group(index), leaf)]
         expected = sum(file.metadata.row_group(index).num_rows for index in groups)
         budget = most_decoded(self._size)
         for batch in file.iter_batches(self._batch_rows(file, groups, paths), row_groups=groups, columns=list(paths)):
-            batch.validate(full=True)  # that texts are UTF-8, too
+            batch.validate(full=True)  # also checks that texts are UTF-8
             expected -= len(batch)
             budget -= batch.nbytes
             if budget < 0:
-                raise CorruptLogError(f"it decodes to more than {most_decoded(self._size)} bytes, and has {self._size}")
+                raise CorruptLogError(f"it decodes to more than {most_decoded(self._size)} bytes, but has {self._size}")
             rows = batch.column(0)
             if rows.null_count:
                 rows = rows.drop_null()
             if len(rows):
                 yield rows
         if expected:
-            raise CorruptLogError(f"{abs(expected)} rows are {'missing' if expected > 0 else 'too many'} in it")
+            raise CorruptLogError(
+                f"it has {abs(expected)} rows {'less' if expected > 0 else 'more'} than its footer says"
+            )
 
     @property
     def _size(self) -> int:
@@ -228,62 +233,62 @@ class ParquetFile:
         return self._metadata[1]
 
     def _batch_rows(self, file: "pq.ParquetFile", groups: Sequence[int], paths: Sequence[str]) -> int:
-        """How many rows to decode at once. CorruptLogError where the pages of these columns decompress to too much.
+        """The number of rows to decode at once. CorruptLogError if the pages of these columns decompress to too much.
 
-        A dictionary's longest text may stand in each row: the longer it can be, the fewer rows at once.
+        Each row may contain the longest text of a dictionary: the longer that can be, the fewer rows at once.
         """
         if not isinstance(self._data, bytes):
             return _BATCH_ROWS
-        most = most_decoded(self._size)
+        max_bytes = most_decoded(self._size)
         total = longest = 0
-        wanted = [
+        column_indices = [
             index
             for index in range(len(file.schema))
             if any(f"{file.schema.column(index).path}.".startswith(f"{path}.") for path in paths)
         ]
         for group in groups:
             of_group = file.metadata.row_group(group)
-            for index in wanted:
+            for index in column_indices:
                 column = of_group.column(index)
                 start, first = column.data_page_offset, column.dictionary_page_offset
                 if first is not None and 0 < first < start:
                     start = first
                 pages = pages_of(self._data, start, column.total_compressed_size)
                 total, longest = total + pages.decompressed, max(longest, pages.dictionary)
-                if total > most:
-                    raise CorruptLogError(f"it decompresses to more than {most} bytes, and has {self._size}")
-        return max(1, min(_BATCH_ROWS, most // max(longest, 1)))
+                if total > max_bytes:
+                    raise CorruptLogError(f"it decompresses to more than {max_bytes} bytes, but has {self._size}")
+        return max(1, min(_BATCH_ROWS, max_bytes // max(longest, 1)))
 
 
 def fitted(column: Any, type_: "pa.DataType") -> Any:
-    """A column, or a chunk of one, as the type that a checkpoint has for it; CorruptLogError for another kind."""
+    """A column (or a chunk) cast to the type that checkpoints have for it; CorruptLogError for an incompatible type."""
     if column.type.equals(type_):
         return column
     if not _fits(column.type, type_):
-        raise CorruptLogError(f"a column of the type {column.type} stands where {type_} should")
+        raise CorruptLogError(f"a column has the type {column.type}, but must have {type_}")
     return column.cast(type_)
 
 
-def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
+def _fits(actual: "pa.DataType", expected: "pa.DataType") -> bool:
     import pyarrow as pa
 
-    if pa.types.is_null(found):
+    if pa.types.is_null(actual):
         return True
-    for same in (pa.types.is_integer, pa.types.is_boolean, _is_text):
-        if same(wanted):
-            return bool(same(found))
-    if pa.types.is_map(wanted):
+    for is_kind in (pa.types.is_integer, pa.types.is_boolean, _is_text):
+        if is_kind(expected):
+            return bool(is_kind(actual))
+    if pa.types.is_map(expected):
         return bool(
-            pa.types.is_map(found)
-            and _fits(found.key_type, wanted.key_type)
-            and _fits(found.item_type, wanted.item_type)
+            pa.types.is_map(actual)
+            and _fits(actual.key_type, expected.key_type)
+            and _fits(actual.item_type, expected.item_type)
         )
-    if not pa.types.is_struct(found):
+    if not pa.types.is_struct(actual):
         return False
-    # To take a vector that lacks a part for none would bring back rows that were deleted.
+    # A deletion vector without one of its fields must not be read as no vector: deleted rows would reappear.
     return all(
-        child.name in _OPTIONAL if index < 0 else _fits(found.field(index).type, child.type)
-        for child, index in ((child, found.get_field_index(child.name)) for child in wanted)
+        child.name in _OPTIONAL if index < 0 else _fits(actual.field(index).type, child.type)
+        for child, index in ((child, actual.get_field_index(child.name)) for child in expected)
     )
 
 
@@ -297,24 +302,24 @@ def _is_text(type_: "pa.DataType") -> bool:
 _OPTIONAL = frozenset({"offset"})
 
 
-def _there(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[str]:
-    """Those of these columns of a kind, or dotted paths below them, that the file has."""
+def _existing(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[str]:
+    """The given columns of a kind, or dotted paths below them, that exist in the file."""
     known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
     return [path for path in (f"{kind}.{name}" for name in names) if any(leaf.startswith(path + ".") for leaf in known)]
 
 
 def _may_hold(group: Any, leaf: int | None) -> bool:
-    """Whether a row group may have rows of a kind, by the null count of a leaf that each of them has."""
+    """Whether a row group may have rows of a kind, by the null count of a leaf that all of them have."""
     stats = None if leaf is None else group.column(leaf).statistics
     return stats is None or not stats.has_null_count or bool(stats.null_count < group.num_rows)
 
 
-# What columns of other types than a checkpoint has lead to, here and in Arrow.
+# The exceptions that wrong column types cause in this module and in Arrow.
 _DAMAGE = OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, CorruptLogError
 
 
 class Damage:
-    """Turns what Arrow says of a broken file into a `DamagedCheckpointError`."""
+    """Context manager that turns the errors of Arrow for a broken file into `DamagedCheckpointError`."""
 
     def __init__(self, name: str, blame: tuple[str, ...]) -> None:
         self._name = name
@@ -333,7 +338,7 @@ class Damage:
 
 
 def _plain(value: Any, type_: "pa.DataType") -> Any:
-    """A value as JSON has it: Arrow gives a map as a list of pairs."""
+    """A value in the form of JSON: Arrow returns a map as a list of pairs."""
     import pyarrow as pa
 
     if value is None:

@@ -1,6 +1,6 @@
-"""The live files of a large checkpoint, part by part and piece by piece, for who must not hold them all at once.
+"""The live files of a large checkpoint in parts and pieces, for callers that can't hold all of them in memory.
 
-What a later commit supersedes is decided for each piece by itself, as replay decides it for all.
+Each piece is compared separately with the later commits, by the same rules as in replay.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowGroupSplit:
-    """Row groups of the Parquet file at `path`: those whose number leaves `share` when it is divided by `of`."""
+    """Row groups of the Parquet file at `path`: those whose index modulo `of` is `share`."""
 
     path: str
     share: int = 0
@@ -30,14 +30,14 @@ class RowGroupSplit:
 
 
 def parted(files: Sequence[tuple[str, int]], count: int) -> list[RowGroupSplit]:
-    """About `count` parts of much the same size, of files told by (path, bytes); at least one for each file."""
+    """About `count` parts of similar size, of `files` as (path, bytes); at least one part for each file."""
     total = max(sum(size for _, size in files), 1)
     shares = [(path, max(1, round(size * count / total))) for path, size in files]
     return [RowGroupSplit(path, share, of) for path, of in shares for share in range(of)]
 
 
 def parsed_leaves(columns: "Collection[Column]") -> list[str]:
-    """What of `stats_parsed` tells about these columns, as dotted paths below it."""
+    """The leaves of `stats_parsed` with the statistics of these columns, as dotted paths below it."""
     names = [".".join(column) for column in columns]
     bounds = [f"{kind}.{name}" for kind in ("minValues", "maxValues", "nullCount") for name in names]
     return ["numRecords", "tightBounds", *bounds]
@@ -46,19 +46,19 @@ def parsed_leaves(columns: "Collection[Column]") -> list[str]:
 def pieces(file: ParquetFile, stats: Sequence[str]) -> Iterator[pa.Table]:
     """The files that a Parquet file of a checkpoint adds: the columns of `FILE_SCHEMA`, and those of `stats`.
 
-    `stats` is "stats", which is null where it isn't there, and "stats_parsed" or dotted paths below it, which is left
-    out where it isn't there.
+    `stats` may contain "stats", which is null if it doesn't exist, and "stats_parsed" or dotted paths below it, which
+    is left out if it doesn't exist.
     """
     for rows in file.structs("add", [*FILE_SCHEMA.names, *stats]):
         with Damage(file.name, file.blame):
-            found = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
+            existing = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
             names = [*FILE_SCHEMA.names, *(["stats"] if "stats" in stats else [])]
-            columns = {name: _typed(found.get(name), len(rows), ADD_TYPES[name]) for name in names}
+            columns = {name: _typed(existing.get(name), len(rows), ADD_TYPES[name]) for name in names}
             for name in ("path", "size"):
                 if columns[name].null_count:
                     raise CorruptLogError(f"a file has no {name}")
-            if "stats_parsed" in found:
-                columns["stats_parsed"] = found["stats_parsed"]
+            if "stats_parsed" in existing:
+                columns["stats_parsed"] = existing["stats_parsed"]
         yield pa.table(columns)
 
 
@@ -69,9 +69,9 @@ def _typed(column: pa.Array | None, rows: int, type_: pa.DataType) -> pa.Array:
 
 
 def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> Iterator[pa.Table]:
-    """`pieces` with what tells about these columns, by their physical names: of structs only them, else the texts.
+    """`pieces` with the statistics of these columns (physical names): as structs if there are any, else as JSON text.
 
-    `None`: with no statistics.
+    `None`: without statistics.
     """
     file.open()
     if columns is None:
@@ -82,7 +82,7 @@ def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> 
 
 
 def left(piece: pa.Table, table: str, superseded: Collection[FileKey]) -> pa.Table:
-    """What of a piece no later action has taken the place of; `table` is the table's root."""
+    """The rows of a piece that no later action supersedes; `table` is the table's root."""
     gone = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded)
     if not gone:
         return piece

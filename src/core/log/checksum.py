@@ -1,7 +1,7 @@
-"""The version checksum `<version>.crc`: what a version holds, told beside it (PROTOCOL.md, "Version Checksum File").
+"""The version checksum `<version>.crc`: a summary of a version's state (PROTOCOL.md, "Version Checksum File").
 
-It is written once, after the commit, from the totals of the version before and the commit's actions; and compared with
-the replayed state when that is at hand anyway.
+It is written once, after the commit, from the totals of the previous version and the actions of the commit. It is
+compared with the replayed state when that is in memory anyway.
 """
 
 import json
@@ -18,24 +18,24 @@ from .replay import DELETED_BINS, SIZE_BINS, Totals
 from .version_state import VersionState
 
 _MOST_LISTED = 100
-"""More transactions or domains than this aren't repeated in each checksum (Delta's own bound)."""
+"""Longer lists of transactions or domains aren't written to the checksum (Delta has the same limit)."""
 ALL_FILES = "spark.databricks.delta.allFilesInCrc.enabled"
 ALL_FILES_UP_TO = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
 
 def most_files(conf: Mapping[str, str]) -> int:
-    """Of how many files a checksum lists all: 50 unless the session says otherwise, as Delta does; -1: never."""
+    """The largest number of files that a checksum lists (default 50, as in Delta); -1: it never lists files."""
     if conf.get(ALL_FILES, "true").strip().lower() == "false":
         return -1
     text = conf.get(ALL_FILES_UP_TO, "50").strip()
     if not text.isdecimal():
-        raise InvalidArgumentError(f"{ALL_FILES_UP_TO} is {text!r}: it needs to be a whole number")
+        raise InvalidArgumentError(f"{ALL_FILES_UP_TO} must be a whole number, but it is {text!r}. Correct the setting")
     return int(text)
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """What a `.crc` says. `None`: it doesn't say it."""
+    """The content of a `.crc` file; `None` stands for a missing field."""
 
     totals: Totals
     metadata: Metadata | None
@@ -58,13 +58,13 @@ def of(
     in_commit_timestamp: int | None = None,
     most_files: int = -1,
 ) -> VersionChecksum:
-    """The checksum of a version, whose live files add up to `totals`.
+    """The checksum of a version whose live files add up to `totals`.
 
-    They are listed in it if they are `most_files` at most, and that costs no request.
+    It lists the files if they are at most `most_files`, and if they are in memory.
     """
     files = None
     if totals.num_files <= most_files and snapshot.at_hand:
-        # As they stand in a state: nothing of it is new data.
+        # A file in a state isn't new data.
         files = tuple(replace(file, data_change=False) for file in snapshot.add_files())
     transactions, domains = snapshot.transactions, snapshot.domain_metadata
     return VersionChecksum(
@@ -81,7 +81,7 @@ def of(
 
 
 def serialise(checksum: VersionChecksum) -> bytes:
-    """The bytes of the file: one JSON object."""
+    """The content of the file: one JSON object."""
     totals = checksum.totals
     obj: dict[str, Any] = {}
     if checksum.txn_id is not None:
@@ -121,7 +121,7 @@ def _json(action: Any, name: str) -> Any:
 
 
 def parse(data: bytes) -> VersionChecksum:
-    """What a `.crc` says; CorruptLogError when it is none, which is no reason not to read the table."""
+    """Parse a `.crc` file. CorruptLogError when it is invalid; the table can still be read without it."""
     try:
         obj = json.loads(data)
         if not isinstance(obj, dict):
@@ -137,7 +137,7 @@ def parse(data: bytes) -> VersionChecksum:
             deleted_counts=_deleted(obj),
         )
         transactions, domains = obj.get("setTransactions"), obj.get("domainMetadata")
-        found = [_action("txn", item) for item in transactions or ()]
+        txns = [_action("txn", item) for item in transactions or ()]
         files = obj.get("allFiles")
         live = [_action("domainMetadata", item) for item in domains or ()]
         return VersionChecksum(
@@ -148,7 +148,7 @@ def parse(data: bytes) -> VersionChecksum:
             num_protocol=_long(obj, "numProtocol"),
             txn_id=obj.get("txnId"),
             in_commit_timestamp=obj.get("inCommitTimestampOpt"),
-            transactions=None if transactions is None else {txn.app_id: txn for txn in found},
+            transactions=None if transactions is None else {txn.app_id: txn for txn in txns},
             domains=None if domains is None else {item.domain: item for item in live if not item.removed},
             has_vectors=obj.get("numDeletionVectorsOpt") is not None,
             files=None if files is None else tuple(_action("add", item) for item in files),
@@ -167,7 +167,7 @@ def _action(name: str, value: Any) -> Any:
 def _long(obj: Mapping[str, Any], key: str) -> int:
     value = obj.get(key)
     if type(value) is not int:
-        raise ValueError(f"{key!r} should be an integer")
+        raise ValueError(f"{key!r} must be an integer")
     return value
 
 
@@ -179,53 +179,61 @@ def _histogram(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _deleted(obj: Mapping[str, Any]) -> tuple[int, ...]:
-    told = obj.get("deletedRecordCountsHistogramOpt")
-    counts = tuple(told.get("deletedRecordCounts") or ()) if isinstance(told, dict) else ()
+    histogram = obj.get("deletedRecordCountsHistogramOpt")
+    counts = tuple(histogram.get("deletedRecordCounts") or ()) if isinstance(histogram, dict) else ()
     if not counts and not obj.get("numDeletionVectorsOpt"):
         return _long(obj, "numFiles"), *(0 for _ in DELETED_BINS[1:])
     return counts if len(counts) == len(DELETED_BINS) else ()
 
 
-def differences(told: VersionChecksum, snapshot: VersionState, totals: Totals) -> list[str]:
-    """What the checksum says otherwise than the replayed state, a sentence each; empty when they agree."""
-    found: list[str] = []
+def differences(checksum: VersionChecksum, snapshot: VersionState, totals: Totals) -> list[str]:
+    """The differences between the checksum and the replayed state, one sentence each; empty when they agree."""
+    sentences: list[str] = []
 
     def compare(name: str, theirs: object, ours: object) -> None:
         if theirs != ours:
-            found.append(f"{name} is {ours}, the checksum says {theirs}")
+            sentences.append(f"{name} is {ours}, the checksum says {theirs}")
 
-    compare("the number of files", told.totals.num_files, totals.num_files)
-    compare("their size in bytes", told.totals.size_in_bytes, totals.size_in_bytes)
-    compare("the number of metaData actions", told.num_metadata, 1)
-    compare("the number of protocol actions", told.num_protocol, 1)
-    if told.protocol is not None and told.protocol != snapshot.protocol:
-        found.append(f"the protocol is {snapshot.protocol}, the checksum says {told.protocol}")
-    if told.metadata is not None and _comparable(told.metadata) != _comparable(snapshot.metadata):
-        found.append(f"the metadata differs in {', '.join(_differing(told.metadata, snapshot.metadata))}")
-    if told.has_vectors:
-        compare("the number of deletion vectors", told.totals.num_deletion_vectors, totals.num_deletion_vectors)
-        compare("the number of deleted rows", told.totals.num_deleted_records, totals.num_deleted_records)
-    if told.totals.file_counts and totals.file_counts and told.totals.file_counts != totals.file_counts:
-        found.append("the histogram of file sizes differs")
-    if told.totals.deleted_counts and totals.deleted_counts and told.totals.deleted_counts != totals.deleted_counts:
-        found.append("the histogram of deleted rows differs")
-    if told.in_commit_timestamp is not None and snapshot.properties.enable_in_commit_timestamps:
-        compare("the in-commit timestamp", told.in_commit_timestamp, snapshot.timestamp_ms)
-    if told.files is not None:
-        listed = {(canonical(f.path, snapshot.table), f.deletion_vector, f.size) for f in told.files}
+    compare("the number of files", checksum.totals.num_files, totals.num_files)
+    compare("their size in bytes", checksum.totals.size_in_bytes, totals.size_in_bytes)
+    compare("the number of metaData actions", checksum.num_metadata, 1)
+    compare("the number of protocol actions", checksum.num_protocol, 1)
+    if checksum.protocol is not None and checksum.protocol != snapshot.protocol:
+        sentences.append(f"the protocol is {snapshot.protocol}, the checksum says {checksum.protocol}")
+    if checksum.metadata is not None and _comparable(checksum.metadata) != _comparable(snapshot.metadata):
+        sentences.append(f"the metadata differs in {', '.join(_differing(checksum.metadata, snapshot.metadata))}")
+    if checksum.has_vectors:
+        compare("the number of deletion vectors", checksum.totals.num_deletion_vectors, totals.num_deletion_vectors)
+        compare("the number of deleted rows", checksum.totals.num_deleted_records, totals.num_deleted_records)
+    if checksum.totals.file_counts and totals.file_counts and checksum.totals.file_counts != totals.file_counts:
+        sentences.append("the histogram of file sizes differs")
+    if (
+        checksum.totals.deleted_counts
+        and totals.deleted_counts
+        and checksum.totals.deleted_counts != totals.deleted_counts
+    ):
+        sentences.append("the histogram of deleted rows differs")
+    if checksum.in_commit_timestamp is not None and snapshot.properties.enable_in_commit_timestamps:
+        compare("the in-commit timestamp", checksum.in_commit_timestamp, snapshot.timestamp_ms)
+    if checksum.files is not None:
+        listed = {(canonical(f.path, snapshot.table), f.deletion_vector, f.size) for f in checksum.files}
         live = {(canonical(f.path, snapshot.table), f.deletion_vector, f.size) for f in snapshot.listed_files()}
-        if one := min((path for path, *_ in listed ^ live), default=None):
-            found.append(f"{len(live - listed)} files aren't in its list, and {len(listed - live)} more are: {one}")
-    if told.transactions is not None:
-        theirs = {app: txn.version for app, txn in told.transactions.items()}
+        if example := min((path for path, *_ in listed ^ live), default=None):
+            sentences.append(
+                f"{len(live - listed)} files aren't in its list, and {len(listed - live)} more are: {example}"
+            )
+    if checksum.transactions is not None:
+        theirs = {app: txn.version for app, txn in checksum.transactions.items()}
         ours = {app: txn.version for app, txn in snapshot.transactions.items()}
         if snapshot.properties.set_transaction_retention_ms is not None:
             ours = {app: version for app, version in ours.items() if app in theirs}  # others may have expired
         if theirs != ours:
-            found.append(f"the transactions are {ours}, the checksum says {theirs}")
-    if told.domains is not None and dict(told.domains) != dict(snapshot.domain_metadata):
-        found.append(f"the domains are {sorted(snapshot.domain_metadata)}, the checksum says {sorted(told.domains)}")
-    return found
+            sentences.append(f"the transactions are {ours}, the checksum says {theirs}")
+    if checksum.domains is not None and dict(checksum.domains) != dict(snapshot.domain_metadata):
+        sentences.append(
+            f"the domains are {sorted(snapshot.domain_metadata)}, the checksum says {sorted(checksum.domains)}"
+        )
+    return sentences
 
 
 def _comparable(metadata: Metadata) -> Metadata:

@@ -1,4 +1,4 @@
-"""The columns of file actions: the Arrow types of `add` and `remove`, and actions to columns and back."""
+"""File actions as columns: the Arrow types of `add` and `remove`, and conversions between actions and columns."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -54,11 +54,11 @@ REMOVE_SCHEMA = pa.schema(
         ("stats", pa.string()),
     ]
 )
-"""The columns of `Snapshot.tombstones`; a checkpoint keeps neither tags nor stats of them."""
+"""The columns of `Snapshot.tombstones`; a checkpoint doesn't keep their tags and stats."""
 
 
 def mask_of(flags: bytearray) -> pa.BooleanArray:
-    """Bytes that are 0 or 1 as a mask."""
+    """A boolean mask from bytes that are 0 or 1."""
     return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
 
@@ -66,7 +66,7 @@ _MOST_SLICES = 256
 
 
 def without(column: pa.ChunkedArray, rows: Sequence[int]) -> pa.ChunkedArray:
-    """`column` without these rows (ascending). A few cost nothing: what lies between them is shared, not copied."""
+    """`column` without these rows (ascending indices). For a few rows the remaining slices are shared, not copied."""
     if not rows:
         return column
     if len(rows) > _MOST_SLICES:
@@ -117,7 +117,7 @@ _GETTERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def column_of(files: Sequence[AddFile | RemoveFile], name: str, type_: pa.DataType) -> pa.Array:
-    """One column of actions; a column that they don't have in this form (`stats_parsed`) is null."""
+    """One column of actions; a column that actions don't have (`stats_parsed`) is null."""
     get = _GETTERS.get(name)
     if get is None:
         return pa.nulls(len(files), type_)
@@ -130,7 +130,7 @@ def table_of(files: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Tab
 
 
 def deletion_vector_of(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """A deletion vector from its struct; a struct of nulls is none (some writers leave one)."""
+    """A deletion vector from its struct; a struct of nulls, which some writers write, stands for no vector."""
     if value is None or value["storageType"] is None:
         return None
     return DeletionVectorDescriptor(
@@ -147,7 +147,7 @@ def _mapping(value: Any) -> dict[str, Any] | None:
 
 
 def adds_of(table: pa.Table) -> list[AddFile]:
-    """The rows as actions. `stats` is taken where the table has it."""
+    """The rows as actions, with `stats` if the table has that column."""
     stats = table.column("stats").to_pylist() if "stats" in table.column_names else [None] * len(table)
     rows = zip(*(table.column(name).to_pylist() for name in FILE_SCHEMA.names), stats, strict=True)
     return [
@@ -197,7 +197,7 @@ def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
     counts, sums = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
     least, most = pc.min_max(sizes).as_py().values()
     if len(sizes) <= _FEW:
-        # No number goes to Arrow, which would first import pandas where it is installed: half a second.
+        # No number is passed to Arrow, which would import pandas where it is installed: half a second.
         for size in sizes.drop_null().to_pylist():
             index = bisect_right(SIZE_BINS, size) - 1
             counts[index] += 1

@@ -1,6 +1,6 @@
-"""The `_last_checkpoint` file: a hint where to begin listing (PROTOCOL.md, "Last Checkpoint File Schema").
+"""The `_last_checkpoint` file: a hint where to start the listing (PROTOCOL.md, "Last Checkpoint File Schema").
 
-It is never trusted: whatever is wrong with it, the log is listed from its beginning.
+The reader doesn't rely on it: if it is missing or damaged, the log is listed from the beginning.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """`size` counts the actions of the checkpoint, `size_in_bytes` its bytes."""
+    """The content of the file: `size` is the number of actions in the checkpoint, `size_in_bytes` its bytes."""
 
     version: int
     size: int
@@ -25,14 +25,14 @@ class LastCheckpoint:
 
 
 def parse(data: bytes) -> LastCheckpoint | None:
-    """The hint; `None`, and a log line, when it is damaged: no JSON, wrong types, or a checksum that disagrees."""
+    """Parse the hint; `None`, and a log line, when it is damaged: no JSON, wrong types, or a wrong checksum."""
     try:
         obj = json.loads(data, object_pairs_hook=_unique)
         if not isinstance(obj, dict):
             raise ValueError("not an object")
-        told = obj.get("checksum")
-        if told is not None and told != checksum(obj):
-            raise ValueError("its checksum disagrees with its content")
+        expected = obj.get("checksum")
+        if expected is not None and expected != checksum(obj):
+            raise ValueError("its checksum doesn't match its content")
         version = obj.get("version")
         if type(version) is not int or version < 0:
             raise ValueError("no version")
@@ -49,7 +49,7 @@ def parse(data: bytes) -> LastCheckpoint | None:
 
 
 def serialise(hint: LastCheckpoint) -> bytes:
-    """The bytes of the file, with the checksum over its other fields."""
+    """The content of the file, with the checksum of its other fields."""
     obj: dict[str, Any] = {"version": hint.version, "size": hint.size}
     if hint.parts is not None:
         obj["parts"] = hint.parts

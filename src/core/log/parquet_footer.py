@@ -1,8 +1,8 @@
-"""The footer of a checkpoint's Parquet file: with a checksum of it where we wrote it, and held against the file's size.
+"""The footer of a checkpoint's Parquet file: our own checksum of it, and a check against the file's size.
 
-Parquet has checksums of pages and none of the footer, where a flipped bit may rename a column. A Parquet file may
-hold bytes between its last page and its footer, which no reader looks at: ours have a mark
-and the CRC-32 of the footer there.
+Parquet has checksums of pages but none of the footer, where a flipped bit may rename a column. A Parquet file may have
+bytes between its last page and its footer, which readers ignore: our files have a marker and the CRC-32 of the footer
+there.
 """
 
 import zlib
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 _MAGIC = b"PAR1"
 _END = 8
-"""The length of the footer in four bytes, and the magic."""
+"""The footer's length (four bytes) and the magic."""
 _MARK = b"\0tablelog footer crc32\0\0"
 _SEAL = len(_MARK) + 4
 _TAIL = 1 << 16
 _ROWS, _ROWS_PER_BYTE = 1 << 20, 16
-"""A file may have so many rows, and so many more for each of its bytes: a data file's name alone takes some ten."""
+"""The limit of rows of a file: a constant, plus this number per byte. A row needs more: a file name has ten bytes."""
 _LEAST_BYTES, _TIMES = 256 << 20, 100
-"""What is decoded of a file may have so many bytes, or so many times those of the file if these are more."""
+"""The limit of decoded bytes of a file: this constant, or this multiple of the file's size if that is more."""
 
 
 def sealed(end: bytes) -> bytes:
-    """The end of a Parquet file, its whole footer included, with the checksum of the footer before it."""
+    """The end of a Parquet file, including its whole footer, with the checksum of the footer inserted before it."""
     start = len(end) - _END - _length(end)
     if start < 0 or end[-4:] != _MAGIC:
         raise ValueError("not the end of a Parquet file")
@@ -39,10 +39,10 @@ def _length(end: bytes) -> int:
 
 
 def metadata_of(source: bytes | IO[bytes]) -> "tuple[pq.FileMetaData, int]":
-    """The metadata of a Parquet file, and how many bytes it has.
+    """The metadata of a Parquet file, and its size in bytes.
 
-    Raises CorruptLogError where the footer isn't what its checksum says, or where it tells of more rows than a file of
-    this size can have; Arrow's errors for what is no footer.
+    Raises CorruptLogError if the footer doesn't match its checksum, or says more rows than a file of this size can
+    have; Arrow's errors for an invalid footer.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -53,21 +53,21 @@ def metadata_of(source: bytes | IO[bytes]) -> "tuple[pq.FileMetaData, int]":
         size = source.seek(0, 2)
         end = memoryview(_last(source, size, _TAIL))
     if size < _END + len(_MAGIC) or bytes(end[-4:]) != _MAGIC:
-        raise CorruptLogError("it doesn't end as a Parquet file does")
+        raise CorruptLogError("it doesn't end like a Parquet file")
     length = int.from_bytes(end[-_END:-4], "little")
     if length > size - _END - len(_MAGIC):
-        raise CorruptLogError(f"its footer would have {length} bytes, and the file has {size}")
-    wanted = min(size, length + _END + _SEAL)
-    if len(end) < wanted:
-        end = memoryview(source)[-wanted:] if isinstance(source, bytes) else memoryview(_last(source, size, wanted))
+        raise CorruptLogError(f"its footer would have {length} bytes, but the file has {size}")
+    needed = min(size, length + _END + _SEAL)
+    if len(end) < needed:
+        end = memoryview(source)[-needed:] if isinstance(source, bytes) else memoryview(_last(source, size, needed))
     footer = bytes(end[len(end) - _END - length : -_END])
     seal = bytes(end[max(len(end) - _END - length - _SEAL, 0) : len(end) - _END - length])
     if seal[:-4] == _MARK and int.from_bytes(seal[-4:], "little") != zlib.crc32(footer):
-        raise CorruptLogError("its footer isn't what was written: the checksum differs")
+        raise CorruptLogError("its footer was changed after it was written: the checksum differs")
     alone = _MAGIC + footer + length.to_bytes(4, "little") + _MAGIC
     metadata = pq.read_metadata(pa.BufferReader(alone))
     if metadata.num_rows > _ROWS + _ROWS_PER_BYTE * size:
-        raise CorruptLogError(f"it would have {metadata.num_rows} rows, and the file has {size} bytes")
+        raise CorruptLogError(f"it would have {metadata.num_rows} rows, but the file has {size} bytes")
     return metadata, size
 
 
@@ -77,5 +77,5 @@ def _last(source: IO[bytes], size: int, count: int) -> bytes:
 
 
 def most_decoded(size: int) -> int:
-    """How many bytes may be decoded of a file that has `size`."""
+    """The most bytes that may be decoded from a file of `size` bytes."""
     return max(_LEAST_BYTES, _TIMES * size)

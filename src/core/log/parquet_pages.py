@@ -1,7 +1,7 @@
-"""What the pages of a Parquet column decompress to, by their own headers, before anything is decompressed.
+"""The decompressed size of the pages of a Parquet column, read from the page headers, before decompression.
 
-The footer tells sums, which needn't be true. A header is a struct in Thrift's compact protocol; of it three numbers are
-looked at, and the rest is passed over (parquet-format, "parquet.thrift", PageHeader).
+The footer has sums, but they may be wrong. A header is a struct in Thrift's compact protocol; three numbers are read,
+the rest is skipped (parquet-format, "parquet.thrift", PageHeader).
 """
 
 from typing import NamedTuple
@@ -12,17 +12,17 @@ _DEEPEST = 8
 
 
 class Pages(NamedTuple):
-    """Of one column chunk: the bytes of its pages once they are decompressed, and those of its dictionary alone."""
+    """Sizes of one column chunk in bytes: all its pages after decompression, and its dictionary page alone."""
 
     decompressed: int
     dictionary: int
 
 
 def pages_of(data: bytes, start: int, size: int) -> Pages:
-    """The pages in `size` bytes from `start` on. Raises ValueError where there are none."""
+    """The sizes of the pages in `size` bytes from `start` on. Raises ValueError if there are no pages."""
     at, end = start, start + size
     if start < 0 or size < 0 or end > len(data):
-        raise ValueError("a column lies beyond the end of the file")
+        raise ValueError("a column is beyond the end of the file")
     total = dictionary = 0
     while at < end:
         (kind, decompressed, compressed), at = _header(data, at)
@@ -36,12 +36,12 @@ def pages_of(data: bytes, start: int, size: int) -> Pages:
 
 
 def _header(data: bytes, at: int) -> tuple[tuple[int, int, int], int]:
-    found = [-1, -1, -1]
+    numbers = [-1, -1, -1]
     field = 0
     while True:
         head, at = _byte(data, at)
         if head == 0:
-            return (found[0], found[1], found[2]), at
+            return (numbers[0], numbers[1], numbers[2]), at
         kind = head & 15
         if head >> 4:
             field += head >> 4
@@ -50,12 +50,12 @@ def _header(data: bytes, at: int) -> tuple[tuple[int, int, int], int]:
             field = _signed(raw)
         if 1 <= field <= 3 and kind == _I32:
             raw, at = _varint(data, at)
-            found[field - 1] = _signed(raw)
+            numbers[field - 1] = _signed(raw)
         else:
-            at = _passed(data, at, kind, 0)
+            at = _skip(data, at, kind, 0)
 
 
-def _passed(data: bytes, at: int, kind: int, depth: int) -> int:
+def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     if depth > _DEEPEST:
         raise ValueError("the header of a page is nested too deep")
     if kind in (_TRUE, _FALSE):
@@ -76,8 +76,8 @@ def _passed(data: bytes, at: int, kind: int, depth: int) -> int:
                 return at
             if not head >> 4:
                 at = _varint(data, at)[1]
-            at = _passed(data, at, head & 15, depth + 1)
-    raise ValueError("the header of a page holds what none has")
+            at = _skip(data, at, head & 15, depth + 1)
+    raise ValueError("the header of a page has a field of an unknown type")
 
 
 def _byte(data: bytes, at: int) -> tuple[int, int]:
@@ -94,7 +94,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-    raise ValueError("the header of a page holds a number of too many bytes")
+    raise ValueError("the header of a page has a number with too many bytes")
 
 
 def _signed(value: int) -> int:

@@ -1,4 +1,4 @@
-"""The requests that reading a log makes: listing it, and the files that it names."""
+"""The store requests of reading a log: listings, and reads of the listed files."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -20,28 +20,28 @@ _log = logging.getLogger(__name__)
 _THREADS = 8
 _LARGEST_HINT = 16 << 20
 _LARGEST_CHECKSUM = 256 << 20
-"""Beyond these sizes the two files are left alone: nothing depends on them."""
+"""Larger files aren't read: the table can be read without them."""
 _SLOW_READ_S = 0.002
-"""A read that takes longer than this is worth a thread."""
+"""If a read takes longer than this, the others are done in parallel threads."""
 _MOST_WARNINGS = 100
-"""Of how many engines a handle warns: what they are called is up to whoever commits."""
+"""The most engines that a handle warns about: engine names come from the writers and are unlimited."""
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 16 << 20
-"""How many files, and bytes of them, `each` has in memory at a time; at least one file."""
+"""The most files, and bytes of files, that `each` has in memory at a time; at least one file."""
 
 
 def whole(data: bytes) -> Sequence[Action]:
-    """The actions of a commit or a compaction; CorruptLogError for one that isn't whole.
+    """Parse a commit or a compaction; CorruptLogError if it is incomplete.
 
-    One with nothing in it was torn: to take it for a commit that does nothing would lose what it did.
+    An empty file is an incomplete write: treating it as a commit without actions would lose the actions.
     """
     if not data.strip():
-        raise CorruptLogError("the file is empty: it was torn when it was written, or emptied since")
+        raise CorruptLogError("the file is empty: its write was incomplete, or it was emptied later")
     return parse_commit(data)
 
 
 class LogReader:
-    """The log of one table on one store; holds no state of the table."""
+    """Reads the log of one table on one store. It has no state of the table."""
 
     def __init__(self, table: str, log_path: str, store: LogStore, clock: Clock) -> None:
         self._table = table
@@ -51,7 +51,7 @@ class LogReader:
         self._warned_of: set[str] = set()
 
     def list(self, version: int) -> Listing:
-        """The files of `version` and later; TableNotFoundError where there is no log directory. One list."""
+        """The files of `version` and later, in one listing; TableNotFoundError if there is no log directory."""
         try:
             return parse_listing(self._store.list_from(f"{self._log_path}/{listing_name(version)}"))
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class LogReader:
             ) from None
 
     def last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
-        """The hint where to list from; `None` when there is none, or it is damaged."""
+        """The hint where to start the listing; `None` when there is none, or it is damaged."""
         try:
             data = self._store.read_at_most(f"{self._log_path}/{LAST_CHECKPOINT}", _LARGEST_HINT)
         except FileNotFoundError:
@@ -71,69 +71,73 @@ class LogReader:
         return last_checkpoint.parse(data)
 
     def read(self, status: FileStatus) -> bytes | None:
-        """The content of a listed file; `None` when it is gone."""
+        """The content of a listed file; `None` when it no longer exists."""
         try:
             return self._store.read(status.path)
         except FileNotFoundError:
             return None
 
     def each(self, statuses: Sequence[FileStatus]) -> "Iterator[bytes | None]":
-        """`read` of each, in order, of which some are in memory at a time."""
-        some: list[FileStatus] = []
+        """`read` of each file, in order; only some are in memory at a time."""
+        batch: list[FileStatus] = []
         size = 0
         for status in statuses:
-            if some and (len(some) == _AT_ONCE or size + status.size > _AT_ONCE_BYTES):
-                yield from self.many(some)
-                some, size = [], 0
-            some.append(status)
+            if batch and (len(batch) == _AT_ONCE or size + status.size > _AT_ONCE_BYTES):
+                yield from self.many(batch)
+                batch, size = [], 0
+            batch.append(status)
             size += status.size
-        yield from self.many(some)
+        yield from self.many(batch)
 
     def many(self, statuses: Sequence[FileStatus]) -> "Sequence[bytes | None]":
-        """`read` of each, in order; in parallel once a read turns out to be slow."""
-        found: list[bytes | None] = []
+        """`read` of each file, in order; in parallel if the reads are slow."""
+        contents: list[bytes | None] = []
         for index, status in enumerate(statuses):
             started = self._clock.monotonic()
-            found.append(self.read(status))
+            contents.append(self.read(status))
             if len(statuses) - index > 2 and self._clock.monotonic() - started > _SLOW_READ_S:
                 with ThreadPoolExecutor(_THREADS) as pool:
-                    found.extend(pool.map(self.read, statuses[index + 1 :]))
+                    contents.extend(pool.map(self.read, statuses[index + 1 :]))
                 break
-        return found
+        return contents
 
     def commit(self, version: int) -> Sequence[Action]:
-        """The actions of a commit, in order; VersionNotFoundError when its file isn't there."""
+        """The actions of a commit, in order; VersionNotFoundError when the file doesn't exist."""
         return self.parsed(version, self.commit_bytes(version))
 
     def commit_bytes(self, version: int) -> bytes:
-        """The bytes of a commit; VersionNotFoundError when its file isn't there."""
+        """The content of a commit file; VersionNotFoundError when it doesn't exist."""
         try:
             return self._store.read(f"{self._log_path}/{commit_name(version)}")
         except FileNotFoundError:
             raise self._gone(version) from None
 
     def _gone(self, version: int) -> VersionNotFoundError:
-        return VersionNotFoundError(f"the commit of version {version} of {self._table} is gone")
+        return VersionNotFoundError(
+            f"the commit of version {version} of {self._table} no longer exists: it was removed from the log"
+        )
 
     def in_commit_timestamp(self, version: int) -> int:
-        """The in-commit timestamp of a version, from its file."""
-        found = in_commit_timestamp(self.commit(version))
-        if found is None:
+        """The in-commit timestamp of a version, read from its commit."""
+        timestamp = in_commit_timestamp(self.commit(version))
+        if timestamp is None:
             raise self.without_timestamp(version)
-        return found
+        return timestamp
 
     def without_timestamp(self, version: int) -> CorruptLogError:
-        """The error of a commit that lacks the in-commit timestamp that the table has enabled."""
+        """The error for a commit without the in-commit timestamp that the table requires."""
         return CorruptLogError(
             f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled"
         )
 
-    def timestamp_of(self, version: int, status: FileStatus | None, told: int | None) -> Callable[[bool], int]:
-        """When a version was committed, once it is asked for; `told` is its in-commit timestamp if that was seen."""
+    def timestamp_of(
+        self, version: int, status: FileStatus | None, known_timestamp: int | None
+    ) -> Callable[[bool], int]:
+        """A function that returns the time of a version; `told` is its in-commit timestamp if that is known."""
 
         def timestamp(in_commit: bool) -> int:
             if in_commit:
-                return self.in_commit_timestamp(version) if told is None else told
+                return self.in_commit_timestamp(version) if known_timestamp is None else known_timestamp
             if status is not None:
                 return status.modification_time_ms
             listed = self.list(version).commits.get(version)
@@ -144,20 +148,20 @@ class LogReader:
         return timestamp
 
     def parsed(self, version: int, data: bytes) -> Sequence[Action]:
-        """The actions in the bytes of a commit; CorruptLogError names table, version and line."""
+        """Parse the content of a commit; CorruptLogError names table, version and line."""
         try:
             actions = whole(data)
         except CorruptLogError as error:
             raise CorruptLogError(
                 f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
-                "DeltaLog.for_path(...).health() tells which versions can be read without it."
+                "DeltaLog.for_path(...).health() shows which versions can be read without it."
             ) from error
         if self._store.endangered_by:
             self._warn_of_writer(version, actions)
         return actions
 
     def _warn_of_writer(self, version: int, actions: Sequence[Action]) -> None:
-        """Say, once for each handle and engine, that a commit's writer doesn't keep to this store's exclusion."""
+        """Warn, once for each handle and engine, that a writer doesn't use this store's mutual exclusion."""
         for action in actions:
             engine = action.engine_info if isinstance(action, CommitInfo) else None
             if not engine or engine in self._warned_of or len(self._warned_of) >= _MOST_WARNINGS:
@@ -174,25 +178,26 @@ class LogReader:
     def entries(self, entries: Sequence[LogEntry]) -> Sequence[Sequence[Action]]:
         """The actions of each entry, in order.
 
-        `ReplacedError` when one isn't as it was listed, `DamagedCheckpointError` for a log compaction that can't be
-        read: the commits that it stands for will do.
+        Raises:
+            ReplacedError: A file was removed or replaced since it was listed.
+            DamagedCheckpointError: A log compaction can't be read; the caller can read the commits instead.
         """
-        found: list[Sequence[Action]] = []
+        actions: list[Sequence[Action]] = []
         for entry, data in zip(entries, self.each([entry.status for entry in entries]), strict=True):
             name = name_of(entry.status)
             if data is None or len(data) != entry.status.size:
-                raise ReplacedError(f"{name} is gone or of another size than listed")
+                raise ReplacedError(f"{name} no longer exists, or its size differs from the listed one")
             if not entry.compacted:
-                found.append(self.parsed(entry.version, data))
+                actions.append(self.parsed(entry.version, data))
                 continue
             try:
-                found.append(self.compacted(data))
+                actions.append(self.compacted(data))
             except CorruptLogError as error:
                 raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
-        return found
+        return actions
 
     def compacted(self, data: bytes) -> Sequence[Action]:
-        """The actions of a log compaction; CorruptLogError for one that isn't whole, or isn't reconciled."""
+        """Parse a log compaction; CorruptLogError if it is incomplete or isn't reconciled."""
         actions = whole(data)
         reason = unreconciled(actions, self._table)
         if reason is not None:
@@ -200,7 +205,7 @@ class LogReader:
         return actions
 
     def checksum(self, status: FileStatus | None) -> Callable[[], checksum.VersionChecksum | None] | None:
-        """How to get the version checksum that was listed, in one read; one that can't be used is none."""
+        """A function that reads the listed version checksum, in one request; it returns `None` for an invalid one."""
         if status is None:
             return None
 

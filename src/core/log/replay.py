@@ -1,7 +1,7 @@
-"""Replay: from a base state and the commits after it to the state of a version (PROTOCOL.md, "Action Reconciliation").
+"""Replay: from a base state and later commits to the state of a version (PROTOCOL.md, "Action Reconciliation").
 
-The files of a table are columns (the base, as a checkpoint holds them) under an overlay (the actions of the later
-commits, keyed by path and deletion vector). A new version extends the overlay: the base is shared and untouched.
+The files of a table are columns (the base, read from a checkpoint) and an overlay (the actions of the later commits, by
+path and deletion vector). A new version extends the overlay and shares the base.
 """
 
 import threading
@@ -32,7 +32,7 @@ LogicalFile: TypeAlias = AddFile | RemoveFile
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a version says besides its files. `domains` holds the live ones only."""
+    """The state of a version except its files. `domains` holds the domains that aren't removed."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -40,7 +40,7 @@ class Header:
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
 
     def after(self, actions: Iterable[Action]) -> "Header":
-        """The header once `actions` have been applied, in order; the same object when they change nothing of it."""
+        """The header after `actions` were applied in order; the same object if they change nothing in it."""
         protocol, metadata = self.protocol, self.metadata
         transactions: dict[str, SetTransaction] | None = None
         domains: dict[str, DomainMetadata] | None = None
@@ -76,7 +76,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many live files a version has and their bytes, by size class; and how much deletion vectors take of them.
+    """The number and bytes of a version's live files, in total and by size class; the same for deletion vectors.
 
     `file_counts` and `file_bytes` follow `SIZE_BINS` (PROTOCOL.md, "File Size Histogram Schema"), `deleted_counts`
     `DELETED_BINS` ("Deleted Record Counts Histogram Schema"); they are empty where only the sums are known.
@@ -91,7 +91,7 @@ class Totals:
     deleted_counts: tuple[int, ...] = ()
 
     def changed(self, changes: Iterable[tuple[int, int, DeletionVectorDescriptor | None]]) -> "Totals":
-        """With files more and less: (1 or -1, size in bytes, deletion vector) of each."""
+        """The totals after files were added or removed: (1 or -1, size in bytes, deletion vector) for each."""
         files, size, vectors, records = (
             self.num_files,
             self.size_in_bytes,
@@ -127,10 +127,10 @@ SIZE_BINS: tuple[int, ...] = (
     *range(2304 * _MB, 4352 * _MB, 256 * _MB),
     *(_GB << power for power in range(3, 9)),
 )
-"""Where the size classes of a version checksum begin, in bytes: Delta's own, so that its histograms and ours merge."""
+"""Lower bounds of the size classes of a version checksum, in bytes; the same as Delta's, so histograms fit together."""
 
 DELETED_BINS: tuple[int, ...] = (0, *(10**power for power in range(8)), 2**31 - 1)
-"""Where the classes of files by their deleted rows begin."""
+"""Lower bounds of the classes of files by their number of deleted rows."""
 
 NO_FILES = Totals(
     file_counts=(0,) * len(SIZE_BINS),
@@ -140,14 +140,14 @@ NO_FILES = Totals(
 
 
 _LONGEST_CHAIN = 64
-"""How many commits a lookup in an overlay may walk through before they are merged."""
+"""The most commits that a lookup in an overlay visits; a longer chain is merged first."""
 
 
 class CommitOverlay:
     """The file actions of the commits after the base: an immutable overlay that a later version extends.
 
-    Extending costs as much as the commit is long; the merged view is made when files are asked for, once. Shared
-    between threads.
+    The cost of an extension is proportional to the commit. The merged view is computed once, when files are requested.
+    Threads may share an overlay.
     """
 
     __slots__ = ("_depth", "_lock", "_merged", "_own", "_parent", "_root", "num_actions")
@@ -157,18 +157,18 @@ class CommitOverlay:
         self._parent = parent
         self._own: dict[FileKey, LogicalFile] = {}
         for file in actions:
-            # The protocol forbids an add and a remove of one key in one commit; as in Delta the later wins.
+            # The protocol forbids an add and a remove of one key in one commit. As in Delta, the later action wins.
             key = self.key(file)
             self._own.pop(key, None)
             self._own[key] = file
         self._merged: dict[FileKey, LogicalFile] | None = self._own if parent is None else None
-        # One lock for the chain: a child may be merging through its parents.
+        # One lock for the whole chain, because a child merges its parents.
         self._lock: threading.Lock = parent._lock if parent else threading.Lock()
         self._depth: int = parent._depth + 1 if parent else 0
         self.num_actions: int = (parent.num_actions if parent else 0) + len(self._own)
 
     def extend(self, actions: Iterable[Action]) -> "CommitOverlay":
-        """The overlay once one more commit has been applied."""
+        """The overlay after one more commit was applied."""
         files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
         if not files:
             return self
@@ -182,29 +182,29 @@ class CommitOverlay:
         return canonical(file.path, self._root), dv.unique_id if dv else None
 
     def get(self, key: FileKey) -> LogicalFile | None:
-        """The newest action of a logical file; `None` where only the base can know it."""
+        """The newest action of a logical file; `None`: no commit of the overlay has one, but the base may."""
         with self._lock:
-            at: CommitOverlay | None = self
-            while at is not None:
-                if at._merged is not None:
-                    return at._merged.get(key)
-                if key in at._own:
-                    return at._own[key]
-                at = at._parent
+            overlay: CommitOverlay | None = self
+            while overlay is not None:
+                if overlay._merged is not None:
+                    return overlay._merged.get(key)
+                if key in overlay._own:
+                    return overlay._own[key]
+                overlay = overlay._parent
             return None
 
     def merged(self) -> Mapping[FileKey, LogicalFile]:
-        """The newest action of each logical file, in the order in which they became so."""
+        """The newest action of each logical file, in commit order."""
         with self._lock:
             if self._merged is None:
                 chain = [self]
-                at = self._parent
-                while at is not None and at._merged is None:
-                    chain.append(at)
-                    at = at._parent
-                merged = dict(at._merged) if at is not None and at._merged is not None else {}
-                for tail in reversed(chain):
-                    for key, file in tail._own.items():
+                overlay = self._parent
+                while overlay is not None and overlay._merged is None:
+                    chain.append(overlay)
+                    overlay = overlay._parent
+                merged = dict(overlay._merged) if overlay is not None and overlay._merged is not None else {}
+                for link in reversed(chain):
+                    for key, file in link._own.items():
                         merged.pop(key, None)
                         merged[key] = file
                 self._merged = merged
@@ -213,10 +213,10 @@ class CommitOverlay:
             return self._merged
 
     def changes(self, totals: Totals, actions: Iterable[Action], *, complete: bool) -> Totals | None:
-        """`totals` of this state once one more commit has been applied; `None` when the actions don't tell.
+        """`totals` after one more commit was applied; `None` when its actions don't have enough information.
 
-        `complete` says that there is no base below, so that a file that isn't here isn't anywhere. With a base below,
-        a file that isn't here is taken for new when it is added with new data, and for live when it is removed.
+        `complete`: there is no base, so a file that isn't in the overlay doesn't exist. With a base, a file that isn't
+        in the overlay counts as new when it is added with new data, and as live when it is removed.
         """
         changed: list[tuple[int, int, DeletionVectorDescriptor | None]] = []
         for key, file in CommitOverlay(
@@ -238,9 +238,10 @@ class CommitOverlay:
 
 
 def unreconciled(actions: Iterable[Action], root: str) -> str | None:
-    """Why `actions`, in no order, stand for no state: two of them have one key. `None`: each key occurs once.
+    """The reason why `actions`, in any order, aren't a reconciled state: two have the same key. `None`: they are.
 
-    PROTOCOL.md, "Action Reconciliation". A path that is added with two deletion vectors is two keys, and no state.
+    PROTOCOL.md, "Action Reconciliation". Two adds of one path with different deletion vectors have different keys, but
+    aren't a valid state either.
     """
     keys: set[FileKey] = set()
     added: set[str] = set()
@@ -281,28 +282,28 @@ def in_commit_timestamp(actions: Iterable[Action]) -> int | None:
 
 
 def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Collection[FileKey]) -> list[int]:
-    """The rows of a base that an overlay supersedes: their indices, ascending.
+    """The indices of the rows of a base that an overlay supersedes, ascending.
 
-    `paths` are canonical, `vectors` deletion vector structs of the same rows.
+    `paths` are canonical paths; `vectors` are the deletion vector structs of the same rows.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not keys or len(paths) == 0:
         return []
-    # A builder, for pa.array would first import pandas where it is installed: half a second.
+    # A builder: pa.array would import pandas where it is installed, which takes half a second.
     builder = pa.lib.StringBuilder()
     builder.append_values(sorted({path for path, _ in keys}))
-    wanted = builder.finish().cast(paths.type)
-    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=wanted)).to_pylist()
+    superseded_paths = builder.finish().cast(paths.type)
+    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=superseded_paths)).to_pylist()
     if not rows:
         return []
-    found = zip(rows, paths.take(rows).to_pylist(), vectors.take(rows).to_pylist(), strict=True)
-    return [row for row, path, vector in found if (path, vector_id(vector)) in keys]
+    candidates = zip(rows, paths.take(rows).to_pylist(), vectors.take(rows).to_pylist(), strict=True)
+    return [row for row, path, vector in candidates if (path, vector_id(vector)) in keys]
 
 
 def vector_id(vector: Mapping[str, object] | None) -> str | None:
-    """The unique id of a deletion vector as the columns hold it."""
+    """The unique id of a deletion vector struct."""
     if vector is None or vector["storageType"] is None:
         return None
     base = f"{vector['storageType']}{vector['pathOrInlineDv']}"

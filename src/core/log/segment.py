@@ -1,7 +1,7 @@
-"""Which files of the log make up a version: a pure choice over a listing (PROTOCOL.md, "Checkpoints").
+"""Selecting the log files that make up a version: a pure function of a listing (PROTOCOL.md, "Checkpoints").
 
-The newest usable checkpoint at or below the wanted version, then every commit after it, with no hole; where a log
-compaction covers several of these commits it stands for them.
+A version consists of the newest usable checkpoint at or below it, and every commit after that checkpoint. A log
+compaction replaces the commits that it covers.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -43,8 +43,8 @@ class LogEntry:
 class Segment:
     """The files that make up `version`, in the order of replay.
 
-    `last_commit` is the commit file of `version` itself (absent where cleanup left the checkpoint alone), `checksum`
-    its `.crc` where one was listed.
+    `last_commit` is the commit file of `version` (`None` if cleanup removed it and the checkpoint remains), `checksum`
+    its `.crc` file if one was listed.
     """
 
     version: int
@@ -56,18 +56,18 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing of the log holds, sorted by kind."""
+    """The files of a listing of the log, sorted by kind."""
 
     commits: dict[int, FileStatus] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
-    """Complete ones, in the order of preference from worst to best."""
+    """Complete checkpoints, in the order of preference, the best one last."""
     compacted: dict[int, list[LogEntry]] = field(default_factory=dict)
     """By first version."""
     checksums: dict[int, FileStatus] = field(default_factory=dict)
 
     @property
     def newest(self) -> int | None:
-        """The newest version that the files name."""
+        """The newest version of the listed commits and checkpoints."""
         newest = max(self.commits, default=-1)
         if self.checkpoints:
             newest = max(newest, self.checkpoints[-1].version)
@@ -80,27 +80,27 @@ def name_of(status: FileStatus) -> str:
 
 
 def parse_listing(statuses: Iterable[FileStatus]) -> Listing:
-    """Sort a listing by kind; names that the protocol doesn't know are left out."""
+    """Sort a listing by kind; names that aren't in the protocol are left out."""
     commits: dict[int, FileStatus] = {}
     compacted: dict[int, list[LogEntry]] = {}
     checksums: dict[int, FileStatus] = {}
     single: list[tuple[LogFile, FileStatus]] = []
     parts: dict[tuple[int, int], dict[int, FileStatus]] = {}
     for status in statuses:
-        found = parse_log_name(name_of(status))
-        if found is None:
+        file = parse_log_name(name_of(status))
+        if file is None:
             continue
-        if found.kind == "commit":
-            commits[found.version] = status
-        elif found.kind == "crc":
-            checksums[found.version] = status
-        elif found.kind == "compacted":
-            assert found.first is not None
-            compacted.setdefault(found.first, []).append(LogEntry(found.first, found.version, status))
-        elif found.parts is not None and found.part is not None:
-            parts.setdefault((found.version, found.parts), {})[found.part] = status
+        if file.kind == "commit":
+            commits[file.version] = status
+        elif file.kind == "crc":
+            checksums[file.version] = status
+        elif file.kind == "compacted":
+            assert file.first is not None
+            compacted.setdefault(file.first, []).append(LogEntry(file.first, file.version, status))
+        elif file.parts is not None and file.part is not None:
+            parts.setdefault((file.version, file.parts), {})[file.part] = status
         else:
-            single.append((found, status))
+            single.append((file, status))
     return Listing(commits, _complete(single, parts), compacted, checksums)
 
 
@@ -108,14 +108,14 @@ def _complete(
     single: Sequence[tuple[LogFile, FileStatus]], parts: dict[tuple[int, int], dict[int, FileStatus]]
 ) -> tuple[Checkpoint, ...]:
     ranked: list[tuple[tuple[int, int, str], Checkpoint]] = []
-    for (version, count), found in parts.items():
-        # A part that is missing may still be on its way: the protocol says to ignore the others.
-        if len(found) == count:
-            files = tuple(found[number] for number in range(1, count + 1))
+    for (version, count), part_files in parts.items():
+        # A missing part may still be written: the protocol says to ignore an incomplete checkpoint.
+        if len(part_files) == count:
+            files = tuple(part_files[number] for number in range(1, count + 1))
             ranked.append(((version, 0, ""), Checkpoint(version, files)))
     for log_file, status in single:
         checkpoint = Checkpoint(log_file.version, (status,), log_file.uuid, log_file.format or "parquet")
-        # At one version all hold the same state; a classic one is a single request.
+        # Checkpoints of one version hold the same state. A classic one is preferred: it takes a single request.
         ranked.append(((log_file.version, 1 if log_file.uuid else 2, log_file.name), checkpoint))
     ranked.sort(key=lambda item: item[0])
     return tuple(checkpoint for _, checkpoint in ranked)
@@ -131,9 +131,19 @@ def choose(
 ) -> Segment | None:
     """The segment of `version` (the newest by default).
 
-    `unusable` names checkpoint and compacted files that turned out to be damaged. `None` when the listing can't make
-    up the version: it doesn't reach it, or it has neither a checkpoint nor version 0 (the caller may have listed too
-    little). `MissingCommitError` names the hole in the log. `table` is for messages.
+    Args:
+        listing: The files of the log.
+        table: The table, for messages.
+        version: The version to read.
+        unusable: Names of checkpoint and compacted files that are damaged.
+        use_compacted: Whether log compactions may replace commits.
+
+    Returns:
+        `None` if the listing doesn't have the version, or has neither a checkpoint nor version 0 (the caller may have
+        listed too little).
+
+    Raises:
+        MissingCommitError: A commit is missing; the message names it.
     """
     newest = listing.newest
     if newest is None:
@@ -161,53 +171,53 @@ def choose(
 
 def _entries(listing: Listing, first: int, target: int, unusable: Collection[str] | None) -> tuple[LogEntry, ...]:
     entries: list[LogEntry] = []
-    at = first
-    while at <= target:
-        entry = LogEntry(at, at, listing.commits[at])
+    version = first
+    while version <= target:
+        entry = LogEntry(version, version, listing.commits[version])
         if unusable is not None:
-            for candidate in listing.compacted.get(at, ()):
+            for candidate in listing.compacted.get(version, ()):
                 if entry.version < candidate.version <= target and name_of(candidate.status) not in unusable:
                     entry = candidate
         entries.append(entry)
-        at = entry.version + 1
+        version = entry.version + 1
     return tuple(entries)
 
 
 def readable(
     listing: Listing, *, unusable: Collection[str] = (), damaged: Collection[int] = ()
 ) -> tuple[tuple[int, int], ...]:
-    """The versions that the files make up, as ranges (both ends included), ascending.
+    """The versions that can be read from the files, as ranges (both ends included), ascending.
 
-    `unusable` names checkpoint files that can't be read, `damaged` the versions whose commits can't.
+    `unusable` names checkpoint files that can't be read, `damaged` versions whose commits can't be read.
     """
     starts = {c.version for c in listing.checkpoints if not any(name in unusable for name in c.names)}
     if 0 in listing.commits and 0 not in damaged:
         starts.add(0)
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start in sorted(starts):
-        if found and start <= found[-1][1]:
+        if ranges and start <= ranges[-1][1]:
             continue
         last = start
         while last + 1 in starts or (last + 1 in listing.commits and last + 1 not in damaged):
             last += 1
-        if found and start == found[-1][1] + 1:
-            found[-1] = found[-1][0], last
+        if ranges and start == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], last
         else:
-            found.append((start, last))
-    return tuple(found)
+            ranges.append((start, last))
+    return tuple(ranges)
 
 
 def ranges_text(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges of versions as a person reads them."""
+    """Ranges of versions as text for messages."""
     return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges) or "none"
 
 
 def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
-    """What is missing from a log whose commit `needed` isn't there, and what to do."""
+    """The error message for a log without the commit `needed`: the missing files, and what to do."""
     last = min((version for version in listing.commits if needed < version <= target), default=target + 1) - 1
     missing = commit_name(needed) if last == needed else f"{commit_name(needed)} to {commit_name(last)}"
     return (
-        f"the log of {table} has a hole: {missing} is missing, and version {target} can't be read without it. "
-        f"Restore the file from a copy; the versions that can be read: {ranges_text(readable(listing))}. "
-        "DeltaLog.for_path(...).health() tells all that is wrong with the log."
+        f"the log of {table} is incomplete: {missing} is missing, and version {target} can't be read without it. "
+        f"Restore the file from a copy. The versions that can be read: {ranges_text(readable(listing))}. "
+        "DeltaLog.for_path(...).health() lists all damage of the log."
     )

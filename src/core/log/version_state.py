@@ -1,4 +1,4 @@
-"""What the files of the log ask of the state of a version, so that they need not know its snapshot."""
+"""The interfaces of a version's state that the modules of the log use, so that they don't import the snapshot."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -19,14 +19,14 @@ class LiveFiles(Protocol):
 
     @property
     def tombstones(self) -> "pa.Table":
-        """The removed files that the version still remembers."""
+        """The removed files that the version still lists."""
 
     def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
-        """The columns of the files, piece by piece."""
+        """The columns of the files, in pieces."""
 
 
 class VersionState(Protocol):
-    """A version as its checksum tells it."""
+    """The state of a version that its checksum summarises."""
 
     @property
     def table(self) -> str: ...
@@ -50,4 +50,4 @@ class VersionState(Protocol):
         """The actions of the live files."""
 
     def listed_files(self) -> Sequence[AddFile]:
-        """Those without their statistics."""
+        """The live files without their statistics."""

@@ -1,7 +1,7 @@
 """The actions of the log as values (PROTOCOL.md, "Actions").
 
-Field names are the protocol's in Python spelling; `codec` translates. A path stays as the log spells it
-(percent-encoded, relative or absolute): `paths` decodes. `None` is an absent optional field.
+Field names are the protocol's in Python's style; `codec` converts them. A path is as in the log (percent-encoded,
+relative or absolute); `paths` decodes it. `None` stands for a missing optional field.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The `protocol` action (PROTOCOL.md, "Protocol Evolution"). Features are `None` where versions imply them."""
+    """The `protocol` action (PROTOCOL.md, "Protocol Evolution"). Features are `None` if the versions imply them."""
 
     min_reader_version: int
     min_writer_version: int
@@ -43,7 +43,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorDescriptor:
-    """Where the deleted rows of a file are told (PROTOCOL.md, "Deletion Vector Descriptor Schema")."""
+    """The location of a deletion vector (PROTOCOL.md, "Deletion Vector Descriptor Schema")."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -147,10 +147,10 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """The `commitInfo` action (PROTOCOL.md, "Commit Provenance Information"), in the shape that Delta gives it.
+    """The `commitInfo` action (PROTOCOL.md, "Commit Provenance Information"), with Delta's fields.
 
-    Every field is optional, for the protocol lets a writer put any JSON here; what has no field is in `extra`, and
-    `operation_parameters` keeps the values as they were read (Delta writes each one as JSON text).
+    All fields are optional, because the protocol allows any JSON here. Unknown fields are in `extra`;
+    `operation_parameters` has the values as read (Delta writes each one as JSON text).
     """
 
     timestamp: int | None = None

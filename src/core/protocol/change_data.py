@@ -11,25 +11,25 @@ CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
 COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-"""What the feed has beside the table's columns."""
+"""The columns that the feed has in addition to the table's columns."""
 
 INSERT: Final = "insert"
 DELETE: Final = "delete"
 
 DIRECTORY: Final = "_change_data"
-"""Where change files lie, below the table."""
+"""The directory of change data files, below the table."""
 
 
 def check_names(metadata: Metadata, table: str) -> None:
-    """SchemaMismatchError where a table that records its changes has a column that its feed would have."""
+    """Raise SchemaMismatchError if a table with change data feed has a column with a name of the feed."""
     if not TableProperties.of(metadata).enable_change_data_feed:
         return
     columns = parse_schema(metadata.schema_string)
     taken = [name for name in COLUMNS if columns.get(name) is not None]
     if taken:
         raise SchemaMismatchError(
-            f"{table} can't record its changes (delta.enableChangeDataFeed) while it has the columns "
-            f"{', '.join(taken)}, which are the change data feed's own: rename them, or leave the property out",
+            f"{table} can't have a change data feed (delta.enableChangeDataFeed) with the columns {', '.join(taken)}: "
+            "the feed uses these names. Rename the columns, or leave out the property",
             condition="RESERVED_CDC_COLUMNS_ON_WRITE",
             parameters={"columnList": ", ".join(taken)},
         )

@@ -1,10 +1,10 @@
-"""Actions to JSON lines and back (PROTOCOL.md, "Actions").
+"""Converts actions to JSON lines and back (PROTOCOL.md, "Actions").
 
-Reading is strict about what the protocol knows and silent about what it does not: an unknown action or field is
-ignored, a known field of the wrong type is a `CorruptLogError`. `commitInfo` is free-form, so nothing in it is an
-error: what has no field, or not the type of its field, is kept in `CommitInfo.extra` and written back.
+Reading is strict for known fields and ignores unknown ones: an unknown action or field is skipped, a known field with a
+wrong type raises `CorruptLogError`. `commitInfo` is free-form, so nothing in it is an error: unknown fields, and fields
+of an unexpected type, are kept in `CommitInfo.extra` and written back.
 
-Writing leaves absent optional fields out, as Delta does; a null partition value stays a JSON null.
+As in Delta, missing optional fields aren't written; a null partition value stays a JSON null.
 """
 
 import json
@@ -37,7 +37,7 @@ _MOST_KEYS = 16
 
 
 class _Invalid(Exception):
-    """A field that can't be what it is; becomes a CorruptLogError that names the action."""
+    """An invalid field; becomes a CorruptLogError that names the action."""
 
 
 def _wrong(obj: Json, key: str, expected: str) -> NoReturn:
@@ -48,7 +48,7 @@ def _wrong(obj: Json, key: str, expected: str) -> NoReturn:
 
 
 def _shown(value: Any) -> str:
-    # Never repr the whole of it: a hostile value may be long or deep.
+    # The value may be very long or deeply nested, so it isn't printed completely.
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     text = repr(value)
@@ -98,14 +98,14 @@ def _opt_bool(obj: Json, key: str) -> bool | None:
 
 
 def _opt_map(obj: Json, key: str) -> Any:
-    # Null values are kept: they mean something in partitionValues and do no harm in tags.
+    # Null values are kept: they are valid in partitionValues and harmless in tags.
     value = obj.get(key)
     if value is None:
         return None
     if type(value) is dict:
         for item in value.values():
             if item is not None and type(item) is not str:
-                raise _Invalid(f"{key!r} should map to strings, and holds {_shown(item)}")
+                raise _Invalid(f"{key!r} should map to strings, but contains {_shown(item)}")
         return value
     _wrong(obj, key, "an object of strings")
 
@@ -132,18 +132,18 @@ def _deletion_vector(obj: Json) -> DeletionVectorDescriptor | None:
         return None
     if type(dv) is not dict:
         _wrong(obj, "deletionVector", "an object")
-    found = DeletionVectorDescriptor(
+    descriptor = DeletionVectorDescriptor(
         storage_type=_str(dv, "storageType"),
         path_or_inline_dv=_str(dv, "pathOrInlineDv"),
         size_in_bytes=_long(dv, "sizeInBytes"),
         cardinality=_long(dv, "cardinality"),
         offset=_opt_long(dv, "offset"),
     )
-    # The protocol has an Int for both, and so have checkpoints.
-    for key, value in (("sizeInBytes", found.size_in_bytes), ("offset", found.offset or 0)):
+    # Both are an Int in the protocol and in checkpoints.
+    for key, value in (("sizeInBytes", descriptor.size_in_bytes), ("offset", descriptor.offset or 0)):
         if not -_INT_MAX - 1 <= value <= _INT_MAX:
             _wrong(dv, key, "a 32-bit integer")
-    return found
+    return descriptor
 
 
 def _parse_add(obj: Json) -> AddFile:
@@ -191,13 +191,13 @@ def _parse_cdc(obj: Json) -> AddCDCFile:
 def _parse_metadata(obj: Json) -> Metadata:
     configuration = _opt_map(obj, "configuration") or {}
     if None in configuration.values():
-        raise _Invalid("'configuration' should map to strings, and holds null")
+        raise _Invalid("'configuration' should map to strings, but contains null")
     form = obj.get("format")
     if form is not None and type(form) is not dict:
         _wrong(obj, "format", "an object")
     return Metadata(
         id=_str(obj, "id"),
-        # Delta itself has written metaData with no schema for a table with no column.
+        # Delta has written metaData without a schema for a table without columns.
         schema_string=_opt_str(obj, "schemaString") or "",
         partition_columns=_strings(obj, "partitionColumns") or (),
         configuration=configuration,
@@ -329,16 +329,16 @@ _decode_unique = json.JSONDecoder(
 
 
 def _load(text: str) -> Any:
-    """JSON value of `text`; ValueError or RecursionError when it isn't one that a log may hold."""
+    """The JSON value of `text`; ValueError or RecursionError if it isn't valid in a log."""
     if not text.isascii() or "\\u" in text:
-        # The careful way: an escape may spell a key twice or a surrogate with no partner.
+        # The slow way: an escape may repeat a key in another form, or be an unpaired surrogate.
         value = _decode_unique(text)
         _encoder.encode(value).encode()
         return value
     value = _decode(text)
     if type(value) is dict:
         if len(value) > _MOST_KEYS:
-            return _decode_unique(text)  # else each key would be looked for in the whole line
+            return _decode_unique(text)  # otherwise each key would be searched in the whole line
         for key in value:
             if text.count(f'"{key}"') > 1:
                 return _decode_unique(text)
@@ -349,7 +349,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start} is not UTF-8"
     if isinstance(error, UnicodeEncodeError):
-        return "a surrogate has no partner"
+        return "it has an unpaired surrogate"
     if isinstance(error, RecursionError):
         return "the nesting is too deep"
     return str(error)
@@ -358,9 +358,9 @@ def _reason(error: BaseException) -> str:
 def parse_line(text: str | bytes) -> Action | None:
     """The action on one line of a commit or of a JSON checkpoint.
 
-    `None` for a blank line and for an action that this version of the protocol doesn't know. `CorruptLogError`, which
-    says what is wrong, for anything that isn't JSON, holds a known field of a wrong type, lacks a required one, or
-    holds more than one action. PROTOCOL.md, "Actions".
+    Returns `None` for a blank line and for an action that isn't in this version of the protocol. Raises
+    `CorruptLogError`, with the reason, for invalid JSON, a known field with a wrong type, a missing required field, or
+    more than one action. PROTOCOL.md, "Actions".
     """
     try:
         if type(text) is bytes:
@@ -373,14 +373,14 @@ def parse_line(text: str | bytes) -> Action | None:
     if type(obj) is not dict:
         raise CorruptLogError(f"an action should be an object, not {_shown(obj)}")
     action: Action | None = None
-    found: str | None = None
+    action_name: str | None = None
     for name, body in obj.items():
         parser = _PARSERS.get(name)
         if parser is None or body is None:
             continue
-        if found is not None:
-            raise CorruptLogError(f"one line holds two actions, {found!r} and {name!r}")
-        found = name
+        if action_name is not None:
+            raise CorruptLogError(f"one line has two actions, {action_name!r} and {name!r}")
+        action_name = name
         if type(body) is not dict:
             raise CorruptLogError(f"the action {name!r} should be an object, not {_shown(body)}")
         try:
@@ -391,7 +391,7 @@ def parse_line(text: str | bytes) -> Action | None:
 
 
 def parse_commit(data: bytes) -> list[Action]:
-    """The actions of a whole commit file (or of a JSON checkpoint), in order, unknown ones left out.
+    """The actions of a whole commit file (or of a JSON checkpoint), in order, without unknown ones.
 
     `CorruptLogError` names the line (counted from 1). PROTOCOL.md, "Delta Log Entries".
     """
@@ -401,7 +401,7 @@ def parse_commit(data: bytes) -> list[Action]:
         line = data.count(b"\n", 0, error.start) + 1
         raise CorruptLogError(f"line {line}: not a line of JSON: {_reason(error)}") from None
     actions: list[Action] = []
-    # Only the line feed ends a line: U+2028 and its like are legal inside a JSON string.
+    # Only a line feed ends a line: U+2028 and similar characters are allowed in a JSON string.
     for number, line_text in enumerate(text.split("\n"), 1):
         try:
             action = parse_line(line_text)
@@ -553,9 +553,9 @@ _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def to_json(action: Action) -> str:
-    """The action as one line of JSON, with no line feed, in the field order that Delta uses.
+    """The action as one line of JSON without a line feed, in Delta's order of fields.
 
-    `InvalidArgumentError` when a value can't be JSON (NaN, an object).
+    `InvalidArgumentError` if a value can't be written as JSON (such as NaN).
     """
     name, write = _WRITERS[type(action)]
     try:
@@ -565,9 +565,9 @@ def to_json(action: Action) -> str:
 
 
 def serialise(actions: Iterable[Action]) -> bytes:
-    """The bytes of a commit file: a line for each action, ended by a line feed (PROTOCOL.md, "Delta Log Entries").
+    """The content of a commit file: one line with a line feed for each action (PROTOCOL.md, "Delta Log Entries").
 
-    `InvalidArgumentError` when a text can't be UTF-8 or a value can't be JSON.
+    `InvalidArgumentError` if a text isn't valid Unicode or a value can't be written as JSON.
     """
     lines = [to_json(action) for action in actions]
     lines.append("")
@@ -578,14 +578,14 @@ def serialise(actions: Iterable[Action]) -> bytes:
 
 
 def json_text(value: Any) -> str:
-    """`value` as compact JSON text, as Delta prints it: the form of lists and objects in operation parameters."""
+    """`value` as compact JSON text, as Delta writes lists and objects in operation parameters."""
     return _encoder.encode(value)
 
 
 def operation_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of an operation as Delta writes them into `commitInfo`: a list or an object becomes JSON text.
+    """An operation's parameters in Delta's form in `commitInfo`: a list or an object becomes JSON text.
 
-    Strings, numbers and booleans stay, `None` is left out.
+    Strings, numbers and booleans don't change; `None` is left out.
     """
     return {
         key: _encoder.encode(value) if isinstance(value, list | tuple | Mapping) else value

@@ -1,8 +1,8 @@
-"""Column mapping: what columns are called in data files and in the log (PROTOCOL.md, "Column Mapping").
+"""Column mapping: the names of columns in data files and in the log (PROTOCOL.md, "Column Mapping").
 
-A column keeps its physical name and its id for ever, so that a rename or a drop touches the metadata alone. Users and
-predicates speak of logical names; partition values, statistics and data files bear the physical ones. Without mapping
-the two are the same, and a `ColumnMapping` costs nothing.
+A column never changes its physical name and its id, so a rename or a drop changes only the metadata. Users and
+predicates use logical names; partition values, statistics and data files have the physical ones. Without mapping both
+are equal, and a `ColumnMapping` has no cost.
 """
 
 import operator
@@ -36,7 +36,7 @@ MAX_ID = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "parquet.field.id"
-"""Where Spark's schemas have a column's `field_id` of Parquet."""
+"""The key of Parquet's `field_id` in Spark's schemas."""
 
 _PREFIX = "delta.columnMapping."
 _LARGEST_ID = 2**31 - 1
@@ -44,7 +44,7 @@ _LARGEST_ID = 2**31 - 1
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """How the columns of one schema are called where. Equal schemas share one: see `of`."""
+    """The names of the columns of one schema. Equal schemas share one instance: see `of`."""
 
     mode: Mode
     logical: StructType
@@ -52,9 +52,9 @@ class ColumnMapping:
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata) -> "ColumnMapping":
-        """The mapping of a table: that of its metadata, if its protocol supports the feature at all.
+        """The mapping of a table: its metadata's, if its protocol supports the feature.
 
-        `CorruptLogError` where a column lacks its name or id, or shares it.
+        `CorruptLogError` if a column has no name or id, or shares it with another one.
         """
         mode = mode_of(metadata) if "columnMapping" in features.supported(protocol) else "none"
         return _mapping(mode, metadata.schema_string, tuple(metadata.partition_columns))
@@ -65,7 +65,7 @@ class ColumnMapping:
 
     @cached_property
     def physical(self) -> StructType:
-        """The schema with physical names at every depth, in the same order; the metadata of fields is kept."""
+        """The schema with physical names at every depth, in the same order, with the metadata of fields."""
         return _with_names(self.logical, physical_name) if self.active else self.logical
 
     @cached_property
@@ -73,9 +73,9 @@ class ColumnMapping:
         return tuple(self.to_physical((name,))[0] for name in self.partition_columns)
 
     def to_physical(self, column: Column) -> Column:
-        """The physical name of a column or a field of a struct, by its exact logical one; itself where it is unknown.
+        """The physical name of a column or a struct field, by its exact logical name; an unknown one is returned as is.
 
-        `element`, `key` and `value` lead into arrays and maps.
+        `element`, `key` and `value` refer to the inside of arrays and maps.
         """
         return _translated(column, self.logical, lambda f: f.name, physical_name) if self.active else column
 
@@ -93,36 +93,36 @@ def _mapping(mode: Mode, schema_string: str, partition_columns: tuple[str, ...])
 
 
 def mode_of(metadata: Metadata) -> Mode:
-    """What the property `delta.columnMapping.mode` says; it counts only where the protocol supports the feature."""
+    """The property `delta.columnMapping.mode`; it applies only if the protocol supports the feature."""
     return cast(Mode, properties.get(metadata.configuration, "columnMapping.mode"))
 
 
 def same_partitioning(old: ColumnMapping, metadata: Metadata) -> bool:
-    """Whether a table with new metadata, whose protocol supports what it maps, is partitioned as it was."""
+    """Whether the new metadata keeps the table's partitioning; its protocol must support the mapping."""
     new = _mapping(mode_of(metadata), metadata.schema_string, tuple(metadata.partition_columns))
     return old.physical_partition_columns == new.physical_partition_columns
 
 
 def same_layout(old: ColumnMapping, metadata: Metadata) -> bool:
-    """Whether files of the table as it was serve under new metadata: by their partitions, and the names in them."""
+    """Whether existing files stay valid under new metadata: the same partitioning, and the same names in files."""
     mode = mode_of(metadata)
     return same_partitioning(old, metadata) and (old.mode == mode or (old.mode == "none" and mode == "name"))
 
 
 def physical_name(f: StructField) -> str:
-    """What a field is called in data files and in the log, where a mapping is in force."""
-    found = f.metadata.get(PHYSICAL_NAME)
-    return found if isinstance(found, str) else f.name
+    """The name of a field in data files and in the log, if the table has a mapping."""
+    name = f.metadata.get(PHYSICAL_NAME)
+    return name if isinstance(name, str) else f.name
 
 
 def field_id(f: StructField) -> int | None:
-    """The id of a field; `None` where it has none."""
-    found = f.metadata.get(ID)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    """The id of a field; `None` if it has none."""
+    id_ = f.metadata.get(ID)
+    return id_ if isinstance(id_, int) and not isinstance(id_, bool) else None
 
 
 def without_mapping(f: StructField) -> StructField:
-    """The field with no mark of a mapping, as it is in data that comes from elsewhere."""
+    """The field without keys of a mapping, as in data from outside the table."""
     kept = {key: value for key, value in f.metadata.items() if not key.startswith((_PREFIX, "parquet.field."))}
     return f if len(kept) == len(f.metadata) else replace(f, metadata=kept)
 
@@ -131,18 +131,19 @@ Change = Callable[[StructField, Column], StructField | None]
 
 
 def transformed(data_type: DataType, change: Change, at: Column = ()) -> DataType:
-    """The type with every field, at every depth, as `change` makes it of the field and its full logical name.
+    """The type with `change` applied to every field at every depth; `change` gets the field and its full logical name.
 
-    `None` drops a field. It is changed before what lies inside it, whose names go by those that were there before.
+    If it returns `None`, the field is dropped. A field is changed before its inner fields, whose full names use the
+    old names.
     """
     if isinstance(data_type, StructType):
         fields = []
         for f in data_type.fields:
             name = (*at, f.name)
-            made = change(f, name)
-            if made is not None:
-                inner = transformed(made.data_type, change, name)
-                fields.append(made if inner is made.data_type else replace(made, data_type=inner))
+            changed = change(f, name)
+            if changed is not None:
+                inner = transformed(changed.data_type, change, name)
+                fields.append(changed if inner is changed.data_type else replace(changed, data_type=inner))
         same = len(fields) == len(data_type) and all(map(operator.is_, fields, data_type.fields))
         return data_type if same else StructType(tuple(fields))
     if isinstance(data_type, ArrayType):
@@ -164,21 +165,21 @@ def _translated(
     column: Column, schema: StructType, known_as: Callable[[StructField], str], called: Callable[[StructField], str]
 ) -> Column:
     level: DataType = schema
-    found: list[str] = []
+    translated: list[str] = []
     for part in column:
         if isinstance(level, StructType):
             field = next((f for f in level.fields if known_as(f) == part), None)
             if field is None:
                 return column
-            found.append(called(field))
+            translated.append(called(field))
             level = field.data_type
         else:
             inner = dict(_inside(level))
             if part not in inner:
                 return column
-            found.append(part)
+            translated.append(part)
             level = inner[part]
-    return tuple(found)
+    return tuple(translated)
 
 
 def _inside(data_type: DataType) -> Iterator[tuple[str, DataType]]:
@@ -193,14 +194,16 @@ def _inside(data_type: DataType) -> Iterator[tuple[str, DataType]]:
 
 
 def check(metadata: Metadata) -> None:
-    """`InvalidArgumentError` unless each column has an id and a physical name of its own, no id above the largest."""
+    """Raise `InvalidArgumentError` unless every column has a unique id and physical name, and the ids are valid."""
     if mode_of(metadata) == "none":
         return
     schema = parse_schema(metadata.schema_string)
     _check(schema, lambda reason: InvalidArgumentError(f"the column mapping isn't valid: {reason}"))
     largest = max_id(metadata)
     if _largest(schema) > largest:
-        raise InvalidArgumentError(f"a column has the id {_largest(schema)}, and {MAX_ID} is {largest}")
+        raise InvalidArgumentError(
+            f"a column has the id {_largest(schema)}, but {MAX_ID} is {largest}: it must be at least that id"
+        )
 
 
 def _check(schema: StructType, error: Callable[[str], Exception]) -> None:
@@ -208,25 +211,28 @@ def _check(schema: StructType, error: Callable[[str], Exception]) -> None:
     names: dict[Column, Column] = {}
     physical = all_fields(_with_names(schema, physical_name))
     for (name, f), (where, _) in zip(all_fields(schema), physical, strict=True):
-        own = field_id(f)
-        if own is None or not 0 <= own <= _LARGEST_ID:
-            raise error(f"the column {dotted(name)} has no id ({ID}), and the table maps columns")
+        id_ = field_id(f)
+        if id_ is None or not 0 <= id_ <= _LARGEST_ID:
+            raise error(f"the column {dotted(name)} has no id ({ID}), although the table has column mapping")
         if not isinstance(f.metadata.get(PHYSICAL_NAME), str) or not f.metadata[PHYSICAL_NAME]:
-            raise error(f"the column {dotted(name)} has no physical name ({PHYSICAL_NAME}), and the table maps columns")
-        if ids.setdefault(own, name) != name:
-            raise error(f"the columns {dotted(ids[own])} and {dotted(name)} have one id, {own}")
+            raise error(
+                f"the column {dotted(name)} has no physical name ({PHYSICAL_NAME}), although the table has column "
+                "mapping"
+            )
+        if ids.setdefault(id_, name) != name:
+            raise error(f"the columns {dotted(ids[id_])} and {dotted(name)} have the same id, {id_}")
         if names.setdefault(where, name) != name:
-            raise error(f"the columns {dotted(names[where])} and {dotted(name)} have one physical name")
+            raise error(f"the columns {dotted(names[where])} and {dotted(name)} have the same physical name")
 
 
 def max_id(metadata: Metadata) -> int:
-    """The largest id that was ever given to a column of the table."""
+    """The largest id that was ever assigned to a column of the table."""
     return int(properties.get(metadata.configuration, "columnMapping.maxColumnId"))
 
 
 def _largest(schema: StructType) -> int:
     nested = (f.metadata.get(_PREFIX + "nested.ids") or {} for _, f in all_fields(schema))
-    inside = [i for one in nested if isinstance(one, Mapping) for i in one.values() if isinstance(i, int)]
+    inside = [i for ids in nested if isinstance(ids, Mapping) for i in ids.values() if isinstance(i, int)]
     return max([field_id(f) or 0 for _, f in all_fields(schema)] + inside, default=0)
 
 
@@ -241,13 +247,21 @@ def assigned(
     replaces_table: bool = False,
     new_name: Callable[[], str] = lambda: f"col-{uuid.uuid4()}",
 ) -> Metadata:
-    """The metadata with an id and a physical name for each column that has none, and the largest id noted.
+    """The metadata with ids and physical names for columns that have none, and with the largest id.
 
-    `old` and `protocol` are what is in force (`None`: a new table). A table that begins to map its columns keeps the
-    names that its files have; `replaces_table`, by which none of its files stays, lets the mode change at will, and a
-    column of the same name and type keep its own. What a table that maps nothing says of a mapping is taken out where
-    the commit brings it in. `InvalidArgumentError` for a change of mode that would need the files rewritten, or that
-    comes with another schema.
+    A table that starts to map its columns keeps the names in its files. With `replaces_table`, which removes all files,
+    the mode may change, and a column with the same name and type keeps its id and physical name. Without a mapping,
+    keys of a mapping that the commit adds are removed.
+
+    Args:
+        metadata: The new metadata.
+        old: The current metadata; `None` for a new table.
+        protocol: The current protocol; `None` for a new table.
+        replaces_table: The commit replaces the table.
+        new_name: Creates physical names.
+
+    Raises:
+        InvalidArgumentError: The mode changes in a way that needs new files, or together with the schema.
     """
     mode = mode_of(metadata)
     before: Mode = "none" if old is None or protocol is None else ColumnMapping.of(protocol, old).mode
@@ -255,7 +269,8 @@ def assigned(
     old_schema = StructType() if old is None else parse_schema(old.schema_string)
     if old is not None and mode != before and not (replaces_table or (before == "none" and mode == "name")):
         raise InvalidArgumentError(
-            f"{MODE} can't be changed from {before} to {mode}: only from none to name, or set when a table is made",
+            f"{MODE} can't be changed from {before} to {mode}: it can only be changed from none to name, or set when "
+            "a table is created",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             parameters={"oldMode": before, "newMode": mode},
         )
@@ -267,11 +282,11 @@ def assigned(
     begins = old is not None and before == "none" and not replaces_table
     if begins and _marked(old_schema):
         raise InvalidArgumentError(
-            f"{MODE} can't be set: the schema has marks of a mapping that isn't in force, left by another writer"
+            f"{MODE} can't be set: the schema has keys of a mapping that isn't enabled, written by another writer"
         )
     largest = max(max_id(metadata), 0 if old is None else max_id(old), _largest(schema), _largest(old_schema))
 
-    def give(f: StructField, name: Column) -> StructField | None:
+    def assign(f: StructField, name: Column) -> StructField | None:
         nonlocal largest
         known = _at(old_schema, name)
         if begins and known is None:
@@ -281,11 +296,11 @@ def assigned(
         reused = known if replaces_table and not begins and _alike(known, f) else None
         added: dict[str, Any] = {}
         if field_id(f) is None:
-            own = None if reused is None else field_id(reused)
-            if own is None:
+            new_id = None if reused is None else field_id(reused)
+            if new_id is None:
                 largest += 1
-                own = largest
-            added[ID] = own
+                new_id = largest
+            added[ID] = new_id
         if PHYSICAL_NAME not in f.metadata:
             if begins and known is not None:
                 added[PHYSICAL_NAME] = known.name
@@ -293,13 +308,13 @@ def assigned(
                 added[PHYSICAL_NAME] = new_name() if reused is None else physical_name(reused)
         return replace(f, metadata={**f.metadata, **added}) if added else f
 
-    given = transformed(schema, give)
-    text = metadata.schema_string if given is schema else to_json(cast(StructType, given))
+    assigned_schema = transformed(schema, assign)
+    text = metadata.schema_string if assigned_schema is schema else to_json(cast(StructType, assigned_schema))
     return replace(metadata, schema_string=text, configuration={**metadata.configuration, MAX_ID: str(largest)})
 
 
 def unassigned(metadata: Metadata) -> bool:
-    """Whether a column lacks an id, or nothing is mapped at all."""
+    """Whether a column has no id, or column mapping is disabled."""
     fields = all_fields(parse_schema(metadata.schema_string))
     return mode_of(metadata) == "none" or any(field_id(f) is None for _, f in fields)
 
@@ -309,7 +324,7 @@ def _marked(schema: StructType) -> bool:
 
 
 def _at(schema: StructType, name: Column) -> StructField | None:
-    """The field at a full name, whatever its case, through arrays and maps too."""
+    """The field with a full name, ignoring case, also inside arrays and maps."""
     folded = tuple(part.lower() for part in name)
     return next((f for at, f in all_fields(schema) if tuple(part.lower() for part in at) == folded), None)
 

@@ -1,8 +1,8 @@
-"""Deletion vectors: which rows of a data file are gone (PROTOCOL.md, "Deletion Vectors", "Deletion Vector Format").
+"""Deletion vectors: the deleted rows of a data file (PROTOCOL.md, "Deletion Vectors", "Deletion Vector Format").
 
-The sets themselves are roaring bitmaps of CRoaring (`pyroaring`), which checks what it decodes; the frame around them,
-their checksums and where they lie are Delta's and stand here. What is damaged, or claims more than it can be, raises
-`CorruptLogError` and takes no more memory than the bytes that were read.
+The sets are roaring bitmaps of CRoaring (`pyroaring`), which validates them. This module implements Delta's framing,
+checksums and locations. Damaged or implausible data raises `CorruptLogError` and doesn't need more memory than the
+bytes that were read.
 """
 
 import base64
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
 _MAGIC = struct.pack("<I", 1681511377)
-_NATIVE = {struct.pack(order + "I", 1681511376): order for order in "<>"}  # another layout, which Delta reads too
+_NATIVE = {struct.pack(order + "I", 1681511376): order for order in "<>"}  # another layout, which Delta also reads
 _FILE_VERSION = 1
 _LARGEST = 1 << 63
 _MOST_INDEXES = 1 << 28
-_WHOLE_FILE = 8 << 20  # bytes up to which one read of all is cheaper than one for each vector
+_WHOLE_FILE = 8 << 20  # up to this size one read of the whole file is faster than one for each vector
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -38,7 +38,7 @@ _ENCODED_UUID = 20  # characters
 
 
 class DeletedRows:
-    """An immutable set of row indexes of one file, counted from 0 as the rows lie in it."""
+    """An immutable set of row indexes of one file, counted from 0 in file order."""
 
     __slots__ = ("_bitmap",)
 
@@ -47,7 +47,7 @@ class DeletedRows:
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> "DeletedRows":
-        """The set of these indexes, in any order; fastest from Arrow's integers with no nulls."""
+        """The set of these indexes, in any order; fastest for an Arrow integer array without nulls."""
         from pyroaring import BitMap64
 
         values = array("Q")
@@ -65,22 +65,22 @@ class DeletedRows:
 
     @classmethod
     def parse(cls, data: bytes) -> "DeletedRows":
-        """The set in its serialised form, a `RoaringBitmapArray`; `CorruptLogError` for anything else."""
+        """Parse the serialised form, a `RoaringBitmapArray`; `CorruptLogError` for anything else."""
         from pyroaring import BitMap64
 
         magic, portable = data[:4], data[4:]
         if magic in _NATIVE:
             portable = _portable(data, _NATIVE[magic])
         elif magic != _MAGIC:
-            raise CorruptLogError(f"a deletion vector begins with {magic.hex()}, which is not its magic number")
+            raise CorruptLogError(f"a deletion vector starts with {magic.hex()}, which isn't its magic number")
         if len(portable) < 8:
             raise CorruptLogError("a deletion vector ends before its bitmaps")
         try:
             bitmap = BitMap64.deserialize(portable)
         except (ValueError, IndexError) as error:
-            raise CorruptLogError(f"a deletion vector is no roaring bitmap: {error}") from None
+            raise CorruptLogError(f"a deletion vector isn't a roaring bitmap: {error}") from None
         if len(bitmap) and bitmap.max() >= _LARGEST:
-            raise CorruptLogError("a deletion vector names a row beyond any file's last")
+            raise CorruptLogError("a deletion vector has a row index that no file can have")
         return cls(bitmap)
 
     def serialise(self) -> bytes:
@@ -88,16 +88,16 @@ class DeletedRows:
         return _MAGIC + self._bitmap.serialize()
 
     def indexes(self) -> "pa.Int64Array":
-        """The indexes in ascending order; `CorruptLogError` where they are more than a data file's rows can be."""
+        """The indexes in ascending order; `CorruptLogError` if there are more than a data file can have rows."""
         import pyarrow as pa
 
         if len(self) > _MOST_INDEXES:
-            raise CorruptLogError(f"a deletion vector names {len(self)} rows, more than {_MOST_INDEXES} of one file")
+            raise CorruptLogError(f"a deletion vector has {len(self)} rows, but one file has at most {_MOST_INDEXES}")
         return pa.Array.from_buffers(pa.int64(), len(self), [None, pa.py_buffer(self._bitmap.to_array())])
 
     @property
     def last(self) -> int:
-        """The largest index; -1 where there is none."""
+        """The largest index; -1 if the set is empty."""
         return int(self._bitmap.max()) if len(self._bitmap) else -1
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class DeletedRows:
 
 
 def _portable(data: bytes, order: str) -> bytes:
-    """The bitmaps of the layout that writers called native, each behind its size, as the portable one has them."""
+    """Convert the bitmaps of the so-called native layout, each with its size before it, to the portable layout."""
     if len(data) < 8:
         raise CorruptLogError("a deletion vector ends before its bitmaps")
     (count,) = struct.unpack_from(order + "I", data, 4)
@@ -144,13 +144,13 @@ def _portable(data: bytes, order: str) -> bytes:
     return b"".join(parts)
 
 
-# --- where a vector lies ------------------------------------------------------------------------------------------
+# --- the location of a vector -------------------------------------------------------------------------------------
 
 
 def path_of(descriptor: DeletionVectorDescriptor) -> str:
-    """The file that a vector lies in, spelt as `path` of an action is: relative to the table, or absolute.
+    """The path of the file with a vector, in the form of an action's `path`: relative to the table, or absolute.
 
-    `CorruptLogError` for an inline vector, and for a descriptor that names no file.
+    `CorruptLogError` for an inline vector, and for a descriptor without a file.
     """
     kind, text = descriptor.storage_type, descriptor.path_or_inline_dv
     if kind == "p" and text:
@@ -159,11 +159,11 @@ def path_of(descriptor: DeletionVectorDescriptor) -> str:
         prefix, encoded = text[:-_ENCODED_UUID], text[-_ENCODED_UUID:]
         name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
         return paths.encode(f"{prefix}/{name}" if prefix else name)
-    raise CorruptLogError(f"no file is told by the deletion vector {_shown(descriptor)}")
+    raise CorruptLogError(f"the deletion vector {_shown(descriptor)} has no file")
 
 
 def may_lie_outside(descriptor: DeletionVectorDescriptor) -> bool:
-    """Whether the file of a vector may lie outside of the table's directory: it is absolute, or has a prefix."""
+    """Whether the file of a vector may be outside the table's directory: its path is absolute, or has a prefix."""
     kind, text = descriptor.storage_type, descriptor.path_or_inline_dv
     return kind == "p" or (kind == "u" and len(text) > _ENCODED_UUID)
 
@@ -174,18 +174,18 @@ def relative(file_id: uuid.UUID, prefix: str = "") -> str:
 
 
 def inline(rows: DeletedRows) -> DeletionVectorDescriptor:
-    """The descriptor that holds the vector itself."""
+    """A descriptor that contains the vector itself."""
     data = rows.serialise()
     return DeletionVectorDescriptor("i", z85_encode(data + b"\0" * (-len(data) % 4)), len(data), len(rows))
 
 
 def of_inline(descriptor: DeletionVectorDescriptor) -> DeletedRows:
-    """The vector that its descriptor holds; `CorruptLogError` where the two disagree."""
+    """The vector in its descriptor; `CorruptLogError` if they don't match."""
     size = descriptor.size_in_bytes
     try:
         data = z85_decode(descriptor.path_or_inline_dv)
         if not 0 <= len(data) - size < 4:
-            raise CorruptLogError(f"{len(data)} bytes are there for {size}")
+            raise CorruptLogError(f"it has {len(data)} bytes instead of {size}")
         return _checked(DeletedRows.parse(data[:size]), descriptor)
     except CorruptLogError as error:
         raise CorruptLogError(f"the inline deletion vector {_shown(descriptor)}: {error}") from None
@@ -194,36 +194,36 @@ def of_inline(descriptor: DeletionVectorDescriptor) -> DeletedRows:
 def of_file(
     read: Callable[[int, int], bytes], descriptors: Sequence[DeletionVectorDescriptor]
 ) -> dict[DeletionVectorDescriptor, DeletedRows]:
-    """The vectors of one file. `read(start, end)` gives bytes of it, fewer where it ends before `end`.
+    """The vectors in one file. `read(start, end)` returns bytes of it, fewer if it ends before `end`.
 
     `CorruptLogError` for a wrong version, size, checksum or count.
     """
-    wanted = sorted(set(descriptors), key=_start)
-    for descriptor in wanted:
+    sorted_descriptors = sorted(set(descriptors), key=_start)
+    for descriptor in sorted_descriptors:
         if _start(descriptor) < 0 or descriptor.size_in_bytes < 0:
-            raise CorruptLogError(f"the deletion vector {_shown(descriptor)} lies at no place in a file")
-    end = max(_end(descriptor) for descriptor in wanted)
+            raise CorruptLogError(f"the deletion vector {_shown(descriptor)} has an invalid position in its file")
+    end = max(_end(descriptor) for descriptor in sorted_descriptors)
     if end <= _WHOLE_FILE:
         head = read(0, end)
-        slices = {one: head[_start(one) : _end(one)] for one in wanted}
+        slices = {descriptor: head[_start(descriptor) : _end(descriptor)] for descriptor in sorted_descriptors}
     else:
         head = read(0, 1)
-        slices = {one: read(_start(one), _end(one)) for one in wanted}
-    found = {}
-    for one in wanted:
+        slices = {descriptor: read(_start(descriptor), _end(descriptor)) for descriptor in sorted_descriptors}
+    vectors = {}
+    for descriptor in sorted_descriptors:
         try:
             if head[:1] != bytes([_FILE_VERSION]):
                 raise CorruptLogError(
-                    f"its file begins with the version {head[0]}, not {_FILE_VERSION}" if head else "its file is empty"
+                    f"its file starts with the version {head[0]}, not {_FILE_VERSION}" if head else "its file is empty"
                 )
-            found[one] = _checked(_framed(slices[one], one.size_in_bytes), one)
+            vectors[descriptor] = _checked(_framed(slices[descriptor], descriptor.size_in_bytes), descriptor)
         except CorruptLogError as error:
-            raise CorruptLogError(f"the deletion vector {_shown(one)}: {error}") from None
-    return found
+            raise CorruptLogError(f"the deletion vector {_shown(descriptor)}: {error}") from None
+    return vectors
 
 
 def file_of(vectors: Sequence[DeletedRows]) -> tuple[bytes, list[tuple[int, int]]]:
-    """(the bytes of a file with these vectors, (offset, size in bytes) of each)."""
+    """(the content of a file with these vectors, (offset, size in bytes) of each)."""
     parts = [bytes([_FILE_VERSION])]
     places = []
     at = 1
@@ -245,10 +245,10 @@ def _end(descriptor: DeletionVectorDescriptor) -> int:
 
 def _framed(part: bytes, size: int) -> DeletedRows:
     if len(part) < size + 8:
-        raise CorruptLogError("its file ends before it does")
-    (told,) = struct.unpack_from(">I", part)
-    if told != size:
-        raise CorruptLogError(f"it has {told} bytes in its file, {size} by the log")
+        raise CorruptLogError("its file ends before the vector does")
+    (stored_size,) = struct.unpack_from(">I", part)
+    if stored_size != size:
+        raise CorruptLogError(f"it has {stored_size} bytes in its file, but {size} in the log")
     data = part[4 : 4 + size]
     (checksum,) = struct.unpack_from(">I", part, 4 + size)
     if zlib.crc32(data) != checksum:
@@ -258,7 +258,7 @@ def _framed(part: bytes, size: int) -> DeletedRows:
 
 def _checked(rows: DeletedRows, descriptor: DeletionVectorDescriptor) -> DeletedRows:
     if len(rows) != descriptor.cardinality:
-        raise CorruptLogError(f"it names {len(rows)} rows, {descriptor.cardinality} by the log")
+        raise CorruptLogError(f"it has {len(rows)} rows, but {descriptor.cardinality} in the log")
     return rows
 
 
@@ -271,15 +271,15 @@ def _shown(descriptor: DeletionVectorDescriptor) -> str:
 
 
 def z85_decode(text: str) -> bytes:
-    """The bytes of a text in Z85 (https://rfc.zeromq.org/spec/32); `CorruptLogError` for any other text."""
+    """Decode a text in Z85 (https://rfc.zeromq.org/spec/32); `CorruptLogError` for any other text."""
     if len(text) % 5 or not set(text) <= _Z85_SET:
-        raise CorruptLogError(f"{text[:80]!r} is no text in Z85")
+        raise CorruptLogError(f"{text[:80]!r} isn't a text in Z85")
     try:
         return base64.b85decode(text.translate(_FROM_Z85))
     except (ValueError, binascii.Error):
-        raise CorruptLogError(f"{text[:80]!r} is no text in Z85") from None
+        raise CorruptLogError(f"{text[:80]!r} isn't a text in Z85") from None
 
 
 def z85_encode(data: bytes) -> str:
-    """Bytes, a multiple of 4 of them, in Z85."""
+    """Encode bytes, whose number must be a multiple of 4, in Z85."""
     return base64.b85encode(data).decode().translate(_TO_Z85)

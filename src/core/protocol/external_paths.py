@@ -1,6 +1,6 @@
-"""Files that a table's log names and that don't lie in the table's directory: which of them may be read.
+"""Checks which files outside the table's directory may be read, if the table's log refers to such files.
 
-A path in an action may be absolute, or lead out of the directory by "..". PROTOCOL.md, "Add File and Remove File",
+A path in an action may be absolute, or leave the directory by "..". PROTOCOL.md, "Add File and Remove File",
 "Deletion Vectors".
 """
 
@@ -13,20 +13,20 @@ from ...logstore.common.schemes import about
 from . import paths
 
 Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
-"""`sameStore`: files of the table's own store: the scheme and the bucket, container or host of its path."""
+"""`sameStore` allows files of the table's store: with the scheme and the bucket, container or host of its path."""
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT: Policy = "sameStore"
 
 _DEFAULT_PORTS = {"hdfs": ":8020"}
 _SCHEME = r"^([A-Za-z][A-Za-z0-9+.\-]*:)"
-# Other paths are relative, and have nothing to decode or to normalise.
+# Other paths are relative, without escapes and in normal form.
 _ODD = "%|:|//|/\\.|^[/.]"
 
 
 def refused(table_root: str, in_log: Iterable[str], policy: Policy) -> str | None:
-    """The first of some paths, as the log spells them, that the policy doesn't allow to be read; `None`: it allows all.
+    """The first of the paths in a log that the policy doesn't allow to read; `None`: it allows all.
 
-    Under `refuse` the links of local files are followed, so this is input.
+    Under `refuse`, links of local files are resolved, which needs access to the file system.
     """
     if policy == "allow":
         return None
@@ -34,7 +34,7 @@ def refused(table_root: str, in_log: Iterable[str], policy: Policy) -> str | Non
 
 
 def odd(column: Any) -> list[str]:
-    """Those of an Arrow column of paths that may not lie below the table's directory."""
+    """The paths in an Arrow column that may be outside the table's directory."""
     import pyarrow.compute as pc
 
     chosen: list[str] = column.filter(pc.match_substring_regex(column, _ODD)).to_pylist()
@@ -42,13 +42,13 @@ def odd(column: Any) -> list[str]:
 
 
 def one_of_each_store(column: Any) -> list[str]:
-    """One path for each scheme and authority that paths in an Arrow column begin with; paths with no scheme are out."""
+    """One path for each scheme and authority in an Arrow column of paths; paths without a scheme are left out."""
     import pyarrow.compute as pc
 
     absolute = column.filter(pc.match_substring_regex(column, _SCHEME))
     heads = pc.replace_substring_regex(absolute, rf"(?s){_SCHEME}(//[^/]*)?.*", r"\1\2")
-    found: list[str] = absolute.take(pc.index_in(heads.unique(), value_set=heads)).to_pylist()
-    return found
+    examples: list[str] = absolute.take(pc.index_in(heads.unique(), value_set=heads)).to_pylist()
+    return examples
 
 
 def _allowed(table_root: str, path: str, policy: Policy) -> bool:
@@ -74,5 +74,5 @@ def _store(uri: str) -> tuple[str, str]:
 
 
 def shown(path: str) -> str:
-    """A path of the log as one word without control characters."""
+    """A path of the log for messages, without control characters."""
     return quote(path, safe="/:%@~-._=+,;!*'()&$?#[] ")

@@ -1,7 +1,7 @@
-"""Protocol versions and table features: what a table asks for, what of it is built (PROTOCOL.md, "Table Features").
+"""Protocol versions and table features: what a table needs, what tablelog supports (PROTOCOL.md, "Table Features").
 
-A feature blocks a table only where it matters: a supported feature whose metadata shows that it isn't in use needs
-nothing of a reader or writer. What can't be shown counts as in use.
+An unsupported feature matters only if it is in use: if the metadata shows that a listed feature isn't used, readers and
+writers don't need to implement it. A feature whose use can't be determined counts as used.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +33,15 @@ MAX_WRITER_VERSION: Final = 7
 class Feature:
     """One table feature.
 
-    `reader`: readers need it too. `legacy`: the (reader, writer) versions that imply it. `active`: whether a table's
-    metadata shows it in use (`None`: can't be told, so it is). `read` and `write`: whether this version of tablelog
-    does what it asks for when it is active. `automatic`: metadata that activates it adds it to an existing table.
+    Args:
+        reader: Readers need it too.
+        legacy: The (reader, writer) versions that imply it.
+        requires: Features that it requires.
+        active: Whether a table's metadata uses it (`None`: unknown, so it counts as used).
+        read: Whether tablelog can read tables that use it.
+        write: Whether tablelog can write tables that use it.
+        by_metadata: Metadata that uses it requires the feature in the protocol.
+        automatic: Such metadata adds it to an existing table.
     """
 
     name: str
@@ -114,7 +120,7 @@ _ALL = (
     ),
     Feature("allowColumnDefaults", active=_field_metadata(DEFAULT_KEY), write=True),
     Feature("timestampNtz", True, active=_type(TIMESTAMP_NTZ), write=True, by_metadata=True),
-    # A file's deletion vector is told by its action, not by the metadata: the property only allows new ones.
+    # The actions, not the metadata, show whether files have deletion vectors: the property only allows new ones.
     Feature("deletionVectors", True, write=True, by_metadata=True, automatic=True),
     Feature(
         "typeWidening", True, active=_field_metadata(TYPE_CHANGES_KEY), write=True, by_metadata=True, automatic=True
@@ -129,7 +135,7 @@ _ALL = (
     Feature("variantShredding-preview", True, active=_type(VARIANT), write=True),
     Feature("geospatial", True, read=False),
     Feature("geospatial-dev", True, read=False),
-    # Classic checkpoints stay correct on such a table; the policy asks for the others.
+    # Classic checkpoints stay valid on such a table; the policy requires V2 checkpoints.
     Feature("v2Checkpoint", True, active=_v2_policy, write=True, by_metadata=True, automatic=True),
     Feature("vacuumProtocolCheck", True, write=True),
     Feature("catalogManaged", True, read=False),
@@ -166,14 +172,14 @@ _ALL = (
 )  # fmt: skip
 
 BINDS_FILES: Final = frozenset({"materializePartitionColumns"})
-"""What says how files are written as soon as the protocol lists it, whatever the metadata says."""
+"""Features that decide how files are written as soon as the protocol lists them, whatever the metadata says."""
 
 FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in _ALL}
 _BY_LOWER_NAME = {feature.name.lower(): feature for feature in _ALL}
 _LEGACY = tuple(feature for feature in _ALL if feature.legacy)
 
 
-# A feature that is active by a property which asks more of the metadata than `Feature.active` tells of a reader.
+# Features that a property enables for writers, although `Feature.active` is only about use by readers.
 _ENABLED_BY: Mapping[str, Callable[[Metadata], bool]] = {
     "deletionVectors": _flag("enableDeletionVectors"),
     "typeWidening": _flag("enableTypeWidening"),
@@ -183,7 +189,7 @@ _ENABLED_BY: Mapping[str, Callable[[Metadata], bool]] = {
 
 
 def implied(reader_version: int, writer_version: int) -> frozenset[str]:
-    """The features that versions without feature lists support (PROTOCOL.md, "Writer Version Requirements")."""
+    """The features that protocol versions without feature lists imply (PROTOCOL.md, "Writer Version Requirements")."""
     if writer_version >= MAX_WRITER_VERSION:
         return frozenset()
     return frozenset(
@@ -198,10 +204,10 @@ def supported(protocol: Protocol) -> frozenset[str]:
 
 
 def check_valid(protocol: Protocol, table: str) -> None:
-    """`CorruptLogError` for a protocol that contradicts itself (PROTOCOL.md, "Table Features")."""
+    """Raise `CorruptLogError` for a protocol that contradicts itself (PROTOCOL.md, "Table Features")."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
-        return  # another law may hold there: the version itself is refused
+        return  # newer versions may have other rules; the version itself is refused elsewhere
     if reader >= 3 and writer < 7:
         raise CorruptLogError(f"the protocol of {table} is invalid: reader version {reader} needs writer version 7")
     for name, version, least, features in (
@@ -216,7 +222,7 @@ def check_valid(protocol: Protocol, table: str) -> None:
     stray = (protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset())
     if stray:
         raise CorruptLogError(
-            f"the protocol of {table} is invalid: {_names(stray)} is listed in readerFeatures and not in writerFeatures"
+            f"the protocol of {table} is invalid: {_names(stray)} is listed in readerFeatures but not in writerFeatures"
         )
 
 
@@ -227,8 +233,8 @@ def _names(features: Iterable[str]) -> str:
 def _refuse(table: str, doing: str, features: Iterable[str]) -> NoReturn:
     names = tuple(sorted(features))
     raise UnsupportedFeatureError(
-        f"{table} can't be {doing}: it uses {', '.join(names)}, which this version of tablelog doesn't have for that. "
-        f"Upgrade tablelog, have the table {doing} by an engine that has it, or remove it from the table there "
+        f"{table} can't be {doing}: it uses {', '.join(names)}, which this version of tablelog doesn't support. "
+        f"Upgrade tablelog, use an engine that supports it, or remove it from the table with such an engine "
         "(ALTER TABLE ... DROP FEATURE).",
         names,
         condition="DELTA_UNSUPPORTED_FEATURES_FOR_READ" if doing == "read" else "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
@@ -236,7 +242,7 @@ def _refuse(table: str, doing: str, features: Iterable[str]) -> NoReturn:
     )
 
 
-# The last pair that passed: every refresh and every commit asks of the same two objects again.
+# The last pair that passed the check: every refresh and every commit checks the same two objects again.
 _READABLE: Final[list[tuple[Protocol, Metadata | None]]] = []
 _WRITABLE: Final[list[tuple[Protocol, Metadata | None]]] = []
 
@@ -248,10 +254,10 @@ def _passed(last: list[tuple[Protocol, Metadata | None]], protocol: Protocol, me
 
 
 def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
-    """`UnsupportedFeatureError` that names what reading the table needs and isn't built; nothing when it can be read.
+    """Raise `UnsupportedFeatureError`, which names the features, if tablelog can't read the table.
 
-    `metadata` shows which supported features are in use; without it every one counts. `CorruptLogError` for a
-    protocol that contradicts itself.
+    `metadata` shows which features are in use; without it all of them count. `CorruptLogError` for a protocol that
+    contradicts itself.
     """
     if _passed(_READABLE, protocol, metadata):
         return
@@ -259,7 +265,7 @@ def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) ->
         _refuse(table, "read", [f"reader version {protocol.min_reader_version}"])
     check_valid(protocol, table)
     listed = (protocol.reader_features or frozenset()) | {
-        # A reader feature in writerFeatures alone is how (2,7) spells column mapping; elsewhere it is respected too.
+        # With the versions (2, 7), column mapping is listed only in writerFeatures; this is accepted for all features.
         name
         for name in supported(protocol)
         if name in FEATURES and FEATURES[name].reader
@@ -273,7 +279,7 @@ def check_readable(protocol: Protocol, metadata: Metadata | None, table: str) ->
 
 
 def check_writable(protocol: Protocol, metadata: Metadata | None, table: str) -> None:
-    """`UnsupportedFeatureError` that names what writing the table needs and isn't built, reading included.
+    """Raise `UnsupportedFeatureError`, which names the features, if tablelog can't read or write the table.
 
     `metadata` as in `check_readable`.
     """
@@ -301,44 +307,44 @@ def _can(name: str, metadata: Metadata | None, *, writing: bool) -> bool:
 
 
 def _closure(features: Iterable[str]) -> frozenset[str]:
-    found = set(features)
-    pending = list(found)
+    closure = set(features)
+    pending = list(closure)
     while pending:
         for needed in FEATURES[pending.pop()].requires:
-            if needed not in found:
-                found.add(needed)
+            if needed not in closure:
+                closure.add(needed)
                 pending.append(needed)
-    return frozenset(found)
+    return frozenset(closure)
 
 
 def enabled_by(metadata: Metadata) -> frozenset[str]:
-    """The features that a table with this metadata must support."""
+    """The features that a table with this metadata must have in its protocol."""
     return frozenset(
         f.name for f in _ALL if f.by_metadata and (_ENABLED_BY.get(f.name) or f.active or (lambda _: True))(metadata)
     )
 
 
 def protocol_of(features: Iterable[str]) -> Protocol:
-    """The lowest protocol that supports exactly these (known) features and those they require.
+    """The lowest protocol that supports exactly these (known) features and those that they require.
 
-    Versions without lists where versions alone imply just these; lists otherwise, as Delta normalises a protocol.
+    Without feature lists if versions imply exactly these features, else with lists, as Delta normalises a protocol.
     """
-    wanted = _closure(features)
-    legacy = [FEATURES[name].legacy for name in wanted]
+    closure = _closure(features)
+    legacy = [FEATURES[name].legacy for name in closure]
     if all(legacy):
         reader = max((pair[0] for pair in legacy if pair), default=1)
         writer = max((pair[1] for pair in legacy if pair), default=1)
-        if implied(reader, writer) == wanted:
+        if implied(reader, writer) == closure:
             return Protocol(reader, writer)
-    reading = frozenset(name for name in wanted if FEATURES[name].reader)
+    reading = frozenset(name for name in closure if FEATURES[name].reader)
     if all(FEATURES[name].legacy for name in reading):
-        return Protocol(2 if reading else 1, 7, None, wanted)
-    return Protocol(3, 7, reading, wanted)
+        return Protocol(2 if reading else 1, 7, None, closure)
+    return Protocol(3, 7, reading, closure)
 
 
 def requested(configuration: Mapping[str, str]) -> frozenset[str]:
-    """The features that `delta.feature.<name> = supported` asks for; `InvalidArgumentError` for an unknown name."""
-    found: set[str] = set()
+    """The features in `delta.feature.<name> = supported`; `UnsupportedFeatureError` for an unknown name."""
+    names: set[str] = set()
     for key, value in configuration.items():
         if not key.lower().startswith(properties.FEATURE_PREFIX):
             continue
@@ -346,68 +352,68 @@ def requested(configuration: Mapping[str, str]) -> frozenset[str]:
         feature = _BY_LOWER_NAME.get(name.lower())
         if feature is None:
             raise UnsupportedFeatureError(
-                f"{key}: there is no table feature {name!r} that tablelog knows",
+                f"{key}: tablelog doesn't know a table feature {name!r}. Correct the name, or upgrade tablelog",
                 (name,),
                 condition="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
                 parameters={"configs": key},
             )
         if value.lower() not in ("supported", "enabled"):
             raise InvalidArgumentError(
-                f"{key} is {value!r}: it needs to be 'supported'",
+                f"{key} is {value!r}: it must be 'supported'",
                 condition="DELTA_UNSUPPORTED_FEATURE_STATUS",
                 parameters={"feature": name, "status": value},
             )
-        found.add(feature.name)
-    return frozenset(found)
+        names.add(feature.name)
+    return frozenset(names)
 
 
 def protocol_for_new_table(metadata: Metadata, conf: Mapping[str, str] | None = None) -> Protocol:
-    """The protocol of a table that begins with this metadata: (1, 2) unless more is needed or asked for.
+    """The protocol of a new table with this metadata: (1, 2) unless it needs or requests more.
 
-    `metadata.configuration` may ask for more by `delta.minReaderVersion`, `delta.minWriterVersion` and
-    `delta.feature.*` (none of which is stored: `properties.without_protocol_properties`), the session's `conf` by the
-    same under `spark.databricks.delta.properties.defaults.`.
+    `metadata.configuration` may request more with `delta.minReaderVersion`, `delta.minWriterVersion` and
+    `delta.feature.*` (these aren't stored: `properties.without_protocol_properties`); so may the session's `conf`, with
+    the prefix `spark.databricks.delta.properties.defaults.`.
     """
     conf = conf or {}
-    own = metadata.configuration
+    configuration = metadata.configuration
     prefix = properties.DEFAULTS_PREFIX
-    ignore = own.get("delta.ignoreProtocolDefaults", conf.get(f"{prefix}ignoreProtocolDefaults", "false"))
-    asked: dict[str, str] = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    ignore = configuration.get("delta.ignoreProtocolDefaults", conf.get(f"{prefix}ignoreProtocolDefaults", "false"))
+    requests: dict[str, str] = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
     if properties.PROPERTIES["ignoreprotocoldefaults"].check(ignore):
-        asked["delta.minWriterVersion"] = "1"
+        requests["delta.minWriterVersion"] = "1"
     else:
         for key, value in conf.items():
             name = f"delta.{key.removeprefix(prefix)}"
             if key.startswith(prefix) and properties.is_protocol_property(name):
-                asked[name] = value
-    asked |= {key: value for key, value in own.items() if properties.is_protocol_property(key)}
-    reader, writer = properties.get(asked, "minReaderVersion"), properties.get(asked, "minWriterVersion")
+                requests[name] = value
+    requests |= {key: value for key, value in configuration.items() if properties.is_protocol_property(key)}
+    reader, writer = properties.get(requests, "minReaderVersion"), properties.get(requests, "minWriterVersion")
     return protocol_of(
-        requested(asked) | enabled_by(metadata) | implied(reader if writer >= 7 else min(reader, 2), writer)
+        requested(requests) | enabled_by(metadata) | implied(reader if writer >= 7 else min(reader, 2), writer)
     )
 
 
 def required_upgrade(protocol: Protocol, metadata: Metadata, table: str) -> Protocol | None:
-    """The protocol that an existing table needs for new metadata; `None` when its own will do.
+    """The protocol that an existing table needs for new metadata; `None` if the current one is enough.
 
-    `UnsupportedFeatureError` where Delta wants the feature added by hand first (`delta.feature.<name>`).
+    `UnsupportedFeatureError` if, as in Delta, the user must add the feature first (`delta.feature.<name>`).
     """
-    have = supported(protocol)
-    missing = _closure(enabled_by(metadata)) - have
-    # A preview of the feature serves as well as the feature.
-    missing = frozenset(name for name in missing if f"{name}-preview" not in have)
+    current = supported(protocol)
+    missing = _closure(enabled_by(metadata)) - current
+    # A preview of the feature is enough.
+    missing = frozenset(name for name in missing if f"{name}-preview" not in current)
     if not missing:
         return None
     manual = sorted(name for name in missing if FEATURES[name].by_metadata and not FEATURES[name].automatic)
     if manual:
         raise UnsupportedFeatureError(
-            f"{table} doesn't support {', '.join(manual)}, which the new metadata needs. Add it by hand first: "
+            f"{table} doesn't support {', '.join(manual)}, which the new metadata needs. Add it first: "
             + ", ".join(f"set the table property delta.feature.{name} to 'supported'" for name in manual),
             tuple(manual),
             condition="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
             parameters={"unsupportedFeatures": ", ".join(manual)},
         )
-    unknown = have - FEATURES.keys()
+    unknown = current - FEATURES.keys()
     if unknown:
         _refuse(table, "written", unknown)
-    return protocol_of(have | missing)
+    return protocol_of(current | missing)

@@ -1,6 +1,6 @@
-"""What a table must not do if its files are to be read as an Iceberg table too (PROTOCOL.md, "Iceberg Compatibility").
+"""Restrictions for tables whose files can be read as an Iceberg table too (PROTOCOL.md, "Iceberg Compatibility").
 
-The metadata of Iceberg itself is nobody's business here: `delta.universalFormat.enabledFormats` is refused.
+tablelog doesn't write Iceberg metadata: `delta.universalFormat.enabledFormats` is refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,19 +19,19 @@ _TYPES: Final = frozenset(
 
 
 def versions(configuration: Mapping[str, str]) -> list[int]:
-    """The versions of the compatibility that are enabled; more than one is an error of whoever set them."""
+    """The enabled versions of the compatibility; more than one isn't valid."""
     return [version for version in _VERSIONS if properties.get(configuration, f"enableIcebergCompatV{version}")]
 
 
 def with_defaults(configuration: Mapping[str, str]) -> Mapping[str, str]:
-    """The properties of a new table, which maps its columns by name where Iceberg wants them mapped."""
+    """The properties of a new table, with column mapping by name if Iceberg compatibility needs it."""
     if column_mapping.MODE in configuration or not versions(configuration):
         return configuration
     return {**configuration, column_mapping.MODE: "name"}
 
 
 def materialises(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether data files hold the partition columns too, after all others."""
+    """Whether data files also contain the partition columns, after all other columns."""
     return (
         "materializePartitionColumns" in features.supported(protocol)
         or bool(versions(metadata.configuration))
@@ -40,54 +40,55 @@ def materialises(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def check(protocol: Protocol, metadata: Metadata, old: Metadata | None, actions: Iterable[Action], table: str) -> None:
-    """InvalidArgumentError for what the enabled compatibility forbids; nothing where none is enabled.
+    """Check the restrictions of the enabled compatibility; does nothing if none is enabled.
 
-    `protocol` and `metadata` are those that will be in force, `old` is what the table has now.
-    UnsupportedFeatureError for what it asks of files and Spark's writer can't do.
+    `protocol` and `metadata` are those after the commit, `old` is the current metadata. InvalidArgumentError for a
+    violation; UnsupportedFeatureError if it needs files that Spark can't write.
     """
-    found = versions(metadata.configuration)
-    if not found:
+    enabled = versions(metadata.configuration)
+    if not enabled:
         return
-    version = found[0]
+    version = enabled[0]
     name = f"icebergCompatV{version}"
 
     def refuse(reason: str) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{table} has {name} enabled, and {reason}",
+            f"{table} has {name} enabled: {reason}",
             condition="DELTA_ICEBERG_COMPAT_VIOLATION",
             parameters={"version": version},
         )
 
-    if len(found) > 1:
-        raise refuse(f"can't have icebergCompatV{found[1]} at the same time")
+    if len(enabled) > 1:
+        raise refuse(f"it can't have icebergCompatV{enabled[1]} at the same time")
     if column_mapping.mode_of(metadata) == "none":
-        raise refuse(f"that needs {column_mapping.MODE} to be name or id")
+        raise refuse(f"this needs {column_mapping.MODE} to be name or id")
     if "deletionVectors" in features.supported(protocol):
-        raise refuse("that rules out deletion vectors: drop the feature deletionVectors")
+        raise refuse("this excludes deletion vectors: drop the feature deletionVectors")
     if old is not None and old.partition_columns and old.partition_columns != metadata.partition_columns:
         raise refuse(
-            f"can't be partitioned by {list(metadata.partition_columns)} in place of {list(old.partition_columns)}"
+            f"its partition columns can't change from {list(old.partition_columns)} to "
+            f"{list(metadata.partition_columns)}"
         )
     if old is None or old.schema_string != metadata.schema_string or not versions(old.configuration):
         schema = parse_schema(metadata.schema_string)
         for column, data_type in _unknown(schema):
-            raise refuse(f"the column {dotted(column)} is of a type that Iceberg doesn't have: {data_type}")
+            raise refuse(f"the column {dotted(column)} has a type that Iceberg doesn't have: {data_type}")
         for column, f in all_fields(schema):
             for change in type_widening.changes_of(f):
                 if not type_widening.can_widen(change.old, change.new, iceberg=True):
-                    raise refuse(f"the column {dotted(column)} was widened as Iceberg can't do it")
+                    raise refuse(f"the column {dotted(column)} was widened in a way that Iceberg doesn't support")
             if isinstance(f.data_type, ArrayType | MapType):
                 if version == 1:
-                    raise refuse(f"that rules out arrays and maps: {dotted(column)}")
+                    raise refuse(f"this excludes arrays and maps: {dotted(column)}")
                 raise UnsupportedFeatureError(
-                    f"{table} has {name} enabled, by which the elements of arrays and maps need ids in the files, "
-                    f"which Spark's writer can't give them: {dotted(column)}",
+                    f"{table} has {name} enabled, which requires ids for the elements of arrays and maps in the files, "
+                    f"but Spark can't write them: {dotted(column)}",
                     (name,),
                 )
     for action in actions:
         if isinstance(action, AddFile):
             if num_records(action.stats) is None:
-                raise refuse(f"the statistics of the file {action.path} don't say how many rows it has")
+                raise refuse(f"the statistics of the file {action.path} don't have its number of rows")
             if action.deletion_vector is not None:
                 raise refuse(f"the file {action.path} has a deletion vector")
 

@@ -1,4 +1,4 @@
-"""In-commit timestamps: when a commit was made, as it says itself (PROTOCOL.md, "In-Commit Timestamps")."""
+"""In-commit timestamps: the time of a commit, in the commit itself (PROTOCOL.md, "In-Commit Timestamps")."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,29 +14,29 @@ PROVENANCE: Final = (SINCE_TIMESTAMP, SINCE_VERSION)
 
 
 def enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether each commit of the table has to bear its time."""
+    """Whether each commit of the table must have an in-commit timestamp."""
     return FEATURE in features.supported(protocol) and bool(
         properties.get(metadata.configuration, "enableInCommitTimestamps")
     )
 
 
 def later(now_ms: int, before_ms: int | None) -> int:
-    """The time of a commit that is tried now, on top of one of `before_ms`: always later, whatever the clocks say."""
+    """The timestamp of a commit made now, after one with `before_ms`: always later than that."""
     return now_ms if before_ms is None else max(now_ms, before_ms + 1)
 
 
 def with_provenance(
     metadata: Metadata, before: Metadata | None, *, began: bool, version: int, timestamp_ms: int
 ) -> Metadata:
-    """New metadata that says since when the table has in-commit timestamps; nothing where it always had.
+    """New metadata with the version and time since when the table has in-commit timestamps; unchanged if always.
 
-    `before` is the metadata that it replaces, `began` says that the commit, `version`, enables them. A command that
-    brings metadata from elsewhere (a replace, a clone) neither loses nor brings in what is said of this table.
+    `before` is the current metadata; `began`: this commit, `version`, enables them. The values of the current metadata
+    are kept; those that a command copies from elsewhere (a replace, a clone) are ignored.
     """
     configuration = {key: value for key, value in metadata.configuration.items() if key not in PROVENANCE}
     if not began:
-        known = {} if before is None else before.configuration
-        configuration |= {key: known[key] for key in PROVENANCE if key in known}
+        current = {} if before is None else before.configuration
+        configuration |= {key: current[key] for key in PROVENANCE if key in current}
     elif version > 0:
         configuration |= {SINCE_VERSION: str(version), SINCE_TIMESTAMP: str(timestamp_ms)}
     return metadata if configuration == metadata.configuration else replace(metadata, configuration=configuration)

@@ -1,11 +1,11 @@
-"""Partition values: the strings of the log, typed, both ways (PROTOCOL.md, "Partition Value Serialization").
+"""Partition values: the strings in the log and typed values (PROTOCOL.md, "Partition Value Serialization").
 
-A timestamp with no time zone was written in the time zone of its writer, which the log doesn't tell: Delta reads it
-in the session's, and so does who passes `time_zone`. We write timestamps as ISO 8601 in UTC, as Delta does by default
-and the protocol recommends: every engine reads it, and in every time zone alike.
+A timestamp without a time zone was written in its writer's zone, which the log doesn't have. As Delta reads it in the
+session's zone, callers pass it as `time_zone`. tablelog writes timestamps as ISO 8601 in UTC, as Delta does by default
+and the protocol recommends: every engine reads the same value, in every time zone.
 
-A binary value is the text whose UTF-8 is the bytes, as Spark casts one to the other; bytes that are no UTF-8 have no
-such text and can't be a partition value.
+A binary value is the text whose UTF-8 encoding is the bytes, as in Spark's casts; bytes that aren't UTF-8 can't be a
+partition value.
 """
 
 import datetime
@@ -22,7 +22,7 @@ from .schema import PrimitiveType, StructType, arrow_type, type_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NO_TEXT = "a partition value isn't UTF-8, which the log, being JSON, can't hold"
+NO_TEXT = "a partition value isn't UTF-8, so the log, which is JSON, can't contain it"
 _DAY_US = 86_400_000_000
 _DATE = r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})"
 _DATE_RE = re.compile(_DATE, re.ASCII)
@@ -41,18 +41,18 @@ _SHORT_ZONES = {
     "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
     "VST": "Asia/Ho_Chi_Minh",
 }  # fmt: skip
-"""The short names of zones that `java.time` has, and Spark takes."""
+"""The short names of time zones in `java.time`, which Spark accepts."""
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a date of the proleptic Gregorian calendar, in any year; `ValueError`: no such date."""
-    # 400 years repeat exactly, so that any year is reckoned in one that `date` knows.
+    """Days since 1970-01-01 of a date in the proleptic Gregorian calendar, in any year; `ValueError`: no such date."""
+    # The calendar repeats every 400 years, so any year is computed by one that `date` supports.
     cycle, rest = divmod(year - 2000, 400)
     return (datetime.date(2000 + rest, month, day) - datetime.date(1970, 1, 1)).days + cycle * 146_097
 
 
 def date_text(days: int) -> str:
-    """The inverse of `days_of`, as Spark prints a date: `2024-01-31`, `+10000-01-01`, `-0001-12-31`."""
+    """The inverse of `days_of`, in Spark's form: `2024-01-31`, `+10000-01-01`, `-0001-12-31`."""
     cycle, rest = divmod(days - 10_957, 146_097)
     value = datetime.date(2000, 1, 1) + datetime.timedelta(days=rest)
     year = value.year + 400 * cycle
@@ -61,7 +61,7 @@ def date_text(days: int) -> str:
 
 
 def timestamp_text(micros: int, separator: str = " ", *, fraction: int = 0) -> str:
-    """Microseconds since the epoch as text in UTC, with at least `fraction` digits and no needless zero after them."""
+    """Microseconds since the epoch as text in UTC, with at least `fraction` digits and no further trailing zeros."""
     days, rest = divmod(micros, _DAY_US)
     seconds, part = divmod(rest, 1_000_000)
     text = f"{date_text(days)}{separator}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
@@ -70,7 +70,7 @@ def timestamp_text(micros: int, separator: str = " ", *, fraction: int = 0) -> s
 
 
 def parse_date(text: str) -> int:
-    """Days since the epoch; `ValueError` when it is no date."""
+    """Days since the epoch; `ValueError` if the text isn't a date."""
     match = _DATE_RE.fullmatch(text.strip())
     if match is None:
         raise ValueError("not a date")
@@ -78,7 +78,7 @@ def parse_date(text: str) -> int:
 
 
 def _zone_offset_us(days: int, rest: int, zone: datetime.tzinfo) -> int:
-    """What to take from a local time to have UTC. A year that `datetime` lacks takes the rules of a like one."""
+    """The difference between local time and UTC. A year that `datetime` lacks gets the rules of a similar one."""
     year_shift = 0
     if not -719_162 + 2 <= days <= 2_932_896 - 2:
         year_shift = 146_097 * ((days - 10_957) // 146_097)
@@ -89,10 +89,10 @@ def _zone_offset_us(days: int, rest: int, zone: datetime.tzinfo) -> int:
 
 
 def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> int:
-    """Microseconds since the epoch of either form; one with no time zone is in `zone` (`None`: UTC, or no zone at all).
+    """Microseconds since the epoch of either form; a text without a zone is in `zone` (`None`: UTC, or no zone).
 
-    A local time that a change of clocks skips or repeats is taken as Java and Spark take it. `ValueError` when it is
-    no timestamp.
+    A local time that a clock change skips or repeats is interpreted as in Java and Spark. `ValueError` if the text
+    isn't a timestamp.
     """
     match = _TIME_RE.fullmatch(text.strip())
     if match is None:
@@ -150,7 +150,7 @@ def _parse_decimal(text: str, scale: int) -> Decimal:
 
 
 def _zone(time_zone: str) -> datetime.tzinfo | None:
-    """The zone of one of the names that a Spark session takes; `None`: UTC. InvalidArgumentError for any other name."""
+    """The time zone for one of Spark's zone names; `None`: UTC. InvalidArgumentError for any other name."""
     if time_zone in ("UTC", "Z", "GMT", "Etc/UTC"):
         return None
     match = _OFFSET_RE.fullmatch(time_zone)
@@ -162,13 +162,13 @@ def _zone(time_zone: str) -> datetime.tzinfo | None:
     try:
         return ZoneInfo(_SHORT_ZONES.get(time_zone, time_zone))
     except (KeyError, ValueError, OSError):
-        raise InvalidArgumentError(f"there is no time zone {time_zone!r}") from None
+        raise InvalidArgumentError(f"there is no time zone {time_zone!r}: correct the name") from None
 
 
 def _parser(
     data_type: PrimitiveType, zone: datetime.tzinfo | None
 ) -> tuple[Callable[[str], Any], "pa.DataType | None"]:
-    """(text -> value, the Arrow type that the values have, where it isn't the column's own)."""
+    """(text -> value, the Arrow type of the values if it isn't the column's)."""
     import pyarrow as pa
 
     name = data_type.name
@@ -177,7 +177,7 @@ def _parser(
     if name == "timestamp":
         return lambda text: parse_timestamp(text, zone), pa.int64()
     if name == "timestamp_ntz":
-        # A zone in the text says nothing here: only the local time counts.
+        # A zone in the text is ignored: only the local time counts.
         return lambda text: parse_timestamp(
             re.sub(r"\s*(Z|UTC|(?<=:\d\d)[+-]\d{2}:?\d{2})$", "", text), None
         ), pa.int64()
@@ -201,7 +201,7 @@ _VECTOR_UTC = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$"
 
 
 def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: datetime.tzinfo | None) -> "pa.Array | None":
-    """All the values at once where they are all plain; `None` where one isn't."""
+    """Convert all values at once if all have the usual form; else `None`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -230,9 +230,9 @@ def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: datetime.tzi
 def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, time_zone: str) -> "pa.Array":
     """The typed values of one partition column, from the strings of the log.
 
-    `column` holds strings; null and "" are null, for every type. The result has `schema.arrow_type(data_type)`.
-    `time_zone` is that of timestamps which name none. `CorruptLogError` for a text that is no value of the type.
-    PROTOCOL.md, "Partition Value Serialization".
+    `column` has strings; null and "" are null, for every type. The result has `schema.arrow_type(data_type)`.
+    `time_zone` is the time zone of timestamps that name none. `CorruptLogError` for a text that isn't a value of the
+    type. PROTOCOL.md, "Partition Value Serialization".
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -247,7 +247,7 @@ def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, tim
     column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
     if target == pa.string():
         return column
-    # Few values are distinct, so that each is read once.
+    # There are few distinct values, so each is parsed once.
     encoded = column.dictionary_encode()
     distinct = encoded.dictionary
     zone = _zone(time_zone)
@@ -261,7 +261,7 @@ def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, tim
                 parsed.append(pa.scalar(value, physical or target).as_py())
             except (ValueError, OverflowError, pa.ArrowInvalid) as error:
                 raise CorruptLogError(
-                    f"the partition value {text[:80]!r} is no {type_text(data_type)}: {error}"
+                    f"the partition value {text[:80]!r} isn't a {type_text(data_type)}: {error}"
                 ) from None
         values = pa.array(parsed, physical or target)
         if physical is not None:
@@ -277,7 +277,7 @@ def typed_value(text: str | None, data_type: PrimitiveType, *, time_zone: str) -
 
 
 def column_of(partition_values: "pa.Array | pa.ChunkedArray", name: str) -> "pa.Array":
-    """The strings of one partition column, from the column `partitionValues` of a files table; absent is null."""
+    """The strings of one partition column, from the column `partitionValues` of a files table; null if missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -289,16 +289,16 @@ def column_of(partition_values: "pa.Array | pa.ChunkedArray", name: str) -> "pa.
 def typed_columns(
     files: "pa.Table", schema: StructType, partition_columns: Sequence[str], *, time_zone: str
 ) -> "pa.Table":
-    """The partition columns of a files table, typed: one row for each file, one column for each partition column."""
+    """The typed partition columns of a files table: one row for each file, one column for each partition column."""
     import pyarrow as pa
 
     arrays = []
     for name in partition_columns:
-        found = schema.get(name, case_sensitive=True)
-        if found is None or not isinstance(found.data_type, PrimitiveType):
-            raise CorruptLogError(f"the partition column {name!r} is not a column of a simple type in the schema")
+        field = schema.get(name, case_sensitive=True)
+        if field is None or not isinstance(field.data_type, PrimitiveType):
+            raise CorruptLogError(f"the partition column {name!r} isn't a column of a primitive type in the schema")
         try:
-            arrays.append(typed(column_of(files["partitionValues"], name), found.data_type, time_zone=time_zone))
+            arrays.append(typed(column_of(files["partitionValues"], name), field.data_type, time_zone=time_zone))
         except CorruptLogError as error:
             raise CorruptLogError(f"the partition column {name!r}: {error}") from None
     return pa.Table.from_arrays(arrays, names=list(partition_columns))
@@ -308,7 +308,7 @@ def typed_columns(
 
 
 def float_text(shortest: str) -> str:
-    """A number in its shortest decimal form, spelt as Java spells a float: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
+    """A number in its shortest decimal form, written like a float in Java: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
     value = float(shortest)
     if math.isnan(value):
         return "NaN"
@@ -349,7 +349,7 @@ def _writer(data_type: PrimitiveType) -> Callable[[Any], str]:
 def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) -> "pa.Array":
     """The strings of the log for the values of one partition column; null and the empty string are null.
 
-    `ConstraintViolationError` for a string or binary that is no UTF-8. PROTOCOL.md, "Partition Value Serialization".
+    `ConstraintViolationError` for a string or binary that isn't UTF-8. PROTOCOL.md, "Partition Value Serialization".
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -359,7 +359,7 @@ def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) ->
     column = column.cast(arrow_type(data_type))
     if data_type.name in ("string", "binary"):
         try:
-            texts = column.cast(pa.binary()).cast(pa.string())  # looks at the bytes: a string of Spark may have any
+            texts = column.cast(pa.binary()).cast(pa.string())  # validates UTF-8: a string in Spark may have any bytes
         except pa.ArrowInvalid:
             raise ConstraintViolationError(NO_TEXT) from None
     else:
@@ -370,7 +370,7 @@ def serialise(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType) ->
         elif data_type.name.startswith("timestamp"):
             distinct = distinct.cast(pa.int64())
         elif data_type.name == "float":
-            # Arrow prints the shortest digits of a float; Python knows doubles only.
+            # Arrow has the shortest digits of a float; Python has only doubles.
             distinct = distinct.cast(pa.string())
         write = _writer(data_type)
         texts = pa.array(

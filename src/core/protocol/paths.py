@@ -1,7 +1,7 @@
-"""Names: of data files as the log spells them, of partition directories, of the files of the log.
+"""Paths of data files in the log, names of partition directories, and names of log files.
 
-A `path` in an action is a URI reference (RFC 2396): relative to the table's root or absolute, percent-encoded. It
-stays so in the actions. Here it is decoded for reading, brought into one form for replay, and encoded for writing.
+A `path` in an action is a URI reference (RFC 2396): relative to the table's root or absolute, percent-encoded. Actions
+keep it unchanged. This module decodes it for reading, normalises it for replay, and encodes it for writing.
 """
 
 import os
@@ -18,23 +18,23 @@ LAST_CHECKPOINT = "_last_checkpoint"
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
-# RFC 2396: unreserved and what a path segment may hold, but ":" (in the first segment it would look like a scheme).
+# RFC 2396: unreserved characters and those allowed in a path segment, without ":" (it could look like a scheme).
 _SAFE = "/-_.!~*'(),;$&+=@"
 
 
-# What java.net.URI takes for a host: one in brackets is an address of IPv6.
+# The hosts that java.net.URI accepts; one in brackets is an IPv6 address.
 _PLAIN_HOST = r"[^\s\[\]<>\"{}|\\^`]*"
 _AUTHORITY = re.compile(rf"{_PLAIN_HOST}|(?:{_PLAIN_HOST}@)?\[[0-9A-Fa-f:.]+\](?::[0-9]*)?").fullmatch
 
 
 class _Location(NamedTuple):
-    scheme: str  # lower case; "" for a path with none
+    scheme: str  # lower case; "" for a path without a scheme
     authority: str
     path: str  # decoded
 
 
 def _normal(path: str) -> str:
-    """`path` with no doubled slashes, no "." and ".." resolved as java.net.URI.normalize does."""
+    """`path` without doubled slashes, with "." and ".." resolved as java.net.URI.normalize does."""
     if "//" in path:
         path = re.sub("//+", "/", path)
     if len(path) > 1 and path.endswith("/"):
@@ -51,12 +51,12 @@ def _normal(path: str) -> str:
 
 
 def _bytes_decoded(text: str) -> str:
-    """Percent-decoded as the name of a local file: bytes that are no UTF-8 stay what they are."""
+    """Percent-decoded as the name of a local file: bytes that aren't UTF-8 are kept."""
     return os.fsdecode(unquote_to_bytes(text))
 
 
 def _key_decoded(text: str) -> str:
-    """Percent-decoded for comparison: what is no UTF-8 stays encoded, so that different files stay different."""
+    """Percent-decoded for comparison: bytes that aren't UTF-8 stay encoded, so that different files stay different."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def _split(uri: str, decoded: Callable[[str], str] | None) -> _Location:
 
 
 def _root(table_root: str) -> _Location:
-    # A bare local path is taken literally; the path of a URI is percent-encoded.
+    # A bare local path is used literally; the path of a URI is percent-encoded.
     location = _split(table_root, None)
     if location.scheme:
         location = _split(table_root, _bytes_decoded)
@@ -84,25 +84,25 @@ def _root(table_root: str) -> _Location:
 
 
 def decode(path: str) -> str:
-    """The path of an action, percent-decoded as UTF-8; scheme and authority stay as they are."""
+    """The path of an action, percent-decoded as UTF-8; scheme and authority don't change."""
     return unquote(path) if "%" in path else path
 
 
 def encode(path: str) -> str:
-    """A relative file name, or an absolute URI whose path isn't encoded, as `path` of an action spells it."""
+    """A relative file name, or an absolute URI with an unencoded path, in the form of an action's `path`."""
     match = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*", path)
     head = match[0] if match else ""
     return head + quote(path[len(head) :], safe=_SAFE)
 
 
 def canonical(path: str, table_root: str | None = None) -> str:
-    """The form of an action's path under which replay finds the same file again.
+    """The form of an action's path that replay uses to identify the file.
 
-    Decoded and normalised, so that `file:/x`, `file:///x` and `/x` (in a local table) are equal; a path with no
-    scheme belongs to the file system of `table_root`. A relative and an absolute spelling stay different files, as
-    in every other implementation. PROTOCOL.md, "Action Reconciliation".
+    It is decoded and normalised, so that `file:/x`, `file:///x` and `/x` (in a local table) are equal; a path without a
+    scheme belongs to the file system of `table_root`. A relative and an absolute path are different files, as in all
+    other implementations. PROTOCOL.md, "Action Reconciliation".
     """
-    # Nearly every path is plain: decided by C code alone.
+    # Most paths need no change, which is decided by C code alone.
     if "%" not in path and ":" not in path and "//" not in path and "/." not in path and path[:1] not in "/.":
         return path
     location = _split(path, _key_decoded)
@@ -116,7 +116,7 @@ def canonical(path: str, table_root: str | None = None) -> str:
 
 
 def canonical_column(paths: Any, table_root: str | None = None) -> Any:
-    """`canonical` for a whole Arrow array (or chunked array) of paths; the same object when all are plain."""
+    """`canonical` for a whole Arrow array (or chunked array) of paths; the same object if nothing changes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -142,9 +142,9 @@ def _resolved(table_root: str, path: str) -> _Location:
 
 
 def absolute(table_root: str, path: str) -> str:
-    """Where the file of an action lies, decoded: a local path, or `scheme://authority/key` as fsspec takes it.
+    """The location of an action's file, decoded: a local path, or `scheme://authority/key` for fsspec.
 
-    `table_root` is a URI or a bare local path; `path` is spelt as in the log. PROTOCOL.md, "Add File and Remove File".
+    `table_root` is a URI or a bare local path; `path` is as in the log. PROTOCOL.md, "Add File and Remove File".
     """
     location = _resolved(table_root, path)
     if location.scheme in ("", "file"):
@@ -153,26 +153,27 @@ def absolute(table_root: str, path: str) -> str:
 
 
 def absolute_uri(table_root: str, path: str) -> str:
-    """Where the file of an action lies, as a percent-encoded URI (`file:///a%20b`), as Hadoop and Spark take it.
+    """The location of an action's file as a percent-encoded URI (`file:///a%20b`), for Hadoop and Spark.
 
-    CorruptLogError for a path whose host no URI can have.
+    CorruptLogError for a path with a host that isn't valid in a URI.
     """
     location = _resolved(table_root, path)
     if location.authority and not _AUTHORITY(location.authority):
         raise CorruptLogError(
-            f"the path {path[:200]!r} of a file is no URI: no host is called so. Remove it from the log"
+            f"the path {path[:200]!r} of a file isn't a URI: its host isn't valid. Remove it from the log"
         )
     return f"{location.scheme or 'file'}://{location.authority}{quote(os.fsencode(location.path), safe=_SAFE + ':')}"
 
 
 def below(table_root: str, path: str) -> str | None:
-    """The name, relative to the root and decoded, of the file of an action; `None` where it lies elsewhere.
+    """The decoded name of an action's file relative to the root; `None` if it is outside the root.
 
-    Schemes and authorities aren't compared, for one place may have several: what might be below the root counts so.
+    Schemes and authorities aren't compared, because one location may have several: a file that may be below the root
+    counts as below it.
     """
     root = _root(table_root).path.rstrip("/") + "/"
-    found = _resolved(table_root, path).path
-    return found[len(root) :] if found.startswith(root) else None
+    location = _resolved(table_root, path).path
+    return location[len(root) :] if location.startswith(root) else None
 
 
 _HIVE_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
@@ -184,15 +185,15 @@ def hive_escape(text: str) -> str:
 
 
 def hive_unescape(text: str) -> str:
-    """The inverse of `hive_escape`; a percent sign that starts no escape stays."""
+    """The inverse of `hive_escape`; a percent sign that isn't part of an escape is kept."""
     return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
 def partition_directory(columns: Iterable[str], values: Mapping[str, str | None]) -> str:
     """`column=value/...` for the serialised partition values of one file; null and "" have Hive's name for null.
 
-    This is the directory's name on disk: `encode` makes it a part of an action's path. No final slash. A dot at the end
-    is escaped too, for Azure drops it.
+    This is the directory's name on disk: `encode` converts it to a part of an action's path. It has no trailing slash.
+    A dot at the end is escaped too, because Azure removes it.
     """
 
     def part(name: str) -> str:
@@ -206,11 +207,11 @@ Kind = Literal["commit", "checkpoint", "compacted", "crc"]
 
 
 class LogFile(NamedTuple):
-    """What the name of a file in the log says (PROTOCOL.md, "File Types").
+    """The information in the name of a log file (PROTOCOL.md, "File Types").
 
-    `version` is the version that the file is of (the last one, for a compacted file, which starts at `first`).
-    `part` of `parts` is set for a multi-part checkpoint, `uuid` and `format` for a UUID-named one; a classic
-    checkpoint has neither.
+    `version` is the version of the file (for a compacted file, which starts at `first`, the last version). `part` and
+    `parts` are set for a multi-part checkpoint, `uuid` and `format` for a UUID-named one; a classic checkpoint has
+    neither.
     """
 
     kind: Kind
@@ -243,8 +244,8 @@ def commit_name(version: int) -> str:
     """Name of the commit of a version (PROTOCOL.md, "Delta Log Entries"); CorruptLogError beyond the last number."""
     if version > _MAX_VERSION:
         raise CorruptLogError(
-            f"the log names version {_MAX_VERSION}, the last that there can be, so that none can follow: remove the "
-            "file of that version, which no writer made by counting"
+            f"the log has version {_MAX_VERSION}, the highest possible one, so no version can follow: remove the file "
+            "of that version, which wasn't written as the next version of this log"
         )
     return f"{version:020d}.json"
 
@@ -275,13 +276,13 @@ def compacted_name(first: int, last: int) -> str:
 
 
 def listing_name(version: int) -> str:
-    """The name from which to list in order to see every file of `version` and later."""
+    """The name at which a listing must start to contain every file of `version` and later."""
     return f"{version:020d}."
 
 
 def parse_log_name(name: str) -> LogFile | None:
-    """What the file `name` (no directory) of the log is; `None` for anything else, which readers ignore."""
-    # Nearly every file is a commit, and every listing asks this of each.
+    """Parse the name of a log file (without directory); `None` for other files, which readers ignore."""
+    # Most files are commits, and every listing parses all names.
     if len(name) == _COMMIT_LENGTH and name.endswith(".json") and name[:20].isascii() and name[:20].isdigit():
         version = int(name[:20])
         return LogFile("commit", version, name) if version <= _MAX_VERSION else None

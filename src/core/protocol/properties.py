@@ -1,7 +1,7 @@
 """Table properties: `delta.*` keys of `metaData.configuration` (PROTOCOL.md, "Table Properties").
 
-A property that is already in a table is read where it is needed, so that a bad value of one that nobody asks for
-hurts nobody; a property that a user sets is checked at once.
+An existing property of a table is parsed only when it is used, so that an invalid value of an unused one is harmless. A
+property that a user sets is checked at once.
 """
 
 import logging
@@ -33,8 +33,8 @@ _UNITS_MS = {
 _PART = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+)(?:\s+|$)", re.ASCII)
 _INTERVAL_HELP = "needs to be an interval such as '2 weeks' or 'interval 12 hours'; months and years are not accepted"
 _TRUE_HELP = "needs to be a boolean"
-_OWN = "is kept by the table itself"
-_FOREIGN = "belongs to what tablelog doesn't have"
+_OWN = "is set by the table itself"
+_FOREIGN = "belongs to a feature that tablelog doesn't have"
 
 
 def interval_ms(text: str) -> int:
@@ -117,8 +117,8 @@ def _parquet_version(text: str) -> str:
 
 
 def column_list(text: str) -> tuple[Column, ...]:
-    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`; none of an empty text, which Delta
-    leaves where all of them were dropped. `ValueError` when it isn't a list.
+    """The columns of `delta.dataSkippingStatsColumns`: `a, b.c, ``odd name``.d`. An empty text, which Delta writes when
+    all of them were dropped, has no columns. `ValueError` if it isn't a list.
     """
     if not text.strip():
         return ()
@@ -135,9 +135,9 @@ def column_list(text: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property: the key without `delta.`, its default (`None`: unset), its parser and what the parser wants.
+    """One property: the key without `delta.`, its default (`None`: unset), its parser, and its valid values.
 
-    `editable`: a user may set it. `foreign`: it asks for what tablelog doesn't do, so that only its default can be set.
+    `editable`: a user may set it. `foreign`: it needs a feature that tablelog lacks, so only its default is valid.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Property:
     foreign: bool = False
     alternate: str | None = None
     key: str = field(init=False)
-    _unset: Any = field(init=False, repr=False)  # parsed once: each commit asks for a dozen properties
+    _unset: Any = field(init=False, repr=False)  # parsed once: each commit reads a dozen properties
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"delta.{self.name}")
@@ -166,7 +166,7 @@ class Property:
         return self._unset
 
     def check(self, text: str, key: str | None = None) -> Any:
-        """The typed value of `text`; `InvalidArgumentError` names the key and what it needs."""
+        """The typed value of `text`; `InvalidArgumentError` names the key and the valid values."""
         try:
             return self.parse(text)
         except ValueError as error:
@@ -177,7 +177,7 @@ class Property:
             ) from None
 
 
-# The conditions of what isn't a value of a property, by its parser.
+# The error conditions for invalid values, by parser.
 _isolation = _one_of("Serializable", "WriteSerializable")
 _INVALID: dict[Callable[[str], Any], str] = {
     interval_ms: "DELTA_INVALID_INTERVAL",
@@ -300,7 +300,7 @@ class TableProperties:
 
     @property
     def log_compaction_interval(self) -> int:
-        """Every how many commits the session's log compactions are written."""
+        """The number of commits in each log compaction that the session writes."""
         return int(self._get("logCompactionInterval"))
 
     @property
@@ -323,7 +323,7 @@ class TableProperties:
 
     @property
     def data_skipping_num_indexed_cols(self) -> int:
-        """How many leaves have statistics; -1: all."""
+        """The number of leaves with statistics; -1: all."""
         return int(self._get("dataSkippingNumIndexedCols"))
 
     @property
@@ -333,9 +333,9 @@ class TableProperties:
 
     @property
     def data_skipping_string_prefix_length(self) -> int:
-        """How many characters (UTF-16 code units) of a string's bounds are kept."""
-        found = self._get("dataSkippingStringPrefixLength")
-        return 32 if found is None else int(found)
+        """The maximal length of string bounds, in characters (UTF-16 code units)."""
+        length = self._get("dataSkippingStringPrefixLength")
+        return 32 if length is None else int(length)
 
     @property
     def deleted_file_retention_ms(self) -> int:
@@ -400,7 +400,7 @@ class TableProperties:
 
 
 def is_protocol_property(key: str) -> bool:
-    """Whether the key asks for protocol versions or features, and so is never stored in the metadata."""
+    """Whether the key requests protocol versions or features, and so is never stored in the metadata."""
     return key.startswith(FEATURE_PREFIX) or key in (
         "delta.minReaderVersion",
         "delta.minWriterVersion",
@@ -409,12 +409,12 @@ def is_protocol_property(key: str) -> bool:
 
 
 def without_protocol_properties(configuration: Mapping[str, str]) -> dict[str, str]:
-    """What of a requested configuration is stored in `metaData`."""
+    """The part of a requested configuration that is stored in `metaData`."""
     return {key: value for key, value in configuration.items() if not is_protocol_property(key)}
 
 
 def proper_key(key: str) -> str:
-    """A key as it is stored: those of Delta's properties in their own case, others as they are."""
+    """A key as it is stored: Delta's properties in canonical case, others unchanged."""
     known = PROPERTIES.get(key.lower().removeprefix("delta.")) if key.lower().startswith("delta.") else None
     return key if known is None else known.key
 
@@ -428,11 +428,12 @@ def editable(key: str) -> bool:
 def validate(
     configuration: Mapping[str, str], *, allow_arbitrary: bool = False, existing: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The properties that a user sets, with keys in their proper case.
+    """The properties that a user sets, with keys in canonical case.
 
-    Keys that don't begin with `delta.` are the user's own and stay. `InvalidArgumentError` names the key: an unknown
-    `delta.*` one (unless `allow_arbitrary`), a bad value, one that can't be set, or a log kept for less time than the
-    deleted files of which it tells. `existing` are the properties that the table has beside these.
+    Keys that don't start with `delta.` are the user's own and don't change. `InvalidArgumentError`, which names the
+    key, for an unknown `delta.*` key (unless `allow_arbitrary`), an invalid value, a property that can't be set, or a
+    log
+    retention that is shorter than that of deleted files. `existing` are the table's other properties.
     """
     result: dict[str, str] = {}
     for key, value in configuration.items():
@@ -463,7 +464,8 @@ def validate(
             )
         if known.check(value) and known.foreign:
             raise UnsupportedFeatureError(
-                f"the table property {known.key} can't be set to {value!r}: tablelog doesn't have what it asks for",
+                f"the table property {known.key} can't be set to {value!r}: it needs a feature that "
+                "tablelog doesn't have",
                 (known.name,),
             )
         result[known.key] = value
@@ -473,19 +475,19 @@ def validate(
         log_ms, files_ms = get(both, "logRetentionDuration"), get(both, "deletedFileRetentionDuration")
         if log_ms < files_ms:
             raise InvalidArgumentError(
-                "delta.logRetentionDuration needs to be at least delta.deletedFileRetentionDuration "
+                "delta.logRetentionDuration must be at least delta.deletedFileRetentionDuration "
                 f"({log_ms} ms < {files_ms} ms): set both"
             )
     return result
 
 
 def defaults_from(conf: Mapping[str, str] | None) -> dict[str, str]:
-    """The properties that a session gives every new table (`spark.databricks.delta.properties.defaults.*`).
+    """The properties that a session sets on every new table (`spark.databricks.delta.properties.defaults.*`).
 
-    Protocol versions and features among them are left to `features.protocol_for_new_table`. An unknown one is logged,
-    a bad value is an `InvalidArgumentError`.
+    Protocol versions and features are handled by `features.protocol_for_new_table`. An unknown property is logged, an
+    invalid value raises `InvalidArgumentError`.
     """
-    found: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     for full_key, value in (conf or {}).items():
         if not full_key.startswith(DEFAULTS_PREFIX):
             continue
@@ -498,5 +500,5 @@ def defaults_from(conf: Mapping[str, str] | None) -> dict[str, str]:
             _log.warning("%s is ignored: %s is not a table property that tablelog knows", full_key, key)
             continue
         known.check(value, full_key)
-        found[known.key] = value
-    return found
+        defaults[known.key] = value
+    return defaults

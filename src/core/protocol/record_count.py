@@ -7,7 +7,7 @@ _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 
 
 def num_records(text: str | None) -> int | None:
-    """How many rows lie in a file, by its `add.stats`, those included that its deletion vector takes; None: unknown."""
+    """The number of rows in a file by its `add.stats`, including deleted rows; None: unknown."""
     if text is None:
         return None
     if (match := _COUNT_FIRST.match(text)) is not None:

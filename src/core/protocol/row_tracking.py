@@ -1,8 +1,8 @@
-"""Row tracking in the log: which ids a commit's rows get (PROTOCOL.md, "Row Tracking").
+"""Row tracking in the log: the row ids that a commit assigns (PROTOCOL.md, "Row Tracking").
 
-A file's rows have the ids from its `baseRowId` on, in the order in which they lie in it. They are given out once: the
-metadata domain `delta.rowTracking` says the highest that ever was. Materialised ids, in hidden columns of the files,
-are the engine's; their names stand in the metadata.
+The rows of a file have consecutive ids from its `baseRowId`, in file order. Each id is assigned once: the metadata
+domain `delta.rowTracking` has the highest assigned id. The engine handles materialised ids, in hidden columns of the
+files; the names of these columns are in the metadata.
 """
 
 import json
@@ -34,33 +34,33 @@ _NONE_YET = -1
 
 
 def supported(protocol: Protocol) -> bool:
-    """Whether the protocol has the feature: then files get row ids, unless that is suspended."""
+    """Whether the protocol has the feature: then files get row ids, unless row tracking is suspended."""
     return FEATURE in features.supported(protocol)
 
 
 def enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether every row of the table has a stable id that commands keep."""
+    """Whether every row of the table has a stable id that commands preserve."""
     return supported(protocol) and bool(properties.get(metadata.configuration, "enableRowTracking"))
 
 
 def check(configuration: Mapping[str, str]) -> None:
-    """`InvalidArgumentError` where row tracking is both enabled and suspended."""
+    """Raise `InvalidArgumentError` if row tracking is both enabled and suspended."""
     if properties.get(configuration, "enableRowTracking") and properties.get(configuration, "rowTrackingSuspended"):
         raise InvalidArgumentError(
-            f"{ENABLED} and {SUSPENDED} can't both be true",
+            f"{ENABLED} and {SUSPENDED} can't both be true: set one of them to false",
             condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             parameters={"property1": ENABLED, "property2": SUSPENDED},
         )
 
 
 def high_water_mark(domains: Mapping[str, DomainMetadata]) -> int:
-    """The highest row id that was ever given out; -1: none."""
-    found = domains.get(DOMAIN)
-    return _NONE_YET if found is None else mark_of(found)
+    """The highest row id that was ever assigned; -1: none."""
+    domain = domains.get(DOMAIN)
+    return _NONE_YET if domain is None else mark_of(domain)
 
 
 def mark_of(action: DomainMetadata) -> int:
-    """What the domain says; `CorruptLogError` where it says nothing that can be used."""
+    """The high-water mark in the domain; `CorruptLogError` if there is no valid one."""
     if action.removed:
         return _NONE_YET
     try:
@@ -69,13 +69,13 @@ def mark_of(action: DomainMetadata) -> int:
             raise ValueError("not a whole number")
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptLogError(
-            f"the metadata domain {DOMAIN} doesn't hold a rowIdHighWaterMark ({error}): {action.configuration!r}"
+            f"the metadata domain {DOMAIN} has no valid rowIdHighWaterMark ({error}): {action.configuration!r}"
         ) from None
     return value
 
 
 def mark(value: int) -> DomainMetadata:
-    """The action that says how far ids are given out."""
+    """The action with the high-water mark."""
     return DomainMetadata(DOMAIN, json.dumps({"rowIdHighWaterMark": value}, separators=(",", ":")), removed=False)
 
 
@@ -86,18 +86,20 @@ def with_column_names(
     *,
     new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
 ) -> Metadata:
-    """The metadata with the names of the hidden columns, those of the table where it has them.
+    """The metadata with the names of the hidden columns; existing names of the table are kept.
 
-    Names that come from elsewhere (a clone's source) are replaced; without the feature there are none.
-    `InvalidArgumentError` where a column of the table has such a name.
+    Names from elsewhere (a clone's source) are replaced; without the feature they are removed. `InvalidArgumentError`
+    if a column of the table has such a name.
     """
     configuration = {key: value for key, value in metadata.configuration.items() if key not in COLUMN_KEYS}
     if supported(protocol):
-        known = {} if old is None else old.configuration
-        names = {key: known.get(key) or prefix + new_id() for key, prefix in _PREFIXES.items()}
+        current = {} if old is None else old.configuration
+        names = {key: current.get(key) or prefix + new_id() for key, prefix in _PREFIXES.items()}
         for f in parse_schema(metadata.schema_string):
             if f.name in names.values() or physical_name(f) in names.values():
-                raise InvalidArgumentError(f"the column name {f.name!r} is taken: the table keeps row ids under it")
+                raise InvalidArgumentError(
+                    f"the table uses the column name {f.name!r} for its row ids: choose another column name"
+                )
         configuration |= names
     return metadata if configuration == metadata.configuration else replace(metadata, configuration=configuration)
 
@@ -110,11 +112,10 @@ def assigned(
     version: int,
     highest: int,
 ) -> tuple[Action, ...]:
-    """The actions of the commit `version`, with the ids that its files get.
+    """The actions of the commit `version`, with the row ids of its files.
 
-    Files that have ids already keep them, and what is given out lies above. `highest` is the high-water mark below the
-    commit. While tracking is suspended, no file has ids. `InvalidArgumentError` for a file whose rows nobody has
-    counted.
+    Existing ids are kept, and new ids are higher. `highest` is the high-water mark before the commit. While row
+    tracking is suspended, files have no ids. `InvalidArgumentError` for a file with an unknown number of rows.
     """
     if not supported(protocol) or not any(isinstance(action, AddFile) for action in actions):
         return actions
@@ -122,8 +123,8 @@ def assigned(
     result: list[Action] = []
     reached = highest
     if not suspended:
-        kept = [(a.base_row_id, a.stats) for a in actions if isinstance(a, AddFile) and a.base_row_id is not None]
-        reached = max([highest, *(base + (num_records(text) or 0) - 1 for base, text in kept if base > highest)])
+        existing = [(a.base_row_id, a.stats) for a in actions if isinstance(a, AddFile) and a.base_row_id is not None]
+        reached = max([highest, *(base + (num_records(text) or 0) - 1 for base, text in existing if base > highest)])
     for action in actions:
         if isinstance(action, AddFile):
             if suspended:
@@ -134,8 +135,8 @@ def assigned(
                     count = num_records(action.stats)
                     if count is None:
                         raise InvalidArgumentError(
-                            f"the file {action.path} can't get row ids, for its statistics don't say how many rows it "
-                            "has: the table has the feature rowTracking"
+                            f"the file {action.path} can't get row ids, because its statistics don't have its number "
+                            "of rows: the table has the feature rowTracking, which needs it"
                         )
                     base, reached = reached + 1, reached + count
                 action = replace(

@@ -1,7 +1,7 @@
-"""What rows of a table must meet, and what fills the columns that a write leaves out.
+"""The rules for a table's rows, and the values of columns that a write leaves out.
 
 PROTOCOL.md, "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns", "Identity Columns". Rules
-are SQL texts and numbers here; the engine has Spark evaluate them.
+are SQL texts and numbers here; the engine evaluates them with Spark.
 """
 
 import json
@@ -36,7 +36,7 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that is TRUE for each row of the table. `what` names it in messages: "the CHECK constraint adult"."""
+    """A condition that must be TRUE for each row. `what` is its name in messages: "the CHECK constraint adult"."""
 
     what: str
     sql: str
@@ -44,9 +44,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An identity column: its values are start + k * step, k from 0 on, each of them once.
+    """An identity column: its values are start + k * step, with k from 0 on, each of them once.
 
-    `mark` is the furthest value that was generated (`None`: none yet). `explicit`: a write may bring values of its own.
+    `mark` is the last generated value (`None`: none yet). `explicit`: a write may set values itself.
     """
 
     start: int
@@ -56,17 +56,17 @@ class Identity:
 
     @property
     def first(self) -> int:
-        """The first value of the next write; `ConstraintViolationError` where a bigint can't hold it."""
+        """The first value of the next write; `ConstraintViolationError` if it isn't a bigint."""
         value = self.start if self.mark is None else self._upwards(self.mark) + self.step
         if not _LOWEST <= value <= _HIGHEST:
-            raise ConstraintViolationError(f"an identity column is used up: {value} is no bigint")
+            raise ConstraintViolationError(f"an identity column has no more values: {value} exceeds bigint")
         return value
 
     def moved(self, furthest: int) -> int | None:
-        """The mark after `furthest` was written, or `None` where it stays.
+        """The mark after `furthest` was written, or `None` if it doesn't change.
 
-        A value before the start moves nothing, or values from the start on would never be used; one that a user gave
-        may lie between two values of the column.
+        A value before the start doesn't change it, otherwise values from the start on would never be used. A value that
+        a user set may be between two values of the column.
         """
         if (furthest - self.start) * self.step < 0:
             return None
@@ -76,24 +76,24 @@ class Identity:
         return candidate
 
     def _upwards(self, value: int) -> int:
-        """The value itself where it is one of the column's, else the next one that is."""
+        """The value itself if it is one of the column's values, else the next one."""
         return self.start - (self.start - value) // self.step * self.step
 
 
 def identity_of(f: StructField) -> Identity | None:
-    """What makes the column an identity column; `CorruptLogError` where some of it is missing."""
+    """The identity settings of the column, if it has any; `CorruptLogError` if they are incomplete."""
     if not any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
         return None
     try:
         mark = f.metadata.get(MARK)
-        found = Identity(
+        identity = Identity(
             int(f.metadata[START]), int(f.metadata[STEP]), None if mark is None else int(mark), f.metadata[EXPLICIT]
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptLogError(f"the identity column {f.name} lacks, or has a bad, {error}") from None
-    if found.step == 0:
+        raise CorruptLogError(f"the identity column {f.name} has a missing or invalid setting: {error}") from None
+    if identity.step == 0:
         raise CorruptLogError(f"the identity column {f.name} has the step 0")
-    return found
+    return identity
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Rules:
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata) -> "Rules":
-        """The rules that the protocol enforces; marks in the metadata of other tables are leftovers, as in Delta."""
+        """The rules that the protocol enforces; as in Delta, rules of features that it doesn't have are ignored."""
         schema = parse_schema(metadata.schema_string)
         has = features.supported(protocol)
         generated = schema.fields if "generatedColumns" in has else ()
@@ -115,13 +115,13 @@ class Rules:
         return cls(
             (*(_constraints(metadata) if "checkConstraints" in has else ()), *_invariants(schema)),
             {f.name: f.metadata[GENERATION_KEY] for f in generated if GENERATION_KEY in f.metadata},
-            {f.name: found for f in identity if (found := identity_of(f)) is not None},
+            {f.name: settings for f in identity if (settings := identity_of(f)) is not None},
             {f.name: f.metadata[DEFAULT_KEY] for f in schema if DEFAULT_KEY in f.metadata},
         )
 
 
 NO_RULES = Rules()
-"""Of rows that the table holds already."""
+"""For rows that are in the table already."""
 
 
 def constraints(metadata: Metadata) -> dict[str, str]:
@@ -152,40 +152,40 @@ def _invariant(text: str, column: Column) -> str:
     except (ValueError, KeyError, TypeError):
         value = None
     if not isinstance(value, str):
-        raise CorruptLogError(f"the metadata {INVARIANTS_KEY} of the column {dotted(column)} is no invariant: {text}")
+        raise CorruptLogError(f"the metadata {INVARIANTS_KEY} of the column {dotted(column)} isn't valid: {text}")
     return value
 
 
 def without_leftovers(metadata: Metadata, protocol: Protocol) -> Metadata:
-    """The metadata without the rules of columns that the table's protocol doesn't know.
+    """The metadata without column rules of features that the table's protocol doesn't have.
 
-    Writers that copied a frame's metadata left them, and no row was held to them: a change of the metadata, which would
-    put them in force, takes them out instead, as in Delta.
+    Writers that copied a DataFrame's metadata wrote them, and no row was checked. As in Delta, a change of the metadata
+    removes them instead of enabling them.
     """
     has = features.supported(protocol)
-    gone = [] if "generatedColumns" in has else [GENERATION_KEY]
-    gone += [] if "identityColumns" in has else [START, STEP, MARK, EXPLICIT]
-    if not any(key in metadata.schema_string for key in gone):
+    unsupported_keys = [] if "generatedColumns" in has else [GENERATION_KEY]
+    unsupported_keys += [] if "identityColumns" in has else [START, STEP, MARK, EXPLICIT]
+    if not any(key in metadata.schema_string for key in unsupported_keys):
         return metadata
     columns = parse_schema(metadata.schema_string)
-    kept = (replace(f, metadata={k: v for k, v in f.metadata.items() if k not in gone}) for f in columns)
+    kept = (replace(f, metadata={k: v for k, v in f.metadata.items() if k not in unsupported_keys}) for f in columns)
     return replace(metadata, schema_string=to_json(StructType(tuple(kept))))
 
 
 def moved_marks(schema: StructType, names: Collection[str], adds: Iterable[AddFile]) -> StructType:
     """The schema after `adds` were written with new values of the identity columns `names`.
 
-    How far the values go is told by the files' statistics, which all files have of identity columns.
+    The new marks come from the files' statistics, which always include identity columns.
     """
     files = [json.loads(add.stats) for add in adds if add.stats]
     return StructType(tuple(_moved(f, files) if f.name in names else f for f in schema))
 
 
 def _moved(f: StructField, files: Sequence[Mapping[str, Any]]) -> StructField:
-    found = identity_of(f)
-    assert found is not None
-    side, furthest = ("maxValues", max) if found.step > 0 else ("minValues", min)
+    identity = identity_of(f)
+    assert identity is not None
+    side, furthest = ("maxValues", max) if identity.step > 0 else ("minValues", min)
     name = f.metadata.get(PHYSICAL_NAME, f.name)
-    values = [bounds[name] for one in files if name in (bounds := one.get(side) or {})]
-    mark = found.moved(furthest(values)) if values else None
+    values = [bounds[name] for stats in files if name in (bounds := stats.get(side) or {})]
+    mark = identity.moved(furthest(values)) if values else None
     return f if mark is None else replace(f, metadata={**f.metadata, MARK: mark})

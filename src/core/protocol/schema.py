@@ -1,6 +1,6 @@
-"""The schema of a table (PROTOCOL.md, "Schema Serialization Format"), and what is asked of it.
+"""The schema of a table (PROTOCOL.md, "Schema Serialization Format"), and functions on schemas.
 
-Field metadata is kept exactly as it was read, so that a schema that nobody changed is written back as it was.
+Field metadata is kept exactly as it was read, so that an unchanged schema is written back unchanged.
 """
 
 import json
@@ -32,7 +32,7 @@ _MAX_DEPTH = 200
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type with no parts, by its name in the log: `long`, `decimal(10,2)`, `timestamp_ntz`, `void`, `variant`, ..."""
+    """A primitive type, by its name in the log: `long`, `decimal(10,2)`, `timestamp_ntz`, `void`, `variant`, ..."""
 
     name: str
 
@@ -74,7 +74,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class UserDefinedType:
-    """A Spark user-defined type: stored as `sql_type`, with the rest of its JSON kept as it was read."""
+    """A Spark user-defined type: stored as `sql_type`, with the rest of its JSON unchanged."""
 
     sql_type: "DataType"
     attributes: Mapping[str, Any] = field(hash=False)
@@ -82,7 +82,7 @@ class UserDefinedType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """One column (PROTOCOL.md, "Struct Field"). `metadata` is JSON and not to be changed in place."""
+    """One column (PROTOCOL.md, "Struct Field"). `metadata` is JSON and must not be changed in place."""
 
     name: str
     data_type: "DataType"
@@ -107,7 +107,7 @@ class StructType:
         return len(self.fields)
 
     def get(self, name: str, *, case_sensitive: bool = False) -> StructField | None:
-        """The field `name`: the one spelt exactly so, else the first that differs in case only."""
+        """The field `name`: the one with exactly this name, else the first that differs only in case."""
         for candidate in self.fields:
             if candidate.name == name:
                 return candidate
@@ -119,12 +119,12 @@ class StructType:
         return None
 
     def select(self, names: Iterable[str]) -> "StructType":
-        """The fields called `names` exactly, in the schema's own order."""
+        """The fields with exactly these names, in the schema's order."""
         chosen = set(names)
         return StructType(tuple(f for f in self.fields if f.name in chosen))
 
     def without(self, names: Iterable[str]) -> "StructType":
-        """The fields not called any of `names`."""
+        """The fields without those in `names`."""
         dropped = set(names)
         return StructType(tuple(f for f in self.fields if f.name not in dropped))
 
@@ -144,9 +144,11 @@ _PRIMITIVES = {
 
 
 def decimal(precision: int, scale: int) -> PrimitiveType:
-    """The type `decimal(precision,scale)`; `InvalidArgumentError` out of Delta's bounds."""
+    """The type `decimal(precision,scale)`; `InvalidArgumentError` outside Delta's limits."""
     if not (0 < precision <= 38 and 0 <= scale <= precision):
-        raise InvalidArgumentError(f"decimal({precision},{scale}): the precision is 1 to 38, the scale 0 to precision")
+        raise InvalidArgumentError(
+            f"decimal({precision},{scale}) isn't valid: the precision must be 1 to 38, the scale 0 to the precision"
+        )
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -221,9 +223,9 @@ def _parse_field(value: Any, parent: str, depth: int) -> StructField:
 
 @lru_cache(maxsize=256)
 def parse_schema(text: str) -> StructType:
-    """The schema of `metaData.schemaString`; "" is a table with no column.
+    """Parse `metaData.schemaString`; "" stands for a table without columns.
 
-    `CorruptLogError` for what isn't a schema, `UnsupportedFeatureError` for a type that isn't known.
+    `CorruptLogError` for an invalid schema, `UnsupportedFeatureError` for an unknown type.
     """
     if not text:
         return StructType()
@@ -239,7 +241,7 @@ def parse_schema(text: str) -> StructType:
 
 
 def type_json(data_type: DataType) -> Any:
-    """The JSON value of a type, as the log spells it."""
+    """The JSON value of a type, as in the log."""
     if isinstance(data_type, PrimitiveType):
         return data_type.name
     if isinstance(data_type, StructType):
@@ -272,7 +274,7 @@ def to_json(schema: StructType) -> str:
 
 
 def type_text(data_type: DataType) -> str:
-    """A type as messages and SQL show it: `struct<a: bigint>`, `array<string>`, `decimal(10,2)`."""
+    """A type as text for messages and SQL: `struct<a: bigint>`, `array<string>`, `decimal(10,2)`."""
     if isinstance(data_type, PrimitiveType):
         names = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
         return names.get(data_type.name, data_type.name)
@@ -289,7 +291,7 @@ def type_text(data_type: DataType) -> str:
 
 
 def arrow_type(data_type: DataType) -> "pa.DataType":
-    """The Arrow type that holds a column's values.
+    """The Arrow type for a column's values.
 
     A timestamp is `timestamp('us', 'UTC')`, one without time zone `timestamp('us')`, a void column null.
     `UnsupportedFeatureError` for a variant.
@@ -351,7 +353,7 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
 
 
 def from_arrow(schema: "pa.Schema") -> StructType:
-    """The Delta schema of Arrow data; `SchemaMismatchError` names the column whose type has no Delta form."""
+    """The Delta schema of Arrow data; `SchemaMismatchError` for a column whose type Delta doesn't have."""
     return StructType(tuple(StructField(f.name, _from_arrow_type(f.type, f.name), f.nullable) for f in schema))
 
 
@@ -385,14 +387,14 @@ def _from_arrow_type(value: "pa.DataType", at: str) -> DataType:
         )
     if pa.types.is_list(value) or pa.types.is_large_list(value) or pa.types.is_fixed_size_list(value):
         return ArrayType(_from_arrow_type(value.value_type, f"{at}.element"), value.value_field.nullable)
-    raise SchemaMismatchError(f"the column {at} has the Arrow type {value}, which a Delta table can't hold")
+    raise SchemaMismatchError(f"the column {at} has the Arrow type {value}, which a Delta table can't contain")
 
 
-# --- questions ----------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------------
 
 
 def leaves(schema: StructType, prefix: Column = ()) -> Iterator[tuple[Column, StructField]]:
-    """Each column that is no struct, in schema order, with its full name; arrays and maps are leaves."""
+    """Each column that isn't a struct, in schema order, with its full name; arrays and maps are leaves."""
     for f in schema.fields:
         if isinstance(f.data_type, StructType):
             yield from leaves(f.data_type, (*prefix, f.name))
@@ -403,19 +405,19 @@ def leaves(schema: StructType, prefix: Column = ()) -> Iterator[tuple[Column, St
 def find(
     schema: StructType, column: Sequence[str], *, case_sensitive: bool = False
 ) -> tuple[Column, StructField] | None:
-    """The exact name and the field of `column`, each part looked up as `StructType.get` does; `None`: not there."""
+    """The exact name and the field of `column`, each part looked up as in `StructType.get`; `None` if it is missing."""
     exact: list[str] = []
-    found: StructField | None = None
+    field: StructField | None = None
     level: DataType = schema
     for part in column:
         if not isinstance(level, StructType):
             return None
-        found = level.get(part, case_sensitive=case_sensitive)
-        if found is None:
+        field = level.get(part, case_sensitive=case_sensitive)
+        if field is None:
             return None
-        exact.append(found.name)
-        level = found.data_type
-    return (tuple(exact), found) if found is not None else None
+        exact.append(field.name)
+        level = field.data_type
+    return (tuple(exact), field) if field is not None else None
 
 
 def contains(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
@@ -432,7 +434,7 @@ def contains(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
 
 
 def all_fields(data_type: DataType, prefix: Column = ()) -> Iterator[tuple[Column, StructField]]:
-    """Every field at every depth, those of structs inside arrays (`element`) and maps (`key`, `value`) too."""
+    """Every field at every depth, including structs inside arrays (`element`) and maps (`key`, `value`)."""
     if isinstance(data_type, StructType):
         for f in data_type.fields:
             yield (*prefix, f.name), f
@@ -445,7 +447,7 @@ def all_fields(data_type: DataType, prefix: Column = ()) -> Iterator[tuple[Colum
 
 
 def has_min_max(data_type: DataType) -> bool:
-    """Whether Delta keeps minimum and maximum of a column of this type: numbers, dates, timestamps and strings."""
+    """Whether Delta has minimum and maximum for a column of this type: numbers, dates, timestamps and strings."""
     return isinstance(data_type, PrimitiveType) and (
         data_type.is_numeric or data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING)
     )
@@ -457,21 +459,21 @@ def indexed_leaves(
     num_indexed: int = 32,
     stats_columns: Sequence[Column] | None = None,
 ) -> list[tuple[Column, StructField]]:
-    """The leaves that statistics are kept of, in schema order.
+    """The leaves with statistics, in schema order.
 
-    The first `num_indexed` leaves that are no partition column (all when negative; an array or a map counts as one
-    leaf), or, where `stats_columns` (`delta.dataSkippingStatsColumns`) is given, the leaves at or below these names,
-    whatever their case; and identity columns always, for their bounds give the next high-water mark. Every indexed leaf
-    has a null count; `has_min_max` tells which have bounds too.
+    These are the first `num_indexed` leaves that aren't partition columns (all if negative; an array or a map counts as
+    one leaf), or, with `stats_columns` (`delta.dataSkippingStatsColumns`), the leaves at or below these names, ignoring
+    case. Identity columns are always included, because the next high-water mark comes from their bounds. Every indexed
+    leaf has a null count; `has_min_max` says which ones also have bounds.
     """
-    found = list(leaves(schema.without(partition_columns)))
+    all_leaves = list(leaves(schema.without(partition_columns)))
     if stats_columns is None:
-        return [(name, f) for i, (name, f) in enumerate(found) if not 0 <= num_indexed <= i or _is_identity(f)]
-    wanted = [tuple(part.lower() for part in name) for name in stats_columns]
+        return [(name, f) for i, (name, f) in enumerate(all_leaves) if not 0 <= num_indexed <= i or _is_identity(f)]
+    names = [tuple(part.lower() for part in name) for name in stats_columns]
     return [
         (name, f)
-        for name, f in found
-        if _is_identity(f) or any(tuple(part.lower() for part in name[: len(w)]) == w for w in wanted)
+        for name, f in all_leaves
+        if _is_identity(f) or any(tuple(part.lower() for part in name[: len(w)]) == w for w in names)
     ]
 
 
@@ -480,7 +482,7 @@ def _is_identity(f: StructField) -> bool:
 
 
 def char_varchar(f: StructField) -> tuple[str, int] | None:
-    """("char" or "varchar", length) of a string column that was declared so, else `None`."""
+    """("char" or "varchar", length) of a string column that was declared with such a type, else `None`."""
     match = re.fullmatch(r"(char|varchar)\((\d+)\)", str(f.metadata.get(CHAR_VARCHAR_KEY, "")))
     return (match[1], int(match[2])) if match else None
 
@@ -489,18 +491,18 @@ def char_varchar(f: StructField) -> tuple[str, int] | None:
 
 
 def dotted(column: Column) -> str:
-    """A column's name as messages show it: parts with odd characters in backticks."""
+    """A column's name for messages: parts with special characters are in backticks."""
     return ".".join(part if re.fullmatch(r"\w+", part) else "`" + part.replace("`", "``") + "`" for part in column)
 
 
 def check_no_duplicates(schema: StructType) -> None:
-    """`SchemaMismatchError` when two columns of one struct, at any depth, differ in case only or not at all."""
+    """Raise `SchemaMismatchError` if two columns of one struct, at any depth, have the same name, ignoring case."""
     seen: set[Column] = set()
     for name, _ in all_fields(schema):
         folded = tuple(part.lower() for part in name)
         if folded in seen:
             raise SchemaMismatchError(
-                f"the column {dotted(name)} occurs twice (names of columns that differ in case only are one name)",
+                f"the column {dotted(name)} occurs twice (names that differ only in case count as the same name)",
                 condition="DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
                 parameters={"duplicateCols": dotted(name)},
             )
@@ -511,7 +513,7 @@ _FORBIDDEN = " ,;{}()\n\t="
 
 
 def check_parquet_names(schema: StructType) -> None:
-    """`InvalidArgumentError` for a name with a character that Parquet writers refuse, where no column mapping is."""
+    """Raise `InvalidArgumentError` for a name with a character that Parquet doesn't allow without column mapping."""
     for name, _ in all_fields(schema):
         bad = sorted({char for char in name[-1] if char in _FORBIDDEN})
         if bad or not name[-1]:
@@ -525,11 +527,11 @@ def check_parquet_names(schema: StructType) -> None:
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """`InvalidArgumentError` unless each is a top-level column of a simple type, once, and a data column is left."""
+    """Raise `InvalidArgumentError` unless they are distinct top-level primitive columns, and another column remains."""
     seen: set[str] = set()
     for name in partition_columns:
-        found = schema.get(name, case_sensitive=True)
-        if found is None:
+        field = schema.get(name, case_sensitive=True)
+        if field is None:
             raise InvalidArgumentError(
                 f"the partition column {name!r} is not in the schema ({', '.join(schema.names)})",
                 condition="DELTA_PARTITION_COLUMN_NOT_FOUND",
@@ -537,19 +539,19 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
             )
         if name in seen:
             raise InvalidArgumentError(
-                f"the partition column {name!r} is given twice",
+                f"the partition column {name!r} is listed twice",
                 condition="DELTA_DUPLICATE_COLUMNS_FOUND",
                 parameters={"duplicateCols": name},
             )
         seen.add(name)
-        if not isinstance(found.data_type, PrimitiveType) or found.data_type in (VOID, VARIANT):
+        if not isinstance(field.data_type, PrimitiveType) or field.data_type in (VOID, VARIANT):
             raise InvalidArgumentError(
-                f"a table can't be partitioned by {name!r}, which is of the type {type_text(found.data_type)}",
+                f"a table can't be partitioned by {name!r}, which has the type {type_text(field.data_type)}",
                 condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-                parameters={"name": name, "dataType": type_text(found.data_type)},
+                parameters={"name": name, "dataType": type_text(field.data_type)},
             )
     if partition_columns and len(seen) == len(schema):
         raise InvalidArgumentError(
-            "every column is a partition column: a table needs one column that is not",
+            "every column is a partition column: a table needs at least one other column",
             condition="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )

@@ -1,6 +1,6 @@
-"""Which types a column may grow to, and the record of it in the schema (PROTOCOL.md, "Type Widening").
+"""Type widening: the allowed changes of a column's type, and their record in the schema (PROTOCOL.md, "Type Widening").
 
-Data files stay as they are: a reader converts what it finds to the wider type. Pure decisions over schemas.
+Data files aren't rewritten: a reader converts their values to the wider type. Pure functions on schemas.
 """
 
 import re
@@ -33,17 +33,17 @@ from .schema import (
 )
 
 Automatic = Literal["always", "same_family_type", "never"]
-"""What a write with schema evolution may widen by itself, as `spark.databricks.delta.typeWidening...` says."""
+"""The widenings that a write with schema evolution may do, as in `spark.databricks.delta.typeWidening...`."""
 
 _INTEGRAL = (BYTE, SHORT, INTEGER, LONG)
-# How other writers may spell a type in a record.
+# Other names of types in records of other writers.
 _ALIASES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
 def can_widen(old: DataType, new: DataType, *, iceberg: bool = False) -> bool:
-    """Whether a column of the type `old` may become one of the different type `new`, both with no parts.
+    """Whether a column may change from the primitive type `old` to the different primitive type `new`.
 
-    `iceberg`: as far as Iceberg has the same.
+    `iceberg`: only changes that Iceberg has too.
     """
     if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType) or old == new:
         return False
@@ -63,13 +63,13 @@ def can_widen(old: DataType, new: DataType, *, iceberg: bool = False) -> bool:
 
 
 def _holds(wide: PrimitiveType, precision: int, scale: int) -> bool:
-    """Whether the type is a decimal that loses no digit of one of this precision and scale."""
+    """Whether the type is a decimal that holds all digits of this precision and scale."""
     bounds = wide.decimal
     return bounds is not None and bounds[0] - bounds[1] >= precision - scale and bounds[1] >= scale
 
 
 def widens_by_itself(old: DataType, new: DataType, automatic: Automatic, *, iceberg: bool = False) -> bool:
-    """Whether a write with schema evolution makes a column `old` one of the type `new`, which its data has."""
+    """Whether a write with schema evolution widens a column from `old` to the data's type `new`."""
     if automatic == "never" or not can_widen(old, new, iceberg=iceberg):
         return False
     return automatic == "always" or _family(old) == _family(new) or (old, new) == (DATE, TIMESTAMP_NTZ)
@@ -87,25 +87,25 @@ def _family(data_type: DataType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """One entry of `delta.typeChanges`. `inside` leads through arrays and maps: `element`, `key`, `value`."""
+    """One entry of `delta.typeChanges`. `inside` is the path in arrays and maps: `element`, `key`, `value`."""
 
     old: PrimitiveType
     new: PrimitiveType
     inside: Column = ()
 
     def json(self) -> dict[str, str]:
-        where = {"fieldPath": ".".join(self.inside)} if self.inside else {}
-        return {"fromType": self.old.name, "toType": self.new.name, **where}
+        path = {"fieldPath": ".".join(self.inside)} if self.inside else {}
+        return {"fromType": self.old.name, "toType": self.new.name, **path}
 
 
 def changes_of(f: StructField) -> list[TypeChange]:
-    """What is recorded of a field; `CorruptLogError` for a record that isn't one."""
-    found = f.metadata.get(TYPE_CHANGES_KEY, [])
+    """The recorded type changes of a field; `CorruptLogError` for an invalid record."""
+    entries = f.metadata.get(TYPE_CHANGES_KEY, [])
     try:
-        return [_change(entry) for entry in found]
+        return [_change(entry) for entry in entries]
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptLogError(
-            f"{TYPE_CHANGES_KEY} of the column {f.name} is no list of type changes: {error}"
+            f"{TYPE_CHANGES_KEY} of the column {f.name} isn't a list of type changes: {error}"
         ) from None
 
 
@@ -120,7 +120,7 @@ def _named(name: str) -> PrimitiveType:
 
 
 def check(schema: StructType, table: str) -> None:
-    """`UnsupportedFeatureError` for a recorded change that the feature doesn't have ("Reader Requirements")."""
+    """Raise `UnsupportedFeatureError` for a recorded change that the feature doesn't have ("Reader Requirements")."""
     for name, f in all_fields(schema):
         for change in changes_of(f) if TYPE_CHANGES_KEY in f.metadata else ():
             texts = all(t == STRING or t.name.startswith(("char(", "varchar(")) for t in (change.old, change.new))
@@ -133,12 +133,12 @@ def check(schema: StructType, table: str) -> None:
 
 
 def was_float(f: StructField) -> bool:
-    """Whether a double column was a float once: the log's texts of its bounds are then those of floats."""
+    """Whether a double column was a float before: the bounds in the log may then be texts of floats."""
     return f.data_type == DOUBLE and TYPE_CHANGES_KEY in f.metadata and any(c.old == FLOAT for c in changes_of(f))
 
 
 def differences(old: DataType, new: DataType, inside: Column = ()) -> Iterator[TypeChange]:
-    """The widenings from one field's type to another's, but not those of fields inside it: they have own records."""
+    """The widenings between two types of a field, except those of inner fields, which have their own records."""
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
         yield from differences(old.element_type, new.element_type, (*inside, "element"))
     elif isinstance(old, MapType) and isinstance(new, MapType):

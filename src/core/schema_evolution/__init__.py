@@ -1,1 +1,1 @@
-"""How a table's schema changes: columns added, renamed, dropped, altered, and merged with those of new data."""
+"""Changes of a table's schema: adding, renaming, dropping, altering columns, and merging in the schema of new data."""

@@ -1,7 +1,7 @@
-"""A table's schema as it may change: columns added, renamed, dropped, altered, merged with those of new data.
+"""Changes of a table's schema: adding, renaming, dropping and altering columns.
 
-Pure decisions: metadata or a schema in, the same with the change out. What a change would do to data that is there
-is what decides: it stays where it is, and so does every name, id and type that it was written with.
+Pure functions: metadata or a schema in, the changed one out. A change is allowed only if existing data stays readable:
+data files aren't rewritten, and keep their names, ids and types.
 """
 
 import re
@@ -42,32 +42,32 @@ _PREVIEW, _STABLE = "typeWidening-preview", "typeWidening"
 
 
 def column_of(text: str) -> Column:
-    """The parts of a column's name as Spark's `col` takes it: `a.b`, with dots and backticks of a name in backticks.
+    """Parse a column name as Spark's `col` does: `a.b`, with backticks around parts that contain dots or backticks.
 
-    `element`, `key` and `value` lead into arrays and maps. `InvalidArgumentError` where it is no name.
+    `element`, `key` and `value` refer to the inside of arrays and maps. `InvalidArgumentError` for an invalid name.
     """
     part = r"(?:`(?:[^`]|``)+`|[^`.]+)"
     if not re.fullmatch(rf"{part}(?:\.{part})*", text):
         raise InvalidArgumentError(
-            f"{text!r} is no name of a column: separate its parts by dots, and put a part that has a dot into backticks"
+            f"{text!r} isn't a valid column name: separate its parts by dots, and put backticks around a part with dots"
         )
     return tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in re.findall(part, text))
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in its struct a column goes: behind another one, or first (`None`)."""
+    """The position of a column in its struct: after another column, or first (`None`)."""
 
     after: str | None = None
 
     @classmethod
     def of(cls, text: str) -> "Position":
-        """`FIRST` or `AFTER name`, as SQL has it. `InvalidArgumentError` for anything else."""
+        """Parse `FIRST` or `AFTER name`, as in SQL. `InvalidArgumentError` for anything else."""
         match = re.fullmatch(r"(?is)\s*(?:first|after\s+(\S.*?))\s*", text)
         parts = column_of(match[1]) if match is not None and match[1] else ()
         if match is None or len(parts) > 1:
             raise InvalidArgumentError(
-                f"the position of a column is FIRST or AFTER another one of the same struct, not {text!r}"
+                f"the position of a column must be FIRST or AFTER another column of the same struct, not {text!r}"
             )
         return cls(parts[0] if parts else None)
 
@@ -77,7 +77,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column to add to the struct `parent` (none: the table itself); without a position it is the last."""
+    """A column to add to the struct `parent` (empty: the table itself); without a position it becomes the last one."""
 
     field: StructField
     parent: Column = ()
@@ -90,9 +90,9 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What of a column is to be otherwise; `None` leaves as it is. `default` is SQL, the empty text for no default.
+    """The changes of a column; `None` keeps the current value. `default` is SQL; the empty string removes the default.
 
-    `type` is a field for its type and the length of a char or varchar alone.
+    Only the type and the char or varchar length of the field `type` are used.
     """
 
     column: Column
@@ -107,10 +107,10 @@ class ColumnChange:
 
 
 def added(metadata: Metadata, columns: Sequence[NewColumn]) -> Metadata:
-    """The metadata with columns added, one after the other; the rows that are there have null in them.
+    """The metadata with columns added, in order; existing rows have null in them.
 
-    `InvalidArgumentError` for a parent that is no struct, a column that may not be null, has a default or is generated;
-    `SchemaMismatchError` for a name that is taken.
+    `InvalidArgumentError` for a parent that isn't a struct, and for a column that is NOT NULL, has a default or is
+    generated; `SchemaMismatchError` for a name that exists.
     """
     schema = parse_schema(metadata.schema_string)
     for new in columns:
@@ -119,7 +119,7 @@ def added(metadata: Metadata, columns: Sequence[NewColumn]) -> Metadata:
         struct = type_at(schema, parent)
         if not isinstance(struct, StructType):
             raise InvalidArgumentError(
-                f"the column {dotted(new.name)} can't be added: {dotted(parent)} is no struct but "
+                f"the column {dotted(new.name)} can't be added: {dotted(parent)} isn't a struct but "
                 f"{type_text(struct)} (the struct inside an array is at .element, inside a map at .key or .value)",
                 condition="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
                 parameters={"columnName": dotted(new.name), "other": type_text(struct)},
@@ -134,34 +134,34 @@ def _check_addable(new: NewColumn) -> None:
     for name, f in [(new.name, new.field), *((((*new.name, *n)), i) for n, i in all_fields(new.field.data_type))]:
         if not f.nullable:
             raise InvalidArgumentError(
-                f"the column {dotted(name)} can't be added as NOT NULL: the rows that are there have no value for it. "
-                "Add it as nullable, fill it, and add a constraint"
+                f"the column {dotted(name)} can't be added as NOT NULL: existing rows have no value for it. Add it as "
+                "nullable, fill it, and add a constraint"
             )
         if DEFAULT_KEY in f.metadata:
             raise InvalidArgumentError(
-                f"the column {dotted(name)} can't be added with a default value: the rows that are there wouldn't have "
-                "it. Add the column, then set its default",
+                f"the column {dotted(name)} can't be added with a default value: existing rows wouldn't have it. Add "
+                "the column, then set its default",
                 condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             )
         if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
             raise InvalidArgumentError(
-                f"the column {dotted(name)} can't be added as a generated or identity column: the rows that are there "
-                "would have no value for it"
+                f"the column {dotted(name)} can't be added as a generated or identity column: existing rows would have "
+                "no value for it"
             )
 
 
 def _placed(fields: Sequence[StructField], new: StructField, position: Position) -> tuple[StructField, ...]:
     if position.after is None:
         return (new, *fields)
-    found = StructType(tuple(fields)).get(position.after)
-    if found is None:
+    previous = StructType(tuple(fields)).get(position.after)
+    if previous is None:
         raise InvalidArgumentError(
             f"the column {dotted((new.name,))} can't be placed after {dotted((position.after,))}: the columns "
-            f"there are {', '.join(f.name for f in fields)}",
+            f"are {', '.join(f.name for f in fields)}",
             condition="FIELD_NOT_FOUND",
             parameters={"columnName": position.after, "tableSchema": ", ".join(f.name for f in fields)},
         )
-    at = fields.index(found) + 1
+    at = fields.index(previous) + 1
     return (*fields[:at], new, *fields[at:])
 
 
@@ -169,17 +169,17 @@ def _placed(fields: Sequence[StructField], new: StructField, position: Position)
 
 
 def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
-    """The metadata with a column, or a field of a struct (through `element`, `key`, `value`), called otherwise.
+    """The metadata with a column renamed, or a field of a struct (through `element`, `key`, `value`).
 
-    Nothing of the data changes. `InvalidArgumentError` where nothing is mapped, or there is no such column;
-    `SchemaMismatchError` where the new name is taken.
+    The data doesn't change. `InvalidArgumentError` without column mapping, or if there is no such column;
+    `SchemaMismatchError` if the new name exists.
     """
     schema, at = _mapped(metadata, column, "renamed")
     *above, _ = at
     taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
     if not new_name or new_name.lower() in taken:
         raise SchemaMismatchError(
-            f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken",
+            f"the column {dotted(at)} can't be renamed to {new_name!r}: the name exists or is empty",
             condition="FIELD_ALREADY_EXISTS",
             parameters={"duplicateCols": new_name},
         )
@@ -198,9 +198,9 @@ def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
 
 
 def dropped(metadata: Metadata, column: Column) -> Metadata:
-    """The metadata without a column, or a field of a struct; the data stays where it is, unread.
+    """The metadata without a column, or a field of a struct; its data remains in the files and isn't read.
 
-    `InvalidArgumentError` where nothing is mapped, there is no such column, it is a partition column, or the last one.
+    `InvalidArgumentError` without column mapping, if there is no such column, or for a partition or the last column.
     """
     schema, at = _mapped(metadata, column, "dropped")
     if len(at) == 1 and at[0] in metadata.partition_columns:
@@ -212,7 +212,7 @@ def dropped(metadata: Metadata, column: Column) -> Metadata:
     changed = cast(StructType, transformed(schema, lambda f, name: None if name == at else f))
     if any(f.data_type == StructType() for _, f in all_fields(changed)) or not changed.fields:
         raise InvalidArgumentError(
-            f"the column {dotted(at)} can't be dropped: it is the last one of its struct",
+            f"the column {dotted(at)} can't be dropped: it is the only column of its struct",
             condition="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
         )
     if metadata.partition_columns and len(changed) == len(metadata.partition_columns):
@@ -227,18 +227,18 @@ def dropped(metadata: Metadata, column: Column) -> Metadata:
     )
 
 
-def _mapped(metadata: Metadata, column: Column, what: str) -> tuple[StructType, Column]:
+def _mapped(metadata: Metadata, column: Column, verb: str) -> tuple[StructType, Column]:
     if mode_of(metadata) == "none":
         raise InvalidArgumentError(
-            f"the column {dotted(column)} can't be {what}: that takes column mapping. Set the table property {MODE} to "
-            "name first (readers and writers then need to know of it)",
-            condition="DELTA_UNSUPPORTED_DROP_COLUMN" if what == "dropped" else "DELTA_UNSUPPORTED_RENAME_COLUMN",
+            f"the column {dotted(column)} can't be {verb}: column mapping is needed. Set the table property {MODE} to "
+            "name first (readers and writers must then support it)",
+            condition="DELTA_UNSUPPORTED_DROP_COLUMN" if verb == "dropped" else "DELTA_UNSUPPORTED_RENAME_COLUMN",
             parameters={"advice": f"Set {MODE} to name first."},
         )
     schema = parse_schema(metadata.schema_string)
     exact, f = resolved(schema, column)
     if f is None:
-        raise InvalidArgumentError(f"{dotted(exact)} is no column of its own and can't be {what}")
+        raise InvalidArgumentError(f"{dotted(exact)} isn't a field of a struct and can't be {verb}")
     return schema, exact
 
 
@@ -249,7 +249,7 @@ def _below(name: Column, at: Column) -> bool:
 def _with_stats_columns(
     configuration: Mapping[str, str], change: Callable[[Column], Column | None]
 ) -> Mapping[str, str]:
-    """The properties with the columns that statistics are kept of (`delta.dataSkippingStatsColumns`) changed."""
+    """The properties with changed names in the columns with statistics (`delta.dataSkippingStatsColumns`)."""
     text = configuration.get(STATS_COLUMNS)
     if text is None:
         return configuration
@@ -264,8 +264,8 @@ def _with_stats_columns(
 def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Metadata:
     """The metadata with one column changed: type, nullability, comment, default or position.
 
-    `InvalidArgumentError` for what no data could follow: a narrower type, NOT NULL where there may be nulls, a struct
-    changed as a whole; `UnsupportedFeatureError` where the protocol lacks what the change needs.
+    `InvalidArgumentError` if existing data may not fit: a narrower type, NOT NULL on a nullable column, a struct
+    changed as a whole; `UnsupportedFeatureError` if the protocol lacks the feature that the change needs.
     """
     schema = parse_schema(metadata.schema_string)
     at, f = resolved(schema, change.column)
@@ -275,12 +275,12 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
         schema = recorded(with_type(schema, at, change.type), schema)
     if f is None:
         if (change.nullable, change.comment, change.default, change.position) != (None,) * 4:
-            raise InvalidArgumentError(f"of {dotted(at)}, which is no column of its own, only the type can be changed")
+            raise InvalidArgumentError(f"{dotted(at)} isn't a field of a struct: only its type can be changed")
         return replace(metadata, schema_string=to_json(schema))
     if change.nullable is False and f.nullable:
         raise InvalidArgumentError(
-            f"the column {dotted(at)} can't be made NOT NULL: it may hold nulls already. Add a CHECK constraint "
-            f"({dotted(at)} IS NOT NULL) instead, which is tested on the rows that are there",
+            f"the column {dotted(at)} can't be made NOT NULL: it may already contain nulls. Add a CHECK constraint "
+            f"({dotted(at)} IS NOT NULL) instead, which checks the existing rows",
             condition="NOT_SUPPORTED_CHANGE_COLUMN",
             parameters={"fieldPath": dotted(at), "oldField": "NULL", "newField": "NOT NULL"},
         )
@@ -310,8 +310,8 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     if change.position is not None and (change.position.after or "").lower() != at[-1].lower():
         struct = type_at(schema, at[:-1])
         assert isinstance(struct, StructType)
-        (moved,) = [one for one in struct if one.name == at[-1]]
-        others = [one for one in struct if one is not moved]
+        (moved,) = [field for field in struct if field.name == at[-1]]
+        others = [field for field in struct if field is not moved]
         schema = with_struct(schema, at[:-1], StructType(_placed(others, moved, change.position)))
     return replace(metadata, schema_string=to_json(schema))
 
@@ -322,7 +322,7 @@ def _check_takes_default(f: StructField, at: Column) -> None:
 
 
 def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructField, new: StructField) -> None:
-    """Whether the column's type may become that of `new`; the reasons are of the data that is there."""
+    """Check that the column's type may become that of `new`, given the existing data."""
     lengths = char_varchar(old), char_varchar(new)
     if old.data_type == new.data_type and lengths[0] == lengths[1]:
         return
@@ -341,7 +341,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
                 "newField": type_text(new.data_type),
             },
         )
-    what = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
+    prefix = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
     if old.data_type == new.data_type == STRING:
         (before, after) = lengths
         if after is None or (
@@ -349,7 +349,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
         ):
             return
         raise InvalidArgumentError(
-            f"{what}: texts that are there may be longer",
+            f"{prefix}: existing texts may be longer",
             condition="NOT_SUPPORTED_CHANGE_COLUMN",
             parameters={
                 "fieldPath": dotted(at),
@@ -359,7 +359,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
         )
     if not type_widening.can_widen(old.data_type, new.data_type):
         raise InvalidArgumentError(
-            f"{what}: the data files hold values that it can't hold, or can't be read so",
+            f"{prefix}: the data files may have values that don't fit, or can't be read with this type",
             condition="NOT_SUPPORTED_CHANGE_COLUMN",
             parameters={
                 "fieldPath": dotted(at),
@@ -369,7 +369,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
         )
     if not type_widening.can_widen(old.data_type, new.data_type, iceberg=bound_by_iceberg(protocol)):
         raise InvalidArgumentError(
-            f"{what}: Iceberg has no such change, and the table is to be readable as Iceberg",
+            f"{prefix}: Iceberg doesn't support this change, and the table must be readable as Iceberg",
             condition="NOT_SUPPORTED_CHANGE_COLUMN",
             parameters={
                 "fieldPath": dotted(at),
@@ -379,7 +379,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
         )
     if not widening(metadata, protocol):
         raise InvalidArgumentError(
-            f"{what}: set the table property delta.enableTypeWidening to true first",
+            f"{prefix}: set the table property delta.enableTypeWidening to true first",
             condition="NOT_SUPPORTED_CHANGE_COLUMN",
             parameters={
                 "fieldPath": dotted(at),
@@ -389,7 +389,7 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
         )
     if _STABLE not in supported(protocol):
         raise UnsupportedFeatureError(
-            f"{what}: the table has the preview of type widening, whose records tablelog doesn't write. Add the "
+            f"{prefix}: the table has the preview of type widening, whose metadata tablelog can't write. Add the "
             f"feature {_STABLE} to the table first",
             (_PREVIEW,),
         )
@@ -400,28 +400,28 @@ def _shown(f: StructField) -> str:
 
 
 def widening(metadata: Metadata, protocol: Protocol) -> bool:
-    """Whether columns of the table may be widened: the property says so, and the protocol has the feature."""
-    wanted = bool(properties.get(metadata.configuration, "enableTypeWidening"))
-    return wanted and not supported(protocol).isdisjoint((_STABLE, _PREVIEW))
+    """Whether columns may be widened: the property is set, and the protocol has the feature."""
+    enabled = bool(properties.get(metadata.configuration, "enableTypeWidening"))
+    return enabled and not supported(protocol).isdisjoint((_STABLE, _PREVIEW))
 
 
 def bound_by_iceberg(protocol: Protocol) -> bool:
-    """Whether only what Iceberg has too may be widened (PROTOCOL.md, "Writer Requirements for Type Widening")."""
+    """Whether only widenings that Iceberg has are allowed (PROTOCOL.md, "Writer Requirements for Type Widening")."""
     return not supported(protocol).isdisjoint(("icebergCompatV1", "icebergCompatV2"))
 
 
 def recorded(schema: StructType, old: StructType) -> StructType:
-    """`schema` with each widening since `old` noted at its nearest field, after what is noted there already.
+    """`schema` with each widening since `old` recorded at its nearest field, after earlier records.
 
     PROTOCOL.md, "Type Change Metadata".
     """
-    known = dict(all_fields(old))
+    old_fields = dict(all_fields(old))
 
     def note(f: StructField, name: Column) -> StructField:
-        before = known.get(name)
-        found = [] if before is None else [c.json() for c in type_widening.differences(before.data_type, f.data_type)]
-        if not found:
+        before = old_fields.get(name)
+        changes = [] if before is None else [c.json() for c in type_widening.differences(before.data_type, f.data_type)]
+        if not changes:
             return f
-        return replace(f, metadata={**f.metadata, TYPE_CHANGES_KEY: [*f.metadata.get(TYPE_CHANGES_KEY, ()), *found]})
+        return replace(f, metadata={**f.metadata, TYPE_CHANGES_KEY: [*f.metadata.get(TYPE_CHANGES_KEY, ()), *changes]})
 
     return cast(StructType, transformed(schema, note))

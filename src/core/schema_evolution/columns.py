@@ -1,4 +1,4 @@
-"""Finding a column in a schema by its name, and putting something else in its place."""
+"""Finding a column in a schema by its name, and replacing it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,9 +10,9 @@ from ..protocol.schema import CHAR_VARCHAR_KEY, ArrayType, Column, DataType, Map
 
 
 def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | None]:
-    """(the exact name, the field) of a column; no field where it is the inside of an array or a map.
+    """(the exact name, the field) of a column; no field for the inside of an array or a map.
 
-    Case doesn't matter; `element`, `key` and `value` lead inside. `InvalidArgumentError` where there is no such column.
+    Case is ignored; `element`, `key` and `value` refer to the inside. `InvalidArgumentError` if it doesn't exist.
     """
     level: DataType = schema
     exact: list[str] = []
@@ -45,19 +45,19 @@ def _parts(data_type: DataType) -> dict[str, DataType]:
 
 
 def type_at(schema: DataType, at: Column) -> DataType:
-    """The type at an exact name; the schema itself at none."""
+    """The type at an exact name; for an empty name the schema itself."""
     for part in at:
         if isinstance(schema, StructType):
-            found = schema.get(part, case_sensitive=True)
-            assert found is not None
-            schema = found.data_type
+            field = schema.get(part, case_sensitive=True)
+            assert field is not None
+            schema = field.data_type
         else:
             schema = _parts(schema)[part]
     return schema
 
 
 def rebuilt(level: DataType, at: Column, make: Callable[[DataType], DataType]) -> DataType:
-    """The type with what is at an exact name made anew."""
+    """The type with `make` applied to the part at an exact name."""
     if not at:
         return make(level)
     part, rest = at[0], at[1:]
@@ -73,12 +73,12 @@ def rebuilt(level: DataType, at: Column, make: Callable[[DataType], DataType]) -
 
 
 def with_struct(schema: StructType, at: Column, struct: StructType) -> StructType:
-    """The schema with another struct at an exact name, in place of the schema itself at none."""
+    """The schema with the struct at an exact name replaced; for an empty name the schema itself is replaced."""
     return cast(StructType, rebuilt(schema, at, lambda _: struct))
 
 
 def with_type(schema: StructType, at: Column, new: StructField) -> StructType:
-    """The schema with a column of the type of `new`, and declared as long as it, if it is a field."""
+    """The schema with a column changed to the type of `new`, and to its char or varchar length if it is a field."""
     retyped = cast(StructType, rebuilt(schema, at, lambda _: new.data_type))
 
     def declared(f: StructField, name: Column) -> StructField:

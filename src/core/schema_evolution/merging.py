@@ -1,4 +1,4 @@
-"""What new data makes of a table's schema (mergeSchema, MERGE with schema evolution). Pure decisions."""
+"""Merging the schema of new data into a table's schema (mergeSchema, MERGE with schema evolution). Pure functions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -38,15 +38,15 @@ Widens = Callable[[DataType, DataType], bool]
 def merged(
     metadata: Metadata, data: StructType, *, protocol: Protocol | None = None, conf: Mapping[str, str] | None = None
 ) -> Metadata:
-    """The metadata after data of the schema `data` has come with schema evolution; the same where nothing changes.
+    """The metadata after schema evolution with data of the schema `data`; unchanged if nothing changes.
 
-    What the data has beyond the table's schema is added to it. Where the table allows it (`protocol` and
-    `delta.enableTypeWidening`), columns take the data's wider types, as far as the session's `conf` lets them.
-    Raises SchemaMismatchError, InvalidArgumentError for a bad value in `conf`, UnsupportedFeatureError.
+    Columns that only the data has are added. If the table allows it (`protocol` and `delta.enableTypeWidening`),
+    columns get the data's wider types, as far as the session's `conf` allows. Raises SchemaMismatchError,
+    InvalidArgumentError for an invalid value in `conf`, UnsupportedFeatureError.
     """
     current = parse_schema(metadata.schema_string)
     if protocol is None or not widening(metadata, protocol):
-        found = merged_schema(current, data)
+        new_schema = merged_schema(current, data)
     else:
         automatic, iceberg = automatic_of(conf or {}), bound_by_iceberg(protocol)
 
@@ -54,21 +54,21 @@ def merged(
             return type_widening.widens_by_itself(old, new, automatic, iceberg=iceberg)
 
         plain = merged_schema(current, data, widens)
-        found = recorded(plain, current)
-        if found is not plain and "typeWidening" not in supported(protocol):
+        new_schema = recorded(plain, current)
+        if new_schema is not plain and "typeWidening" not in supported(protocol):
             raise UnsupportedFeatureError(
-                "the data has wider types than the table, which has the preview of type widening, whose records "
-                "tablelog doesn't write. Add the feature typeWidening to the table first",
+                "the data has wider types than the table, which has the preview of type widening, whose metadata "
+                "tablelog can't write. Add the feature typeWidening to the table first",
                 ("typeWidening-preview",),
             )
-    return metadata if found == current else replace(metadata, schema_string=to_json(found))
+    return metadata if new_schema == current else replace(metadata, schema_string=to_json(new_schema))
 
 
 def automatic_of(conf: Mapping[str, str]) -> Automatic:
-    """What a session lets schema evolution widen; `InvalidArgumentError` for a value that says nothing."""
+    """The widenings that the session allows for schema evolution; `InvalidArgumentError` for an invalid value."""
     text = conf.get(AUTOMATIC_KEY, "always").strip().lower()
     if text not in ("always", "same_family_type", "never"):
-        raise InvalidArgumentError(f"{AUTOMATIC_KEY} is {text!r}: it needs to be always, same_family_type or never")
+        raise InvalidArgumentError(f"{AUTOMATIC_KEY} is {text!r}: it must be always, same_family_type or never")
     return cast(Automatic, text)
 
 
@@ -77,48 +77,48 @@ def _never(old: DataType, new: DataType) -> bool:
 
 
 def merged_schema(table: StructType, data: StructType, widens: Widens = _never) -> StructType:
-    """The table's schema with what the data has beyond it, as Delta merges: names differ by more than case, new columns
-    go to the end of their struct and are nullable, a void column takes the data's type, byte and short grow as far as
-    integer, and `widens` says which other types grow to the data's. Any other type stays the table's: whether the data
-    can be stored so is for the write to say.
+    """The table's schema merged with the data's, as in Delta: names are compared without case, new columns are added at
+    the end of their struct and are nullable, a void column gets the data's type, byte and short are widened up to
+    integer, and `widens` decides which other types are widened to the data's. All other types stay the table's: the
+    write checks whether the data fits.
     """
     check_no_duplicates(data)
     return cast(StructType, _merged(table, data, widens))
 
 
-def _merged(kept: DataType, given: DataType, widens: Widens) -> DataType:
-    if isinstance(kept, StructType) and isinstance(given, StructType):
+def _merged(kept: DataType, data: DataType, widens: Widens) -> DataType:
+    if isinstance(kept, StructType) and isinstance(data, StructType):
         fields = []
         for f in kept.fields:
-            found = None if _is_made(f) else given.get(f.name)
-            fields.append(f if found is None else replace(f, data_type=_merged(f.data_type, found.data_type, widens)))
+            match = None if _is_computed(f) else data.get(f.name)
+            fields.append(f if match is None else replace(f, data_type=_merged(f.data_type, match.data_type, widens)))
         names = {f.name.lower() for f in kept.fields}
-        fresh = as_nullable(StructType(tuple(f for f in given.fields if f.name.lower() not in names)))
+        fresh = as_nullable(StructType(tuple(f for f in data.fields if f.name.lower() not in names)))
         return StructType((*fields, *fresh.fields))
-    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
-        return replace(kept, element_type=_merged(kept.element_type, given.element_type, widens))
-    if isinstance(kept, MapType) and isinstance(given, MapType):
+    if isinstance(kept, ArrayType) and isinstance(data, ArrayType):
+        return replace(kept, element_type=_merged(kept.element_type, data.element_type, widens))
+    if isinstance(kept, MapType) and isinstance(data, MapType):
         return replace(
             kept,
-            key_type=_merged(kept.key_type, given.key_type, widens),
-            value_type=_merged(kept.value_type, given.value_type, widens),
+            key_type=_merged(kept.key_type, data.key_type, widens),
+            value_type=_merged(kept.value_type, data.value_type, widens),
         )
     if kept == VOID:
-        return _nullable(given)
-    if widens(kept, given):
-        return given
-    if kept in _ONE_PHYSICAL_TYPE and given in _ONE_PHYSICAL_TYPE:
-        return max(kept, given, key=_ONE_PHYSICAL_TYPE.index)
+        return _nullable(data)
+    if widens(kept, data):
+        return data
+    if kept in _ONE_PHYSICAL_TYPE and data in _ONE_PHYSICAL_TYPE:
+        return max(kept, data, key=_ONE_PHYSICAL_TYPE.index)
     return kept
 
 
-def _is_made(f: StructField) -> bool:
-    """Whether the column's values, and so its type, are a rule's to say: a generated or an identity column."""
+def _is_computed(f: StructField) -> bool:
+    """Whether the column's values are computed: a generated or an identity column."""
     return GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
 
 
 def retyped(old: StructType, new: StructType) -> Iterator[tuple[Column, DataType, DataType]]:
-    """Each column, arrays and maps whole, whose type is another one in `new`; structs by what is inside them."""
+    """Each column whose type differs in `new`; arrays and maps as a whole, structs by their fields."""
     later = dict(all_fields(new))
     for name, f in all_fields(old):
         now = later.get(name)
@@ -127,7 +127,7 @@ def retyped(old: StructType, new: StructType) -> Iterator[tuple[Column, DataType
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """The schema of data as that of a table: everything nullable, and none of another table's rules."""
+    """The schema of data as a table's schema: all columns nullable, without rules of another table."""
     return cast(StructType, _nullable(schema))
 
 

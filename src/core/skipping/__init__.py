@@ -1,1 +1,1 @@
-"""Statistics of data files, and which files a predicate lets a reader skip."""
+"""Data skipping: statistics of data files, and the files that a predicate excludes."""

@@ -1,4 +1,4 @@
-"""Values against literals: one value for a whole file, or bounds of its values, as Spark compares them."""
+"""Comparison of literals with one value of a file, or with bounds of its values, by Spark's rules."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -13,17 +13,17 @@ from .predicates import Operator
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_EXACT_STRING = 16  # shorter string bounds are whole: nobody cuts that early
-_EXACT_DIGITS = 15  # decimals of fewer digits survive a writer that computes bounds as doubles
+_EXACT_STRING = 16  # shorter string bounds are complete: no writer truncates to less
+_EXACT_DIGITS = 15  # decimals with fewer digits stay exact if a writer computes bounds as doubles
 _MARGIN = 2.0**-48
-_SINGLE, _LEAST_SINGLE = 2.0**-23, 2.0**-149  # how far a float's neighbours are, relatively and at zero
+_SINGLE, _LEAST_SINGLE = 2.0**-23, 2.0**-149  # the distance of neighbouring floats, relative and at zero
 NEGATED: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 Mask: TypeAlias = "pa.BooleanArray"
 
 
 def literal_of(value: "pa.Scalar", data_type: DataType) -> "pa.Scalar | None":
-    """The literal in the column's Arrow type; `None` where it doesn't fit exactly, so that nothing can be said."""
+    """The literal in the column's Arrow type; `None` if it can't be converted exactly, so nothing is known."""
     import pyarrow as pa
 
     target = arrow_type(data_type)
@@ -44,7 +44,7 @@ def literal_of(value: "pa.Scalar", data_type: DataType) -> "pa.Scalar | None":
 
 
 def _family(arrow: "pa.DataType") -> str:
-    """Types of one family compare alike, whichever of them the values are in."""
+    """The family of a type; values of one family can be compared."""
     import pyarrow as pa
 
     if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
@@ -61,7 +61,7 @@ def is_nan(value: "pa.Scalar") -> bool:
 
 
 def compare(values: "pa.Array", op: Operator, literal: "pa.Scalar") -> "pa.Array":
-    """SQL's comparison as Spark does it: NaN equals NaN and is greater than any number; null where a value is."""
+    """SQL's comparison as in Spark: NaN equals NaN and is greater than any number; null if the value is null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -95,10 +95,10 @@ def _arrow_compare(op: Operator) -> Callable[..., "pa.Array"]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of the values (no NaN among them) in a form that Arrow compares; null is unknown.
+    """Bounds of the values except NaN, in a form that Arrow can compare; null is unknown.
 
-    `constant`: the one value that every row has that isn't null, where that is certain. `key` brings a literal into
-    the same form as (lowest, highest) that it may be.
+    `constant`: the value of every row that isn't null, if all have the same and this is certain. `key` converts a
+    literal to the same form, as the (lowest, highest) value that it may have.
     """
 
     lower: "pa.Array"
@@ -107,31 +107,31 @@ class Bounds:
     key: Callable[["pa.Scalar"], tuple["pa.Scalar", "pa.Scalar"]]
 
 
-def bounds_of(known: stats.LeafStats, data_type: PrimitiveType, *, single: bool = False) -> Bounds:
-    """The bounds that a file's statistics tell; `single`: they may be those of floats, in a column of doubles."""
+def bounds_of(leaf_stats: stats.LeafStats, data_type: PrimitiveType, *, single: bool = False) -> Bounds:
+    """The bounds in a file's statistics; `single`: they may be bounds of floats, in a column that is now double."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    low, high = known.min, known.max
+    low, high = leaf_stats.min, leaf_stats.max
     assert low is not None
     assert high is not None
     name = data_type.name
     same = pc.equal(low, high)
     if name == "string":
-        # Where a writer had bytes that are no UTF-8, JSON has U+FFFD, which bounds nothing.
+        # JSON has U+FFFD in place of bytes that aren't UTF-8, so it isn't a valid bound.
         low, high = (pc.if_else(pc.match_substring(side, "\ufffd"), None, side) for side in (low, high))
-        # Bytes in UTF-8 order. No text holds the byte 0xFF: with it a cut bound is above all that it was cut from.
+        # Bytes in UTF-8 order. No text has the byte 0xFF: with it, a truncated bound is above all possible texts.
         upper = pc.binary_join_element_wise(
             high.cast(pa.binary()), pa.scalar(b"\xff", pa.binary()), pa.scalar(b"", pa.binary())
         )
         whole = pc.and_(same, pc.less(pc.utf8_length(low), _EXACT_STRING))
         return Bounds(low.cast(pa.binary()), upper, pc.if_else(whole, low.cast(pa.binary()), None), _bytes_key)
-    if name == "date":  # as days, for Python has no date of a year beyond 9999
+    if name == "date":  # as days, because Python's date ends with the year 9999
         days, last = low.cast(pa.int32()), high.cast(pa.int32())
         return Bounds(days, last, pc.if_else(same, days, None), _days_key)
     if name in ("timestamp", "timestamp_ntz"):
         micros, top = low.cast(pa.int64()), high.cast(pa.int64())
-        # A bound at the end of time can't be widened: it is none.
+        # A bound at the maximal time can't be widened, so it isn't used.
         top = pc.if_else(pc.less(top, 2**63 - 1000), top, None)
         return Bounds(micros, pc.add(top, 999), pa.nulls(len(low), pa.int64()), _long_key)
     digits = data_type.decimal
@@ -144,10 +144,10 @@ def bounds_of(known: stats.LeafStats, data_type: PrimitiveType, *, single: bool 
             _double_key,
         )
     if data_type.is_floating:
-        # A bound that is NaN says nothing of the numbers.
+        # A NaN bound says nothing about the numbers.
         low, high = (pc.if_else(pc.is_nan(side), None, side) for side in (low, high))
     if single:
-        # The text of a float is the shortest that no other float has: as a double it isn't the float's own value.
+        # The text of a float is the shortest one that identifies it: parsed as a double it is slightly different.
         low, high = (
             pc.add(side, pc.add(pc.multiply(pc.abs(side), sign * _SINGLE), sign * _LEAST_SINGLE))
             for side, sign in ((low, -1.0), (high, 1.0))
@@ -186,14 +186,14 @@ def _double_key(value: "pa.Scalar") -> tuple["pa.Scalar", "pa.Scalar"]:
 
 
 def unless(condition: "pa.Array") -> Mask:
-    """May, unless the condition is known to be true."""
+    """True unless the condition is known to be true."""
     import pyarrow.compute as pc
 
     return pc.invert(pc.fill_null(condition, False))
 
 
 def may_hold(bounds: Bounds, op: Operator, literal: "pa.Scalar") -> Mask:
-    """May a value within the bounds compare so with the literal?"""
+    """Whether a value within the bounds may satisfy the comparison with the literal."""
     import pyarrow.compute as pc
 
     lowest, highest = bounds.key(literal)
@@ -213,16 +213,16 @@ def may_hold(bounds: Bounds, op: Operator, literal: "pa.Scalar") -> Mask:
 
 
 def may_be_one_of(bounds: Bounds, literals: Sequence["pa.Scalar"]) -> Mask:
-    """Whether one of many values lies within the bounds."""
+    """Whether one of many values may be within the bounds."""
     import pyarrow as pa
 
     keys = [bounds.key(literal) for literal in literals if not is_nan(literal)]
     lows = sorted(key[0].as_py() for key in keys)
     highs = sorted(key[1].as_py() for key in keys)
-    found = []
+    results = []
     for lower, upper in zip(bounds.lower.to_pylist(), bounds.upper.to_pylist(), strict=True):
-        # Out are those whose highest form is below the lower bound and those whose lowest form is above the upper one.
+        # Excluded: literals whose highest form is below the lower bound, or whose lowest form is above the upper one.
         below = 0 if lower is None else bisect_left(highs, lower)
         within = len(lows) if upper is None else bisect_right(lows, upper)
-        found.append(within > below)
-    return pa.array(found, pa.bool_())
+        results.append(within > below)
+    return pa.array(results, pa.bool_())

@@ -1,10 +1,11 @@
-"""Which partitions may hold a row of a condition on columns that the partition columns are generated from.
+"""Derives conditions on generated partition columns from conditions on their source columns.
 
-With `day` generated as `date(ts)`, `ts < '2024-05-01'` leaves the days up to then (PROTOCOL.md, "Generated Columns").
-Only what holds for every row of the condition is derived: a file that it leaves out never held such a row.
+If `day` is generated as `date(ts)`, `ts < '2024-05-01'` selects the days up to then (PROTOCOL.md, "Generated
+Columns"). A derived condition is true for every row that satisfies the original one: a file that it excludes has no
+such row.
 
-Which date or hour a timestamp has depends on the time zone of the session that wrote it, and nobody noted that. So it
-is taken for whatever it may be in some zone, from `_EARLIEST` to `_LATEST` of UTC.
+The date or hour of a timestamp depends on the time zone of the session that wrote it, which isn't recorded. So all
+possible zones are assumed, from `_EARLIEST` to `_LATEST` relative to UTC.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,20 +21,20 @@ from .predicates import And, Column, Compare, Constant, In, IsNull, Or, Predicat
 Part: TypeAlias = Literal["same", "date", "year", "month", "day", "hour", "format", "prefix", "substring", "trunc"]
 
 FORMATS: Mapping[str, int] = {"yyyy-MM": 2, "yyyy-MM-dd": 3, "yyyy-MM-dd-HH": 4}
-"""Formats of `date_format` whose texts are in the order of time, with the number of their parts."""
+"""Formats of `date_format` whose texts sort by time, with the number of their parts."""
 
 UNITS: Mapping[str, timedelta] = {
     "year": timedelta(days=367), "quarter": timedelta(days=93), "month": timedelta(days=32), "week": timedelta(days=8),
     "day": timedelta(hours=26), "hour": timedelta(hours=2),
 }  # fmt: skip
-"""What `trunc` and `date_trunc` cut to, and how much they take from a time at most, whatever its zone."""
+"""The units of `trunc` and `date_trunc`, and the most that truncation subtracts from a time, in any zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A partition column that is a part of another column; `type` is its own, in Arrow.
+    """A partition column generated from another column; `type` is its own Arrow type.
 
-    `unit` is the format, or what `trunc` cuts to; `first` and `length` are those of a substring, a prefix has `length`.
+    `unit` is the format, or the unit of `trunc`; `first` and `length` are those of a substring; a prefix has `length`.
     """
 
     column: Column
@@ -47,19 +48,19 @@ class Generated:
 
 _EARLIEST, _LATEST = timedelta(hours=-18), timedelta(hours=18)
 _APART = 2
-"""A timestamp of a partition that names no zone is written in one zone and read in another: twice as far from UTC."""
+"""A partition timestamp without a zone is written in one zone and read in another: twice the distance from UTC."""
 _TOGETHER: tuple[Part, ...] = ("year", "month", "day", "hour")
 _MOST_VALUES = 100
 
 _Bounds: TypeAlias = tuple[Any, Any]
-"""What a column's values are not below and not above, as Python values; `None`: nothing is known of that side."""
+"""(lower, upper) bound of a column's values, as Python values; `None`: unknown."""
 
 
 def derived(predicate: Predicate, generated: Iterable[Generated]) -> Predicate:
-    """What the predicate says of the partition columns; TRUE where it says nothing."""
+    """The condition on the partition columns that follows from the predicate; TRUE if none does."""
     by_source: dict[Column, list[Generated]] = {}
-    for one in generated:
-        by_source.setdefault(one.of, []).append(one)
+    for column in generated:
+        by_source.setdefault(column.of, []).append(column)
     return _derived(predicate, by_source) if by_source else predicates.TRUE
 
 
@@ -70,8 +71,8 @@ def _derived(predicate: Predicate, sources: Mapping[Column, list[Generated]]) ->
         children = tuple(_derived(child, sources) for child in predicate.children)
         return predicates.TRUE if predicates.TRUE in children else Or(children)
     if isinstance(predicate, IsNull):
-        # A part of null is null, whatever the part.
-        return predicates.all_of(IsNull(one.column) for one in sources.get(predicate.column, ()))
+        # Every part of null is null.
+        return predicates.all_of(IsNull(column.column) for column in sources.get(predicate.column, ()))
     if isinstance(predicate, In):
         if not 0 < len(predicate.values) <= _MOST_VALUES or predicate.column not in sources:
             return predicates.TRUE
@@ -100,7 +101,7 @@ def _bounds(predicate: Compare) -> _Bounds | None:
 
 
 def _python(value: pa.Scalar) -> Any:
-    """The value; timestamps without a time zone, in UTC; `None` where Python has none."""
+    """The value in Python, timestamps without a zone in UTC; `None` if Python can't represent it."""
     try:
         if pa.types.is_timestamp(value.type):
             micros = value.cast(pa.int64()).as_py() if value.type.unit == "us" else None
@@ -112,84 +113,88 @@ def _python(value: pa.Scalar) -> Any:
 
 
 def _within(bounds: _Bounds, parts: Iterable[Generated]) -> Predicate:
-    """What the bounds of a column's values say of the columns that are parts of it."""
-    found: list[Predicate] = []
+    """The condition on columns generated from a column that follows from the bounds of its values."""
+    conditions: list[Predicate] = []
     together: dict[Part, Generated] = {}
-    for one in parts:
-        if one.part in _TOGETHER:
-            together.setdefault(one.part, one)
+    for column in parts:
+        if column.part in _TOGETHER:
+            together.setdefault(column.part, column)
         else:
-            found.append(_one(bounds, one))
+            conditions.append(_one(bounds, column))
     leading: list[Generated] = []
-    for part in _TOGETHER:  # month alone says nothing of a range, for it comes again each year
+    for part in _TOGETHER:  # month alone doesn't restrict a range, because it repeats each year
         if part not in together:
             break
         leading.append(together[part])
     if leading:
-        found.append(_digits(bounds, leading))
-    return predicates.all_of(found)
+        conditions.append(_digits(bounds, leading))
+    return predicates.all_of(conditions)
 
 
-def _one(bounds: _Bounds, one: Generated) -> Predicate:
+def _one(bounds: _Bounds, column: Generated) -> Predicate:
     low, high = bounds
-    if one.part == "substring":
+    if column.part == "substring":
         if low is None or low != high or not isinstance(low, str):
             return predicates.TRUE
-        said: list[Predicate] = [Compare("=", one.column, _scalar(_substring(low, one.first, one.length), one.type))]
+        conditions: list[Predicate] = [
+            Compare("=", column.column, _scalar(_substring(low, column.first, column.length), column.type))
+        ]
     else:
-        said = []
-        least, most = _of(low, one, _EARLIEST), _of(high, one, _LATEST)
+        conditions = []
+        least, most = _of(low, column, _EARLIEST), _of(high, column, _LATEST)
         if least is not None:
-            above: Predicate = Compare(">=", one.column, _scalar(least, one.type))
-            # Spark spells a year of five digits with a sign, which comes before any digit.
-            said.append(Or((above, StartsWith(one.column, "+"))) if one.part == "format" else above)
+            above: Predicate = Compare(">=", column.column, _scalar(least, column.type))
+            # Spark writes a year of five digits with a sign, which sorts before any digit.
+            conditions.append(Or((above, StartsWith(column.column, "+"))) if column.part == "format" else above)
         if most is not None:
-            said.append(Compare("<=", one.column, _scalar(most, one.type)))
-    # An empty text is a null in a partition column, and so is what a cast couldn't hold.
-    return Or((predicates.all_of(said), IsNull(one.column))) if said else predicates.TRUE
+            conditions.append(Compare("<=", column.column, _scalar(most, column.type)))
+    # In a partition column an empty text is null, and so is a value that a cast can't convert.
+    return Or((predicates.all_of(conditions), IsNull(column.column))) if conditions else predicates.TRUE
 
 
 def _digits(bounds: _Bounds, leading: list[Generated]) -> Predicate:
-    """Year, month, day and hour in columns of their own, as far as they are there: they are in order together."""
-    said = []
+    """The condition on separate columns for year, month, day and hour, compared as a tuple as far as they exist."""
+    conditions = []
     for value, shift, op, last in ((bounds[0], _EARLIEST, ">", ">="), (bounds[1], _LATEST, "<", "<=")):
         at = _local(value, shift)
         if at is not None:
-            numbers = [_scalar(getattr(at, one.part), one.type) for one in leading]
-            said.append(_ordered(leading, numbers, op, last))
-    return Or((predicates.all_of(said), IsNull(leading[0].column))) if said else predicates.TRUE
+            numbers = [_scalar(getattr(at, column.part), column.type) for column in leading]
+            conditions.append(_ordered(leading, numbers, op, last))
+    return Or((predicates.all_of(conditions), IsNull(leading[0].column))) if conditions else predicates.TRUE
 
 
 def _ordered(columns: list[Generated], values: list[pa.Scalar], op: Any, last: Any) -> Predicate:
-    """`(columns) op (values)` as tuples compare, with `last` between the last of them."""
+    """`(columns) op (values)` as a tuple comparison, with the operator `last` for the last column."""
     choices: list[Predicate] = []
-    for i, one in enumerate(columns):
+    for i, column in enumerate(columns):
         same = [Compare("=", columns[j].column, values[j]) for j in range(i)]
-        choices.append(predicates.all_of([*same, Compare(last if one is columns[-1] else op, one.column, values[i])]))
+        choices.append(
+            predicates.all_of([*same, Compare(last if column is columns[-1] else op, column.column, values[i])])
+        )
     return Or(tuple(choices))
 
 
-def _of(value: Any, one: Generated, shift: timedelta) -> Any:
-    """The part of one value, at that end of what it may be which `shift` says; `None` where it isn't known."""
-    if one.part == "same":
-        return _shifted(value, _APART * shift) if _has_zone(one.type) else value
-    if one.part == "prefix":
-        return value[: one.length] if isinstance(value, str) else None
-    if one.part == "trunc" and pa.types.is_timestamp(one.type):
-        return _truncated_time(value, one.unit, shift)
+def _of(value: Any, column: Generated, shift: timedelta) -> Any:
+    """The part of a value, at the end of its possible range that `shift` selects; `None` if it is unknown."""
+    if column.part == "same":
+        return _shifted(value, _APART * shift) if _has_zone(column.type) else value
+    if column.part == "prefix":
+        return value[: column.length] if isinstance(value, str) else None
+    if column.part == "trunc" and pa.types.is_timestamp(column.type):
+        return _truncated_time(value, column.unit, shift)
     at = _local(value, shift)
     if at is None:
         return None
-    if one.part == "date":
+    if column.part == "date":
         return at.date()
-    if one.part == "trunc":
-        return _truncated_date(at.date(), one.unit)
+    if column.part == "trunc":
+        return _truncated_date(at.date(), column.unit)
     parts = (f"{at.year:04d}", f"{at.month:02d}", f"{at.day:02d}", f"{at.hour:02d}")
-    return "-".join(parts[: FORMATS[one.unit]])
+    return "-".join(parts[: FORMATS[column.unit]])
 
 
 def _local(value: Any, shift: timedelta) -> datetime | None:
-    """What a clock may have shown at a value."""
+    """The local time of a value in the zone with the offset `shift`."""
     try:
         if isinstance(value, datetime):
             return value if value.tzinfo is None else (value + shift).replace(tzinfo=None)
@@ -199,7 +204,7 @@ def _local(value: Any, shift: timedelta) -> datetime | None:
 
 
 def _truncated_time(value: Any, unit: str, shift: timedelta) -> datetime | None:
-    """Not the time itself, which depends on the zone, but one before or after it wherever that is."""
+    """A time before or after the truncated time in every zone; the exact one depends on the zone."""
     return _shifted(value, _APART * shift - (UNITS[unit] if shift == _EARLIEST else timedelta()))
 
 
@@ -208,7 +213,7 @@ def _has_zone(data_type: pa.DataType) -> bool:
 
 
 def _shifted(value: Any, by: timedelta) -> datetime | None:
-    """A time so much later; `None` where Python has none."""
+    """The time shifted by `by`; `None` if Python can't represent it."""
     try:
         return value + by if isinstance(value, datetime) else None
     except OverflowError:
@@ -223,7 +228,7 @@ def _truncated_date(day: date, unit: str) -> date | None:
 
 
 def _substring(text: str, first: int, length: int) -> str:
-    """SQL's `substring`: counted from 1, or from the end; 0 is as 1."""
+    """SQL's `substring`: counted from 1, or from the end; 0 counts as 1."""
     start = first - 1 if first > 0 else len(text) + first if first < 0 else 0
     return text[max(start, 0) : max(start + max(length, 0), 0)]
 

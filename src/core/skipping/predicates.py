@@ -1,8 +1,8 @@
-"""Predicates as values: what the core understands of a condition on rows.
+"""Predicates as values: the conditions on rows that the core can evaluate.
 
-Logic is SQL's: TRUE, FALSE or unknown (null). A predicate says nothing about how it is evaluated: `pruning` decides
-by it which files may hold a row, `core.txn.conflict` whether a concurrent commit touched what was read. A literal is
-an Arrow scalar of the column's own type (a null scalar is SQL's NULL); columns bear their exact logical names.
+The logic is SQL's: TRUE, FALSE or unknown (null). A predicate doesn't define its evaluation: `pruning` uses it to find
+the files that may have a row, `core.txn.conflict` to decide whether a concurrent commit touched what was read. A
+literal is an Arrow scalar of the column's type (a null scalar is SQL's NULL). Columns have their exact logical names.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "<=>"]
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`column op value`; `<=>` is the equality that takes two nulls for equal and is never unknown."""
+    """`column op value`; `<=>` is the null-safe equality, which is never unknown."""
 
     op: Operator
     column: Column
@@ -42,7 +42,7 @@ class In:
 
 
 def _arrays(values: "Iterable[pa.Scalar]") -> "list[pa.Array]":
-    """The values as Arrow pickles them whole: it makes Python's of a scalar, and Python lacks most years."""
+    """The values as arrays, for pickling: a pickled scalar becomes a Python value, and Python lacks most years."""
     import pyarrow as pa
 
     return [pa.repeat(value, 1) for value in values]
@@ -76,14 +76,14 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of `children`; of none: TRUE."""
+    """The conjunction of `children`; TRUE if there are none."""
 
     children: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of `children`; of none: FALSE."""
+    """The disjunction of `children`; FALSE if there are none."""
 
     children: tuple["Predicate", ...]
 
@@ -95,16 +95,16 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """TRUE, FALSE or, as `None`, unknown."""
+    """TRUE, FALSE, or unknown (`None`)."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A condition that only Spark can evaluate: anything may be its value. `text` is for messages.
+    """A condition that only Spark can evaluate, so its value is unknown here. `text` is for messages.
 
-    `columns` are those that it names; `None` where that isn't known, so that it may name any.
+    `columns` are the columns in it; `None`: unknown, so it may use any column.
     """
 
     text: str
@@ -117,7 +117,7 @@ TRUE = Constant(True)
 
 
 def walk(predicate: Predicate) -> Iterator[Predicate]:
-    """The predicate and all inside it, outermost first."""
+    """The predicate and all predicates inside it, outermost first."""
     pending = [predicate]
     while pending:
         node = pending.pop()
@@ -129,18 +129,18 @@ def walk(predicate: Predicate) -> Iterator[Predicate]:
 
 
 def columns(predicate: Predicate) -> frozenset[Column]:
-    """The columns that the predicate names, those of an `Opaque` part as far as they are known."""
-    found: set[Column] = set()
+    """The columns in the predicate, including those of `Opaque` parts if they are known."""
+    names: set[Column] = set()
     for node in walk(predicate):
         if isinstance(node, Compare | In | IsNull | IsNotNull | StartsWith):
-            found.add(node.column)
+            names.add(node.column)
         elif isinstance(node, Opaque) and node.columns is not None:
-            found |= node.columns
-    return frozenset(found)
+            names |= node.columns
+    return frozenset(names)
 
 
 def with_columns(predicate: Predicate, renamed: Callable[[Column], Column]) -> Predicate:
-    """The predicate with each column called otherwise."""
+    """The predicate with renamed columns."""
     if isinstance(predicate, And | Or):
         return type(predicate)(tuple(with_columns(child, renamed) for child in predicate.children))
     if isinstance(predicate, Not):
@@ -153,7 +153,7 @@ def with_columns(predicate: Predicate, renamed: Callable[[Column], Column]) -> P
 
 
 def partition_only(predicate: Predicate, partition_columns: Iterable[str]) -> bool:
-    """Whether nothing but partition columns decides the predicate, so that a file matches as a whole or not at all."""
+    """Whether the predicate depends only on partition columns, so that all rows of a file have the same result."""
     names = {(name,) for name in partition_columns}
     for node in walk(predicate):
         if isinstance(node, Compare | In | IsNull | IsNotNull | StartsWith):
@@ -181,15 +181,15 @@ def conjuncts(predicate: Predicate) -> Iterator[Predicate]:
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """The conjunction of the parts, with nested `And`s made flat; of none: TRUE."""
-    flat = [part for given in parts for part in conjuncts(given) if part != TRUE]
+    """The conjunction of the parts, with nested `And`s flattened; TRUE if there are none."""
+    flat = [part for predicate in parts for part in conjuncts(predicate) if part != TRUE]
     if not flat:
         return TRUE
     return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
 def split(predicate: Predicate, partition_columns: Iterable[str]) -> tuple[Predicate, Predicate]:
-    """(partition part, data part) whose conjunction is the predicate; a part with nothing in it is `TRUE`.
+    """(partition part, data part) whose conjunction is the predicate; an empty part is `TRUE`.
 
     Conjuncts that `partition_only` accepts form the first part, all others the second.
     """

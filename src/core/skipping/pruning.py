@@ -1,13 +1,13 @@
-"""Which files may hold a row that a predicate accepts: partition values exactly, statistics as bounds.
+"""Finds the files that may have a row which satisfies a predicate, from exact partition values and statistics.
 
-For each part of the predicate two questions are answered for every file at once: may it be TRUE for a row, may it be
-FALSE for one? NOT swaps the answers, so that nothing that is unknown ever becomes known by negation, and NULL is
-simply neither. A file is dropped only where the whole is provably never TRUE; what isn't known may be anything.
+For each part of the predicate, two masks over all files are computed: may it be TRUE for a row, and may it be FALSE for
+a row? NOT swaps the masks, so an unknown result stays unknown, and NULL is neither. A file is excluded only if the
+whole predicate is certainly never TRUE.
 
-What the bounds leave open is taken into account: the greatest timestamp may lie 999 microseconds after its bound, a
-string may go on behind its bound, a decimal of many digits may have been rounded by its writer, and a NaN, which
-Spark orders after every number, may be in any file of a floating column, for writers disagree whether a maximum tells
-of it. So a file is judged twice for such a column, once for its numbers and once for its NaNs.
+Bounds are interpreted carefully: the greatest timestamp may be 999 microseconds after its bound, a string may continue
+after its bound, a writer may have rounded a decimal with many digits, and every file of a floating-point column may
+contain NaN, which Spark sorts after every number, because writers disagree whether the maximum includes it. So for such
+a column a file is evaluated twice: for its numbers and for its NaNs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,15 +42,15 @@ from .predicates import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SPLIT_COLUMNS = 4  # floating columns judged in every combination; beyond them each on its own
-_MANY_VALUES = 32  # IN lists longer than this are searched, not compared one by one
+_SPLIT_COLUMNS = 4  # floating-point columns evaluated in every combination; more columns are evaluated separately
+_MANY_VALUES = 32  # longer IN lists use a binary search instead of comparisons one by one
 
 _NanMode: TypeAlias = Literal["number", "nan", "either"]
 
 
 @dataclass(frozen=True, slots=True)
 class _May:
-    """For each file: may the predicate be TRUE, may it be FALSE."""
+    """For each file: whether the predicate may be TRUE, and whether it may be FALSE."""
 
     true: Mask
     false: Mask
@@ -61,7 +61,7 @@ class _May:
 
 @dataclass(slots=True)
 class _Files:
-    """The files under judgement, with what is known of the columns."""
+    """The files to evaluate, with their partition values and statistics."""
 
     rows: int
     schema: StructType
@@ -91,18 +91,25 @@ def may_match(
     use_stats: bool = True,
     time_zone: str,
 ) -> "pa.BooleanArray":
-    """For each row of `files`: false where the file provably holds no row for which `predicate` is TRUE.
+    """For each row of `files`: false if the file certainly has no row for which `predicate` is TRUE.
 
-    `files` has the protocol's column names: `partitionValues`, and `stats` (text) or `stats_parsed` (struct) or both
-    where statistics are to help. Columns of the predicate bear their exact names in `schema`; literals have the
-    column's own type. `time_zone` is that of partition timestamps that name none. PROTOCOL.md, "Per-file Statistics".
+    PROTOCOL.md, "Per-file Statistics".
+
+    Args:
+        files: A table with the protocol's column names: `partitionValues`, and for statistics `stats` (text) or
+            `stats_parsed` (struct) or both.
+        predicate: Its columns have their exact names in `schema`; its literals have the column's type.
+        schema: The table's schema.
+        partition_columns: The names of the partition columns.
+        use_stats: Whether to use statistics.
+        time_zone: The time zone of partition timestamps that name none.
     """
     import pyarrow as pa
 
     try:
         return _may_match(files, predicate, schema, partition_columns, use_stats=use_stats, time_zone=time_zone)
     except RecursionError:
-        # Too deep to judge, so nothing is known.
+        # The predicate is nested too deeply, so nothing is known.
         return pa.repeat(pa.scalar(True), files.num_rows)
 
 
@@ -119,22 +126,22 @@ def _may_match(
 
     named = _named(predicate)
     partitions = set(partition_columns)
-    used = [name for name in partition_columns if (name,) in named]
-    typed = partition_values.typed_columns(files, schema, used, time_zone=time_zone)
+    used_partitions = [name for name in partition_columns if (name,) in named]
+    typed = partition_values.typed_columns(files, schema, used_partitions, time_zone=time_zone)
     data = {column for column in named if not (len(column) == 1 and column[0] in partitions)}
-    known = stats.read(files, sorted(data), schema) if use_stats and data else None
-    judged = _Files(files.num_rows, schema, {name: _whole(typed[name]) for name in used}, known)
+    file_stats = stats.read(files, sorted(data), schema) if use_stats and data else None
+    evaluated = _Files(files.num_rows, schema, {name: _whole(typed[name]) for name in used_partitions}, file_stats)
 
-    floating = sorted(column for column in data if _is_floating(schema, column)) if known is not None else []
+    floating = sorted(column for column in data if _is_floating(schema, column)) if file_stats is not None else []
     modes: dict[Column, _NanMode] = dict.fromkeys(floating, "either")
     split: list[Column] = floating[:_SPLIT_COLUMNS]
     predicate = _flat(predicate)
     result: Mask | None = None
     choices: tuple[_NanMode, _NanMode] = ("number", "nan")
-    for chosen in product(choices, repeat=len(split)):
-        modes.update(zip(split, chosen, strict=True))
-        found = _judge(judged, predicate, modes).true
-        result = found if result is None else pc.or_(result, found)
+    for combination in product(choices, repeat=len(split)):
+        modes.update(zip(split, combination, strict=True))
+        mask = _evaluate(evaluated, predicate, modes).true
+        result = mask if result is None else pc.or_(result, mask)
     assert result is not None
     return result
 
@@ -147,16 +154,18 @@ def exact_partition_match(
     *,
     time_zone: str,
 ) -> "pa.BooleanArray":
-    """For each row of `files`: whether `predicate` is TRUE for the file's partition, and so for every row in it.
+    """For each row of `files`: whether `predicate` is TRUE for the file's partition, and so for all its rows.
 
-    `InvalidArgumentError` unless the predicate names partition columns only and is translated whole.
+    `InvalidArgumentError` unless the predicate uses only partition columns and has no `Opaque` part.
     """
     if not partition_only(predicate, partition_columns) or not translated(predicate):
-        raise InvalidArgumentError("the predicate isn't decided by the partition columns alone")
+        raise InvalidArgumentError(
+            "the predicate doesn't depend on partition columns alone: use only partition columns and simple comparisons"
+        )
     try:
         return _may_match(files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone)
     except RecursionError:
-        raise InvalidArgumentError("the predicate is nested too deeply to be decided") from None
+        raise InvalidArgumentError("the predicate is nested too deeply to be evaluated: simplify it") from None
 
 
 def may_match_values(
@@ -167,19 +176,19 @@ def may_match_values(
     *,
     time_zone: str,
 ) -> list[bool]:
-    """`may_match` by partition values alone, for a few files that are in no table."""
+    """`may_match` by partition values alone, for a few files that aren't in a table."""
     import pyarrow as pa
 
     column = pa.array([list(item.items()) for item in values], pa.map_(pa.string(), pa.string()))
     files = pa.table({"partitionValues": column})
-    found: list[bool] = may_match(
+    matches: list[bool] = may_match(
         files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone
     ).to_pylist()
-    return found
+    return matches
 
 
 def _flat(predicate: Predicate) -> Predicate:
-    """The same predicate with chains of ANDs, of ORs and of NOTs made flat: a parser nests thousands of them."""
+    """The same predicate with chains of AND, OR and NOT flattened: a parser may nest thousands of them."""
     if isinstance(predicate, And | Or):
         kind = type(predicate)
         children: list[Predicate] = []
@@ -209,16 +218,16 @@ def _whole(column: "pa.ChunkedArray") -> "pa.Array":
 
 
 def _type(schema: StructType, column: Column) -> DataType | None:
-    found = find(schema, column, case_sensitive=True)
-    return None if found is None else found[1].data_type
+    match = find(schema, column, case_sensitive=True)
+    return None if match is None else match[1].data_type
 
 
 def _is_floating(schema: StructType, column: Column) -> bool:
-    found = _type(schema, column)
-    return isinstance(found, PrimitiveType) and found.is_floating
+    data_type = _type(schema, column)
+    return isinstance(data_type, PrimitiveType) and data_type.is_floating
 
 
-def _judge(files: _Files, predicate: Predicate, modes: Mapping[Column, _NanMode]) -> _May:
+def _evaluate(files: _Files, predicate: Predicate, modes: Mapping[Column, _NanMode]) -> _May:
     import pyarrow.compute as pc
 
     match predicate:
@@ -226,22 +235,22 @@ def _judge(files: _Files, predicate: Predicate, modes: Mapping[Column, _NanMode]
             conjunction = isinstance(predicate, And)
             true, false = files.all(conjunction), files.all(not conjunction)
             for child in children:
-                found = _judge(files, child, modes)
-                true = (pc.and_ if conjunction else pc.or_)(true, found.true)
-                false = (pc.or_ if conjunction else pc.and_)(false, found.false)
+                child_result = _evaluate(files, child, modes)
+                true = (pc.and_ if conjunction else pc.or_)(true, child_result.true)
+                false = (pc.or_ if conjunction else pc.and_)(false, child_result.false)
             return _May(true, false)
         case Not(child):
-            return _judge(files, child, modes).negated()
+            return _evaluate(files, child, modes).negated()
         case Constant(value):
             return _May(files.all(value is True), files.all(value is False))
         case Opaque():
             return files.unknown()
         case _:
             key = (id(predicate), modes.get(predicate.column))
-            known = files.cache.get(key)
-            if known is None:
-                known = files.cache[key] = _leaf(files, predicate, modes.get(predicate.column, "number"))
-            return known
+            result = files.cache.get(key)
+            if result is None:
+                result = files.cache[key] = _leaf(files, predicate, modes.get(predicate.column, "number"))
+            return result
 
 
 def _leaf(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, mode: _NanMode) -> _May:
@@ -257,7 +266,7 @@ def _leaf(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, m
 
 
 def _known(result: "pa.Array") -> _May:
-    """A three-valued result that is the same for every row of a file."""
+    """The masks for a three-valued result that is the same for every row of a file."""
     import pyarrow.compute as pc
 
     return _May(pc.fill_null(result, False), pc.fill_null(pc.invert(result), False))
@@ -295,8 +304,8 @@ def _exact(
                 literal = literal_of(value, data_type)
                 if literal is None:
                     return files.unknown()
-                found = compare(values, "=", literal) if literal.is_valid else pa.nulls(files.rows, pa.bool_())
-                result = pc.or_kleene(result, found)
+                equal = compare(values, "=", literal) if literal.is_valid else pa.nulls(files.rows, pa.bool_())
+                result = pc.or_kleene(result, equal)
             return _known(result)
 
 
@@ -305,7 +314,7 @@ def _exact(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A data column of which something is known; no bounds: its type has none."""
+    """A data column with statistics; `bounds` is `None` for a type without bounds."""
 
     rows: int
     data_type: PrimitiveType
@@ -320,29 +329,29 @@ class _Known:
 
 
 def _column(files: _Files, column: Column) -> _Known | None:
-    """What is known of a data column; `None`: nothing."""
+    """The statistics of a data column; `None`: there are none."""
     import pyarrow.compute as pc
 
     if column in files.columns:
         return files.columns[column]
     data_type = _type(files.schema, column)
     leaf = files.stats.leaves.get(column) if files.stats else None
-    # The null count of an array or map is counted in different ways by different writers.
+    # Writers count the nulls of an array or map in different ways.
     if leaf is None or files.stats is None or not isinstance(data_type, PrimitiveType) or leaf.null_count is None:
         return None
-    found = files.columns[column] = _Known(
+    known = files.columns[column] = _Known(
         files.rows,
         data_type,
         bounds_of(leaf, data_type, single=_was_float(files.schema, column)) if has_min_max(data_type) else None,
         unless(pc.equal(leaf.null_count, 0)),
         unless(pc.equal(leaf.null_count, files.stats.num_records)),
     )
-    return found
+    return known
 
 
 def _was_float(schema: StructType, column: Column) -> bool:
-    found = find(schema, column, case_sensitive=True)
-    return found is not None and was_float(found[1])
+    match = find(schema, column, case_sensitive=True)
+    return match is not None and was_float(match[1])
 
 
 def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWith, mode: _NanMode) -> _May:
@@ -363,24 +372,24 @@ def _by_stats(files: _Files, node: Compare | In | IsNull | IsNotNull | StartsWit
                 return files.unknown()
             if not literal.is_valid:
                 return _May(has_null, has_value) if op == "<=>" else files.never()
-            found = _compared(known, "=" if op == "<=>" else op, literal, mode)
+            result = _compared(known, "=" if op == "<=>" else op, literal, mode)
             if op == "<=>":  # FALSE of a null row, where `=` is NULL
-                return _May(pc.and_(found.true, has_value), pc.or_(pc.and_(found.false, has_value), has_null))
+                return _May(pc.and_(result.true, has_value), pc.or_(pc.and_(result.false, has_value), has_null))
         case In(_, listed):
             literals = [literal_of(value, known.data_type) for value in listed]
             if any(literal is None for literal in literals):
                 return files.unknown()
             if not literals:
                 return known.both(False, True)  # FALSE even of a null
-            found = _listed(known, [literal for literal in literals if literal is not None], mode)
+            result = _listed(known, [literal for literal in literals if literal is not None], mode)
         case StartsWith(_, prefix):
-            found = _prefixed(known, prefix)
-    # A row where the column is null makes each of these NULL.
-    return _May(pc.and_(found.true, has_value), pc.and_(found.false, has_value))
+            result = _prefixed(known, prefix)
+    # Each of these is NULL for a row with null in the column.
+    return _May(pc.and_(result.true, has_value), pc.and_(result.false, has_value))
 
 
 def _compared(known: _Known, op: Operator, literal: "pa.Scalar", mode: _NanMode) -> _May:
-    """For the rows where the column is not null."""
+    """The masks for the rows where the column isn't null."""
     import pyarrow.compute as pc
 
     if known.bounds is None:
@@ -407,14 +416,14 @@ def _listed(known: _Known, literals: Sequence["pa.Scalar"], mode: _NanMode) -> _
 
     valid = [literal for literal in literals if literal.is_valid]
     if mode == "number" and len(valid) > _MANY_VALUES and known.bounds is not None:
-        found = _May(may_be_one_of(known.bounds, valid), known.has_value)
+        result = _May(may_be_one_of(known.bounds, valid), known.has_value)
     else:
-        found = known.both(False, True)
+        result = known.both(False, True)
         for literal in valid:
-            one = _compared(known, "=", literal, mode)
-            found = _May(pc.or_(found.true, one.true), pc.and_(found.false, one.false))
-    # With a NULL in the list, a value that isn't found makes the whole NULL.
-    return found if len(valid) == len(literals) else _May(found.true, known.both(False, False).false)
+            equal = _compared(known, "=", literal, mode)
+            result = _May(pc.or_(result.true, equal.true), pc.and_(result.false, equal.false))
+    # With a NULL in the list, the result for a value that isn't in it is NULL.
+    return result if len(valid) == len(literals) else _May(result.true, known.both(False, False).false)
 
 
 def _prefixed(known: _Known, prefix: str) -> _May:
@@ -427,6 +436,6 @@ def _prefixed(known: _Known, prefix: str) -> _May:
     first = pa.scalar(prefix.encode(), pa.binary())
     beyond = pa.scalar(prefix.encode() + b"\xff", pa.binary())  # above every text with the prefix
     true = pc.and_(unless(pc.greater_equal(lower, beyond)), unless(pc.less(upper, first)))
-    # All texts between two that have the prefix have it too.
+    # All texts between two texts with the prefix have it too.
     all_have = pc.and_(pc.greater_equal(lower, first), pc.less_equal(upper, beyond))
     return _May(true, unless(all_have))

@@ -1,10 +1,10 @@
-"""Statistics of data files (PROTOCOL.md, "Per-file Statistics"): read as Arrow, by column, and written.
+"""Statistics of data files (PROTOCOL.md, "Per-file Statistics"): read as Arrow columns.
 
-Reading is tolerant: statistics only ever help, so that a text, or a value in it, that makes no sense is null, which
-is unknown. They are read for the columns that are asked for, a million files at a time.
+Reading is tolerant: statistics are only an optimisation, so an invalid text or value becomes null, which means unknown.
+Only the requested columns are read, for a million files at a time.
 
-What a bound promises is told by `FileStats`: a timestamp's is cut to milliseconds, a string's may be cut anywhere, a
-NaN is seen by none of them.
+`FileStats` defines the meaning of a bound: a timestamp's is truncated to milliseconds, a string's may be truncated, and
+no bound includes NaN.
 """
 
 import json
@@ -44,7 +44,7 @@ _NON_FINITE = r':\s*"?(NaN|[+-]?Infinity|[+-]?INF)"?\s*([,}])'
 
 
 def tree(leaves: Iterable[tuple[Column, DataType]]) -> Tree:
-    """Leaves by their full names as one tree, in their order."""
+    """Build a tree from leaves with full names, in their order."""
     root: Tree = {}
     for column, data_type in leaves:
         node = root
@@ -57,15 +57,15 @@ def tree(leaves: Iterable[tuple[Column, DataType]]) -> Tree:
 
 
 def _pruned(node: Tree, keep: Callable[[DataType], bool]) -> Tree:
-    found: Tree = {}
+    result: Tree = {}
     for name, child in node.items():
         if isinstance(child, dict):
             inner = _pruned(child, keep)
             if inner:
-                found[name] = inner
+                result[name] = inner
         elif keep(child):
-            found[name] = child
-    return found
+            result[name] = child
+    return result
 
 
 def _arrow(node: Tree, leaf: Callable[[DataType], "pa.DataType"]) -> "pa.DataType":
@@ -75,7 +75,7 @@ def _arrow(node: Tree, leaf: Callable[[DataType], "pa.DataType"]) -> "pa.DataTyp
 
 
 def _raw_type(data_type: DataType) -> "pa.DataType":
-    """What the JSON parser makes of a bound, before `_converted`."""
+    """The type of a bound in the JSON parser, before `_converted`."""
     import pyarrow as pa
 
     assert isinstance(data_type, PrimitiveType)
@@ -102,8 +102,8 @@ def struct_type(columns: Tree) -> "pa.DataType":
 def parse_json(texts: "pa.Array | pa.ChunkedArray", columns: Tree) -> "pa.ChunkedArray":
     """The JSON texts of `add.stats` as a column of `struct_type(columns)`.
 
-    A text that is null or no JSON object gives null; a value of a wrong type is null, and a value that isn't asked
-    for isn't looked at. Row order is kept.
+    A text that is null or isn't a JSON object becomes null; a value of a wrong type becomes null, and values that
+    aren't in `columns` are ignored. The order of rows is kept.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -121,12 +121,12 @@ def parse_json(texts: "pa.Array | pa.ChunkedArray", columns: Tree) -> "pa.Chunke
         whole = piece.cast(pa.large_string())
         for part in _by_size(whole):
             start = pc.starts_with(part, "{")
-            looks = pc.fill_null(pc.and_(start, pc.ends_with(part, "}")), False)
-            if not pc.all(pc.or_(looks, pc.is_null(part))).as_py():
-                looks = pc.fill_null(pc.match_substring_regex(part, r"(?s)^\s*\{.*\}\s*$"), False)
-            found = _parse(pc.if_else(looks, part, pa.scalar("{}", part.type)), raw_type)
-            typed = _converted(found, {"minValues": bounds, "maxValues": bounds})
-            chunks.append(_masked(typed.cast(target), pc.invert(looks)))
+            is_object = pc.fill_null(pc.and_(start, pc.ends_with(part, "}")), False)
+            if not pc.all(pc.or_(is_object, pc.is_null(part))).as_py():
+                is_object = pc.fill_null(pc.match_substring_regex(part, r"(?s)^\s*\{.*\}\s*$"), False)
+            parsed = _parse(pc.if_else(is_object, part, pa.scalar("{}", part.type)), raw_type)
+            typed = _converted(parsed, {"minValues": bounds, "maxValues": bounds})
+            chunks.append(_masked(typed.cast(target), pc.invert(is_object)))
     return pa.chunked_array(chunks, target)
 
 
@@ -150,23 +150,23 @@ def _masked(array: "pa.StructArray", mask: "pa.BooleanArray") -> "pa.StructArray
 def _parse(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
     import pyarrow.compute as pc
 
-    found = _parse_block(texts, raw_type)
-    if found is None and pc.any(pc.match_substring(texts, "\n")).as_py():
-        texts = pc.replace_substring(texts, "\n", " ")  # no string of JSON holds one
-        found = _parse_block(texts, raw_type)
-    if found is None:
-        # Spark writes a NaN as text: unknown. Elsewhere than in numbers this loses a bound, which does no harm.
-        found = _parse_block(pc.replace_substring_regex(texts, _NON_FINITE, r":null\2"), raw_type)
-    return found if found is not None else _bisect(texts, raw_type)
+    parsed = _parse_block(texts, raw_type)
+    if parsed is None and pc.any(pc.match_substring(texts, "\n")).as_py():
+        texts = pc.replace_substring(texts, "\n", " ")  # a JSON string can't contain one
+        parsed = _parse_block(texts, raw_type)
+    if parsed is None:
+        # Spark writes NaN as text: unknown. Outside numbers this may lose a bound, which is harmless.
+        parsed = _parse_block(pc.replace_substring_regex(texts, _NON_FINITE, r":null\2"), raw_type)
+    return parsed if parsed is not None else _bisect(texts, raw_type)
 
 
 def _bisect(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
-    """One bad text fails a whole block, so the block is halved until the bad ones are alone."""
+    """Parse halves of a block separately until the invalid texts are isolated: one of them fails a whole block."""
     import pyarrow as pa
 
-    found = _parse_block(texts, raw_type)
-    if found is not None:
-        return found
+    parsed = _parse_block(texts, raw_type)
+    if parsed is not None:
+        return parsed
     if len(texts) <= 16:
         return pa.array([_parse_one(text, raw_type) for text in texts.to_pylist()], raw_type)
     half = len(texts) // 2
@@ -181,7 +181,7 @@ def _parse_block(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray 
     if len(texts) == 0:
         return pa.array([], raw_type)
     longest = pc.max(pc.binary_length(texts)).as_py()
-    # Each text, then a line feed: the data buffer of the array is the file.
+    # Each text with a line feed: the data buffer of the array is the content of a file.
     lines = pc.binary_join_element_wise(texts, pa.scalar("", texts.type), pa.scalar("\n", texts.type))
     joined = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py())
     schema = pa.schema([raw_type.field(i) for i in range(raw_type.num_fields)])
@@ -208,7 +208,7 @@ def _parse_one(text: str, raw_type: "pa.DataType") -> Any:
 
 
 def _fit(value: Any, target: "pa.DataType") -> Any:
-    """`value` of one JSON text as far as it fits the type; None for what doesn't."""
+    """The part of a JSON `value` that fits the type; None for what doesn't fit."""
     import pyarrow as pa
 
     if pa.types.is_struct(target):
@@ -222,13 +222,13 @@ def _fit(value: Any, target: "pa.DataType") -> Any:
         return None
     try:
         if pa.types.is_string(target) or pa.types.is_boolean(target):
-            wanted: type = str if pa.types.is_string(target) else bool
-            if isinstance(value, wanted):
+            expected_type: type = str if pa.types.is_string(target) else bool
+            if isinstance(value, expected_type):
                 return pa.scalar(value, target).as_py()
             return None
         if isinstance(value, bool):
             return None
-        number = Decimal(value)  # of a text too, as the vectorised parser takes it
+        number = Decimal(value)  # also from text, as the vectorised parser does
         if pa.types.is_integer(target):
             return pa.scalar(int(number), target).as_py() if number == number.to_integral_value() else None
         if pa.types.is_floating(target):
@@ -239,7 +239,7 @@ def _fit(value: Any, target: "pa.DataType") -> Any:
 
 
 def _converted(array: "pa.Array", spec: "Mapping[str, Tree | DataType]") -> "pa.StructArray":
-    """The raw struct with each leaf of its own type; names that `spec` lacks stay as they are."""
+    """The raw struct with each leaf converted to its type; names that aren't in `spec` are kept."""
     import pyarrow as pa
 
     arrays, fields = [], []
@@ -280,10 +280,10 @@ def _leaf(array: "pa.Array", data_type: PrimitiveType) -> "pa.Array":
 def _zoned(text: str) -> int:
     match = re.search(r"(?:Z|UTC|[+-]\d{2}:?(\d{2}))$", text)
     if match is None:
-        raise ValueError("a bound with no time zone bounds nothing")
+        raise ValueError("a bound without a time zone can't be used")
     if match[1] not in (None, "00", "15", "30", "45"):
-        # A local mean time of old, such as -07:52:58: Spark prints it without its seconds.
-        raise ValueError("an offset that was probably cut")
+        # A historical local mean time such as -07:52:58: Spark writes it without its seconds.
+        raise ValueError("the offset was probably truncated")
     return parse_timestamp(text, None)
 
 
@@ -297,7 +297,7 @@ def _texts(
         try:
             return array.cast(target)
         except pa.ArrowInvalid:
-            pass  # a date that isn't: found below
+            pass  # an invalid date: handled below
     return _one_by_one(array, parse, physical).cast(target)
 
 
@@ -318,7 +318,7 @@ def _one_by_one(array: "pa.Array", convert: Callable[[Any], Any], target: "pa.Da
 
 @dataclass(frozen=True, slots=True)
 class LeafStats:
-    """The statistics of one column in each file, typed; null is unknown. No bounds: a type that has none."""
+    """One column's statistics in each file; null is unknown. `min` and `max` are `None` for types without bounds."""
 
     min: "pa.Array | None"
     max: "pa.Array | None"
@@ -329,9 +329,9 @@ class LeafStats:
 class FileStats:
     """The statistics of some columns of a files table, row by row; null is unknown.
 
-    `max` and `min` are as they were written: the largest timestamp may be up to 999 microseconds after its `max`; the
-    largest string may begin with its `max`; NaN is beyond every `max` and below no `min`. Where `wide` is true (a file
-    with a deletion vector), the bounds still hold and a null count says something only when it is 0 or `num_records`.
+    `max` and `min` are as written: the largest timestamp may be up to 999 microseconds after its `max`; the largest
+    string may start with its `max`; NaN isn't included in either. Where `wide` is true (a file with a deletion
+    vector), the bounds are still valid, but a null count is exact only if it is 0 or `num_records`.
     """
 
     num_records: "pa.Array"
@@ -342,18 +342,18 @@ class FileStats:
 def read(files: "pa.Table", columns: Iterable[Column], schema: StructType) -> FileStats:
     """The statistics of `columns` (exact names of leaves of `schema`) from a files table.
 
-    Uses `stats_parsed` where the table has it and it isn't null, else the JSON text `stats`; with neither, all is
+    Uses `stats_parsed` if the table has it and it isn't null, else the JSON text `stats`; without both, everything is
     unknown.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted: dict[Column, DataType] = {}
+    types: dict[Column, DataType] = {}
     for column in columns:
-        found = find(schema, column, case_sensitive=True)
-        if found is not None and not isinstance(found[1].data_type, StructType):
-            wanted[column] = found[1].data_type
-    target = tree(wanted.items())
+        match = find(schema, column, case_sensitive=True)
+        if match is not None and not isinstance(match[1].data_type, StructType):
+            types[column] = match[1].data_type
+    target = tree(types.items())
     rows = files.num_rows
     parsed = _combined(files["stats_parsed"]) if "stats_parsed" in files.column_names else None
     if parsed is not None and not pa.types.is_struct(parsed.type):
@@ -362,7 +362,7 @@ def read(files: "pa.Table", columns: Iterable[Column], schema: StructType) -> Fi
     as_struct: pa.Array | None = None
     if texts is not None and texts.null_count < rows:
         gaps = parsed is None or parsed.null_count > 0 or any(
-            _path(parsed, "nullCount", column) is None for column in wanted
+            _path(parsed, "nullCount", column) is None for column in types
         )  # fmt: skip
         if gaps:
             as_struct = _combined(parse_json(texts, target))
@@ -378,7 +378,7 @@ def read(files: "pa.Table", columns: Iterable[Column], schema: StructType) -> Fi
         return both[0] if len(both) == 1 else pc.coalesce(*both)
 
     leaves: dict[Column, LeafStats] = {}
-    for column, data_type in wanted.items():
+    for column, data_type in types.items():
         counts = column_of("nullCount", column, pa.int64())
         if has_min_max(data_type):
             kind = arrow_type(data_type)
@@ -398,7 +398,7 @@ def _combined(column: "pa.ChunkedArray") -> "pa.Array":
 
 
 def _path(source: "pa.Array | None", name: str, path: Column) -> "pa.Array | None":
-    """The child of a struct column, with the nulls of all above it; `None` when there is no such child."""
+    """The child of a struct column, with the nulls of its parents; `None` if there is no such child."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -412,14 +412,14 @@ def _path(source: "pa.Array | None", name: str, path: Column) -> "pa.Array | Non
 
 
 def _as(array: "pa.Array", target: "pa.DataType") -> "pa.Array":
-    """A column of `stats_parsed` in the column's own type: unknown where it doesn't fit."""
+    """A column of `stats_parsed` in the column's type; unknown if it can't be converted."""
     import pyarrow as pa
 
     if array.type == target:
         return array
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
         if array.type.unit == "ns":
-            return pa.nulls(len(array), target)  # an INT96 may have wrapped around
+            return pa.nulls(len(array), target)  # an INT96 may have overflowed
         array = array.cast(pa.timestamp(array.type.unit, target.tz))
     try:
         return array.cast(target)
@@ -428,6 +428,6 @@ def _as(array: "pa.Array", target: "pa.DataType") -> "pa.Array":
 
 
 def leaf_types(schema: StructType, columns: Sequence[Column]) -> list[tuple[Column, DataType]]:
-    """The columns with their types, those not in the schema left out."""
-    found = ((column, find(schema, column, case_sensitive=True)) for column in columns)
-    return [(column, item[1].data_type) for column, item in found if item is not None]
+    """The columns with their types; columns that aren't in the schema are left out."""
+    matches = ((column, find(schema, column, case_sensitive=True)) for column in columns)
+    return [(column, item[1].data_type) for column, item in matches if item is not None]

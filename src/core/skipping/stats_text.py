@@ -1,4 +1,4 @@
-"""Stats as JSON text of files whose checkpoint has them only as a struct (PROTOCOL.md, "Per-file Statistics")."""
+"""Statistics as JSON text, for files from checkpoints with structs only (PROTOCOL.md, "Per-file Statistics")."""
 
 import base64
 import json
@@ -15,28 +15,28 @@ from .stats_writer import timestamp_bound
 
 
 def stats_texts(texts: pa.ChunkedArray, parsed: pa.ChunkedArray) -> pa.ChunkedArray:
-    """`texts`, with those that are null made from the struct of the same row where that has one."""
+    """`texts`, with nulls replaced by the JSON of the struct in the same row, if there is one."""
     if not texts.null_count or not pa.types.is_struct(parsed.type):
         return texts
     mask = pa.concat_arrays([pa.array([], pa.bool_()), *pc.and_(pc.is_null(texts), pc.is_valid(parsed)).chunks])
-    structs = [struct for chunk in parsed.filter(mask).chunks for struct in _spelt(chunk).to_pylist()]
+    structs = [struct for chunk in parsed.filter(mask).chunks for struct in _dates_as_text(chunk).to_pylist()]
     if not structs:
         return texts
-    made = [stats_text(struct) if struct.get("numRecords") is not None else None for struct in structs]
-    chunks, row, at = [], 0, 0
+    new_texts = [stats_text(struct) if struct.get("numRecords") is not None else None for struct in structs]
+    chunks, row, start = [], 0, 0
     for chunk in texts.chunks:
-        own = mask.slice(row, len(chunk))
-        count = pc.sum(own).as_py() or 0
-        chunks.append(pc.replace_with_mask(chunk, own, pa.array(made[at : at + count], pa.string())))
-        row, at = row + len(chunk), at + count
+        chunk_mask = mask.slice(row, len(chunk))
+        count = pc.sum(chunk_mask).as_py() or 0
+        chunks.append(pc.replace_with_mask(chunk, chunk_mask, pa.array(new_texts[start : start + count], pa.string())))
+        row, start = row + len(chunk), start + count
     return pa.chunked_array(chunks, texts.type)
 
 
-def _spelt(array: pa.Array) -> pa.Array:
-    """The same with dates and times as texts: Python has them of the years 1 to 9999 alone."""
+def _dates_as_text(array: pa.Array) -> pa.Array:
+    """The array with dates and times as text, because Python has only the years 1 to 9999."""
     if pa.types.is_struct(array.type):
         fields = [array.type.field(i) for i in range(array.type.num_fields)]
-        children = [_spelt(child) for child in array.flatten()]
+        children = [_dates_as_text(child) for child in array.flatten()]
         if not fields:
             return array
         fields = [pa.field(f.name, child.type) for f, child in zip(fields, children, strict=True)]
@@ -54,12 +54,12 @@ def _spelt(array: pa.Array) -> pa.Array:
 
 
 def stats_text(struct: Mapping[str, Any]) -> str:
-    """The JSON text of one file's stats; null fields are left out, as Delta does."""
-    items = ((name, value) for name, value in struct.items() if _told(value))
+    """The JSON text of one file's statistics; as in Delta, null fields are left out."""
+    items = ((name, value) for name, value in struct.items() if _is_known(value))
     return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{_text(value)}" for name, value in items) + "}"
 
 
-def _told(value: Any) -> bool:
+def _is_known(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not isfinite(value))
 
 

@@ -1,6 +1,6 @@
-"""Statistics of a data file as Delta writes them (PROTOCOL.md, "Per-file Statistics").
+"""Writing statistics of a data file, in Delta's form (PROTOCOL.md, "Per-file Statistics").
 
-Strings are cut to a prefix, timestamps to milliseconds, NaN and infinities left out: a reader that trusts a bound may.
+Strings are truncated to a prefix, timestamps to milliseconds; NaN and infinities are left out, so bounds stay valid.
 """
 
 import datetime
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 _ASCII_TIE = "\x7f"
 _UNICODE_TIE = "\U0010ffff"
-_FIRST, _LAST = -(2**63), 2**63 - 1  # of timestamps, in microseconds
+_FIRST, _LAST = -(2**63), 2**63 - 1  # the range of timestamps, in microseconds
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known of one leaf in one file; `None` is unknown.
+    """The statistics of one leaf in one file; `None` is unknown.
 
-    `min` and `max` are Python values as Arrow gives them (a date or days since the epoch, a datetime or microseconds).
+    `min` and `max` are Python values as Arrow returns them (a date or days since the epoch, a datetime or
+    microseconds).
     """
 
     column: Column
@@ -38,12 +39,12 @@ class ColumnStats:
 
 
 def _units(text: str) -> int:
-    """Length in UTF-16 code units, in which Delta counts."""
+    """The length in UTF-16 code units, which Delta counts."""
     return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
 
 
 def truncate_min(text: str, length: int = 32) -> str | None:
-    """A lower bound of at most `length` UTF-16 code units (one more rather than half a character); `None`: none."""
+    """A lower bound of at most `length` UTF-16 code units (plus one to keep a character whole); `None`: none."""
     if _units(text) <= length:
         return text
     if length <= 0:
@@ -52,7 +53,7 @@ def truncate_min(text: str, length: int = 32) -> str | None:
 
 
 def _cut(text: str, length: int) -> int:
-    """How many whole characters cover the first `length` code units."""
+    """The number of whole characters that cover the first `length` code units."""
     units = 0
     for count, char in enumerate(text):
         if units >= length:
@@ -62,10 +63,10 @@ def _cut(text: str, length: int) -> int:
 
 
 def truncate_max(text: str, length: int = 32) -> str | None:
-    """An upper bound: a prefix of `length` UTF-16 code units and a tie-breaker above whatever follows it.
+    """An upper bound: a prefix of `length` UTF-16 code units and a character above whatever follows.
 
-    The tie-breaker is U+007F where the next character is below it, else U+10FFFF; characters that even this doesn't
-    exceed are taken into the prefix, up to twice `length`, beyond which there is no bound (`None`).
+    This character is U+007F if the next one is below it, else U+10FFFF. Characters that aren't below U+10FFFF are added
+    to the prefix, up to twice `length`; beyond that there is no bound (`None`).
     """
     if _units(text) <= length:
         return text
@@ -91,23 +92,23 @@ def _micros(value: Any) -> int:
 
 
 def timestamp_bound(micros: int) -> str | None:
-    """The text of a bound, with no zone: cut down to milliseconds, the maximum too, for readers widen it again.
+    """The text of a bound without zone, rounded down to milliseconds; so is the maximum, which readers widen again.
 
-    `None` at the ends of time, where a reader can hold neither the cut nor the widened bound.
+    `None` at the limits of the range, where a reader can't represent the truncated or the widened bound.
     """
     cut = micros // 1000 * 1000
     return timestamp_text(cut, "T", fraction=3) if _FIRST <= cut <= _LAST - 1000 else None
 
 
 def _bound(value: Any, data_type: DataType, prefix: int, *, upper: bool) -> str | None:
-    """The JSON of a bound; `None` when there is none to write."""
+    """The JSON of a bound; `None` if there is none."""
     if value is None or not isinstance(data_type, PrimitiveType) or not has_min_max(data_type):
         return None
     name = data_type.name
     if name == "string":
         try:
             text = value.decode() if isinstance(value, bytes) else str(value)
-        except UnicodeDecodeError:  # Spark lets any bytes be a string, and JSON has no such text
+        except UnicodeDecodeError:  # a string in Spark may have any bytes, but JSON can't represent them
             return None
         cut = truncate_max(text, prefix) if upper else truncate_min(text, prefix)
         return None if cut is None else encode_basestring(cut)
@@ -137,7 +138,7 @@ def _shortest(value: float, *, single: bool) -> str:
 
 
 def _nested(entries: Sequence[tuple[Column, str]]) -> str:
-    """An object of JSON fragments by their paths, in the order of their first appearance."""
+    """A JSON object from fragments by path, in the order of their first appearance."""
     parts: dict[str, str | list[tuple[Column, str]]] = {}
     for path, text in entries:
         if len(path) == 1:
@@ -157,8 +158,11 @@ def stats_json(
 ) -> str:
     """The text of `add.stats`.
 
-    `columns` are the indexed leaves in schema order; what is unknown of one is left out. `prefix` is how much of a
-    string's bound is kept, in UTF-16 code units. `tight_bounds` is written where the table has deletion vectors.
+    Args:
+        num_records: The number of rows.
+        columns: The indexed leaves in schema order; unknown statistics are left out.
+        prefix: The length to which string bounds are truncated, in UTF-16 code units.
+        tight_bounds: Written if it isn't `None`, for tables with deletion vectors.
     """
     lower: list[tuple[Column, str]] = []
     upper: list[tuple[Column, str]] = []
@@ -184,10 +188,10 @@ def stats_json(
 
 
 def collect(data: "pa.Table", leaves: Sequence[tuple[Column, StructField]], *, prefix: int = 32) -> str:
-    """The text of `add.stats` for the rows of one file, computed from the rows.
+    """The text of `add.stats` for one file, computed from its rows.
 
-    `leaves` are those of `schema.indexed_leaves`; one that the data lacks is all null. A column with a NaN has no
-    maximum, for NaN is the greatest number, and its minimum is that of the others.
+    `leaves` come from `schema.indexed_leaves`; a leaf that isn't in the data is null in all rows. A column with a NaN
+    has no maximum, because NaN is the greatest value; its minimum is that of the numbers.
     """
     return stats_json(data.num_rows, [_column_stats(data, column, f) for column, f in leaves], prefix=prefix)
 
@@ -216,6 +220,6 @@ def _column_stats(data: "pa.Table", column: Column, f: StructField) -> ColumnSta
     elif f.data_type.name.startswith("timestamp"):
         values = values.cast(pa.int64())
     elif f.data_type.name == "string":
-        values = values.cast(pa.binary())  # in the order of UTF-8, and any bytes can be told
+        values = values.cast(pa.binary())  # in UTF-8 order; also allows invalid UTF-8
     bounds = pc.min_max(values)
     return ColumnStats(column, f.data_type, bounds["min"].as_py(), None if has_nan else bounds["max"].as_py(), nulls)

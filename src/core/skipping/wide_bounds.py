@@ -1,6 +1,6 @@
-"""Statistics of a file whose rows a deletion vector begins to delete (PROTOCOL.md, "Per-file Statistics").
+"""Statistics of a file that gets a deletion vector (PROTOCOL.md, "Per-file Statistics").
 
-From then on bounds and counts of nulls are those of all rows that lie in the file: `tightBounds` is false.
+Bounds and null counts then apply to all rows in the file, including deleted ones: `tightBounds` is false.
 """
 
 import json
@@ -11,11 +11,11 @@ _WHITE = " \t\n\r"
 
 
 def widened(stats: str | None, deleted: int) -> str | None:
-    """The statistics with `tightBounds` false; `None` where they don't say how many rows lie in the file.
+    """The statistics with `tightBounds` false; `None` if they don't have the number of rows.
 
-    `deleted`: how many rows the file's vector has deleted so far. Where the counts of nulls leave those out, a column
-    of nothing but nulls is counted anew; other counts above 0 promise nothing from now on. Bounds stay as they are
-    spelt, digit by digit.
+    `deleted` is the number of rows that the file's vector has deleted so far. If null counts don't include those, the
+    count of a column with only nulls is corrected; other counts above 0 are no longer exact. Bounds keep their exact
+    text.
     """
     members = _members(stats or "")
     records = _integer(members.get("numRecords"))
@@ -29,7 +29,7 @@ def widened(stats: str | None, deleted: int) -> str | None:
 
 
 def bare(records: int) -> str:
-    """The least that the statistics of a file with a deletion vector say: how many rows lie in it."""
+    """The minimal statistics of a file with a deletion vector: the number of rows in it."""
     return f'{{"numRecords":{records},"tightBounds":false}}'
 
 
@@ -44,21 +44,21 @@ def _integer(text: str | None) -> int | None:
 
 
 def _members(text: str) -> dict[str, str]:
-    """The members of a JSON object, each value as it is spelt; none where the text is no object."""
-    found: dict[str, str] = {}
+    """The members of a JSON object, with the exact text of each value; empty if the text isn't an object."""
+    members: dict[str, str] = {}
     try:
         at = _past(text, 0, "{")
         while text[at] != "}":
-            if found:
+            if members:
                 at = _past(text, at, ",")
             key, at = _DECODER.raw_decode(text, at)
             start = _past(text, at, ":")
             _, at = _DECODER.raw_decode(text, start)
-            found[str(key)] = text[start:at]
+            members[str(key)] = text[start:at]
             at = _blank(text, at)
     except (ValueError, IndexError):
         return {}
-    return found
+    return members
 
 
 def _past(text: str, at: int, mark: str) -> int:

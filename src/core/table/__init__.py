@@ -1,1 +1,1 @@
-"""A table as its readers see it: snapshot, pruning, history."""
+"""Reading a table: snapshot, history, changes, and decisions that depend only on a snapshot."""

@@ -1,4 +1,4 @@
-"""Which small files go together into a larger one: pure decisions of OPTIMIZE."""
+"""Decides which small files OPTIMIZE combines into larger ones; pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Partition = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition, by their rows in `snapshot.files`, that are rewritten together. `size` is in bytes."""
+    """Files of one partition, by their index in `snapshot.files`, to rewrite together. `size` is in bytes."""
 
     partition: Partition
     files: tuple[int, ...]
@@ -24,10 +24,10 @@ class Bin:
 def packed(
     files: Iterable[tuple[Partition, int, int]], largest: int | None, *, alone: bool, in_order: bool = False
 ) -> list[Bin]:
-    """Bins of the files (partition, row, size in bytes), none above `largest` bytes unless one file is.
+    """Bins of the files (partition, index, size in bytes); no bin exceeds `largest` bytes unless a single file does.
 
-    The smallest come first, unless they are `in_order` as given. A bin of a single file is left out, for it would be
-    written as it is, unless it is worth that `alone`.
+    The smallest files come first, unless `in_order` keeps the given order. A bin with a single file is left out,
+    because rewriting it changes nothing, unless `alone`.
     """
     by_partition: dict[Partition, list[tuple[int, int]]] = {}
     for partition, row, size in files:
@@ -54,22 +54,22 @@ def _groups(members: Sequence[tuple[int, int]], largest: int | None) -> list[lis
 
 
 def batches(bins: Sequence[Bin], size: int | None) -> list[list[Bin]]:
-    """Bins in the order in which they are committed: each batch at least `size` bytes but the last; `None`: in one."""
+    """Group bins into commits: every batch except the last has at least `size` bytes; `None`: one batch."""
     if size is None:
         return [list(bins)] if bins else []
-    found: list[list[Bin]] = []
+    groups: list[list[Bin]] = []
     total = size
-    for one in bins:
+    for bin_ in bins:
         if total >= size:
-            found.append([])
+            groups.append([])
             total = 0
-        found[-1].append(one)
-        total += one.size
-    return found
+        groups[-1].append(bin_)
+        total += bin_.size
+    return groups
 
 
 def worth_compacting(snapshot: "Snapshot", rows: "pa.Array", *, smallest: int, deleted_ratio: float) -> "pa.Array":
-    """Those of the files `rows` that are smaller than `smallest` bytes, or of which more than that share is deleted."""
+    """The files among `rows` that are smaller than `smallest` bytes, or of which a larger share of rows is deleted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -79,12 +79,12 @@ def worth_compacting(snapshot: "Snapshot", rows: "pa.Array", *, smallest: int, d
     if deleted.null_count < len(deleted):
         records = pc.cast(snapshot.num_records().take(rows), pa.float64())
         share = pc.divide(pc.cast(deleted, pa.float64()), records)
-        # Of a file whose rows nobody counted: rewriting it mends that.
+        # A file with a deletion vector but an unknown number of rows is rewritten too.
         many = pc.coalesce(pc.greater(share, deleted_ratio), pc.is_valid(deleted))
         chosen = pc.or_(chosen, many)
     return rows.filter(chosen)
 
 
 def partition_of(values: Mapping[str, str | None] | Sequence[tuple[str, str | None]]) -> Partition:
-    """Partition values as a key."""
+    """Partition values as a dictionary key."""
     return tuple(sorted(values.items() if isinstance(values, Mapping) else values))

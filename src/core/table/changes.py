@@ -1,7 +1,7 @@
-"""What changed in a range of versions, by the log alone (PROTOCOL.md, "Add CDC File", "Reader Requirements").
+"""The changes in a range of versions, from the log alone (PROTOCOL.md, "Add CDC File", "Reader Requirements").
 
-A version with change files is told by these; any other by the rows of the files that it adds and removes. A file that
-is removed and added anew in one version has another deletion vector then: the rows between the two changed.
+The changes of a version are in its change data files; if it has none, they are the rows of the files that it adds and
+removes. A file that one version removes and adds again has a new deletion vector: the changed rows are the difference.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 _NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _MAY_GO_BACK = 100
-"""How many versions before a range are looked at for file times that went back; Delta's number."""
+"""The number of versions before a range whose file times are checked for decreasing values; Delta's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version: its number, its time in milliseconds, what it holds."""
+    """One version: its number, its time in milliseconds, its actions."""
 
     version: int
     timestamp_ms: int
@@ -55,9 +55,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file whose rows, but those that its deletion vector takes out, changed in a version.
+    """A file whose rows, except those that its deletion vector deletes, changed in a version.
 
-    `change_type` is that of all of them; `None`: each row of a change file tells its own.
+    `change_type` is that of all rows; `None`: the rows of a change data file have their own.
     """
 
     commit: Commit
@@ -67,7 +67,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class VectorChange:
-    """A file that stays, with another deletion vector."""
+    """A file that got another deletion vector."""
 
     commit: Commit
     removed: RemoveFile
@@ -75,17 +75,17 @@ class VectorChange:
 
 
 def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[VectorChange]]:
-    """What changed in one version. CorruptLogError for a removed file that the log says too little of to read it."""
-    told = [FileChange(commit, action, None) for action in commit.actions if isinstance(action, AddCDCFile)]
-    if told or _changes_nothing(commit.actions):
-        return told, []
+    """The changes in one version. CorruptLogError if a `remove` has too little information to read the file."""
+    change_data = [FileChange(commit, action, None) for action in commit.actions if isinstance(action, AddCDCFile)]
+    if change_data or _changes_nothing(commit.actions):
+        return change_data, []
     adds = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, AddFile) and a.data_change}
     removes = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, RemoveFile) and a.data_change}
     for remove in removes.values():
         if remove.partition_values is None or remove.size is None:
             raise CorruptLogError(
-                f"version {commit.version} of {table} removes {remove.path} and tells neither its size nor its "
-                "partition, so that the rows that went with it can't be read: read the changes of other versions"
+                f"version {commit.version} of {table} removes {remove.path} without its size or partition, so its rows "
+                "can't be read: read the changes of other versions"
             )
     both = removes.keys() & adds.keys()
     changed = [FileChange(commit, add, INSERT) for path, add in adds.items() if path not in both]
@@ -94,7 +94,7 @@ def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[Vector
 
 
 def _changes_nothing(actions: Iterable[Action]) -> bool:
-    """Whether the commit says of itself that it changed no row: a MERGE of Delta may rewrite files all the same."""
+    """Whether the commitInfo says that no row changed: a MERGE of Delta may rewrite files without changing rows."""
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None or info.operation != "MERGE" or info.operation_metrics is None:
         return False
@@ -102,23 +102,26 @@ def _changes_nothing(actions: Iterable[Action]) -> bool:
 
 
 def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
-    """The versions `first` to `last`, with their times as `history` has them. VersionNotFoundError names a gap.
+    """The versions `first` to `last`, with their times as in `history`. VersionNotFoundError names a missing version.
 
-    One list, and a read for each version.
+    It costs one listing, and one read for each version.
     """
     listing = log.reader.list(max(first - _MAY_GO_BACK, 0))
     missing = next((version for version in range(first, last + 1) if version not in listing.commits), None)
     if missing is not None:
         raise VersionNotFoundError(
-            f"the commit of version {missing} of {log.table} isn't in the log any more: the changes from version "
-            f"{first} to {last} can't be read. Begin with a later version"
+            f"the commit of version {missing} of {log.table} is no longer in the log: the changes from version "
+            f"{first} to {last} can't be read. Start with a later version"
         )
-    found: dict[int, Sequence[Action]] = {}
+    actions_of: dict[int, Sequence[Action]] = {}
     statuses = [listing.commits[version] for version in range(first, last + 1)]
     for version, data in enumerate(log.reader.each(statuses), first):
         if data is None:
-            raise VersionNotFoundError(f"the commit of version {version} of {log.table} vanished while it was read")
-        found[version] = log.reader.parsed(version, data)
+            raise VersionNotFoundError(
+                f"the commit of version {version} of {log.table} was removed while the changes were read. Start with a "
+                "later version"
+            )
+        actions_of[version] = log.reader.parsed(version, data)
 
     of_files = dict(history.monotonic(history.file_times(listing, 0, last)))
     enabled_from = in_commit_from(log.snapshot())
@@ -126,19 +129,20 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
     def time_of(version: int) -> int:
         if enabled_from is None or version < enabled_from:
             return of_files[version]
-        told = in_commit_timestamp(found[version])
-        if told is None:
+        timestamp = in_commit_timestamp(actions_of[version])
+        if timestamp is None:
             raise CorruptLogError(
-                f"version {version} of {log.table} has no in-commit timestamp, and the table has them"
+                f"version {version} of {log.table} has no in-commit timestamp, although the table has them enabled. "
+                "Restore the log from a copy"
             )
-        return told
+        return timestamp
 
-    return [Commit(version, time_of(version), actions) for version, actions in found.items()]
+    return [Commit(version, time_of(version), actions) for version, actions in actions_of.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An end of a range as it was asked for: by number, or by a time in milliseconds."""
+    """One end of a range: a version, or a time in milliseconds."""
 
     version: int | None = None
     timestamp_ms: int | None = None
@@ -147,11 +151,16 @@ class Bound:
 def version_range(
     log: "ReadableLog", newest: int, start: Bound, end: Bound | None, *, lenient: bool = False
 ) -> tuple[int, int] | None:
-    """The versions from `start` to `end`, both included; `None`: no version lies between.
+    """The versions from `start` to `end`, both included; `None`: no version is in the range.
 
-    A start by time is the first version at or after it, an end by time the last at or before it, no end the `newest`.
-    VersionNotFoundError or TimestampOutOfRangeError for a start after the newest version, or an end by time that lies
-    outside of the table's history, unless `lenient`; InvalidArgumentError for an end before the start.
+    A start by time is the first version at or after it. An end by time is the last version at or before it. Without an
+    end, the range ends at `newest`.
+
+    Raises:
+        VersionNotFoundError: The start is after the newest version, and not `lenient`.
+        TimestampOutOfRangeError: The start is after the newest version, or an end by time is outside the table's
+            history, and not `lenient`.
+        InvalidArgumentError: The end is before the start.
     """
     first = _first(log, start)
     if first > newest:
@@ -159,20 +168,20 @@ def version_range(
             return None
         if start.timestamp_ms is not None:
             raise TimestampOutOfRangeError(
-                f"{history.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: no change "
-                "is that new",
+                f"{history.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: there are no "
+                "changes since then",
                 condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
                 parameters={"providedTimestamp": history.text(start.timestamp_ms)},
             )
         raise VersionNotFoundError(
-            f"the changes of {log.table} can't be read from version {first} on: its newest version is {newest}",
+            f"the changes of {log.table} can't be read from version {first}: its newest version is {newest}",
             condition="DELTA_CDC_START_VERSION_AFTER_LATEST",
             parameters={"start": first, "latest": newest},
         )
     last = newest if end is None else _last(log, end, lenient)
     begins, ends = start.timestamp_ms, None if end is None else end.timestamp_ms
     if begins is not None and ends is not None and begins <= ends and last == first - 1:
-        return None  # both times lie between two versions
+        return None  # both times are between two versions
     if last < first:
         raise InvalidArgumentError(
             f"the changes of {log.table} can't be read from version {first} to version {last}: the end is before the "
@@ -189,7 +198,7 @@ def _first(log: "ReadableLog", start: Bound) -> int:
         return start.version
     try:
         return log.version_at(start.timestamp_ms - 1, can_return_last=True) + 1
-    except TimestampOutOfRangeError:  # all there is came later
+    except TimestampOutOfRangeError:  # the time is before the first version
         return log.version_at(start.timestamp_ms, can_return_first=True, can_return_last=True)
 
 
@@ -201,7 +210,7 @@ def _last(log: "ReadableLog", end: Bound, lenient: bool) -> int:
 
 
 def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) -> None:
-    """ChangeDataMissingError names the first version that recorded no changes; `at_start` is the first's metadata."""
+    """Raise ChangeDataMissingError for the first version without change data; `at_start`: metadata of the first."""
     for commit in commits:
         metadata = next((action for action in commit.actions if isinstance(action, Metadata)), None)
         if commit is commits[0]:
@@ -209,8 +218,8 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
         if metadata is not None and not TableProperties.of(metadata).enable_change_data_feed:
             raise ChangeDataMissingError(
                 f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read: "
-                f"version {commit.version} didn't record them. The table's history tells when "
-                "delta.enableChangeDataFeed was set: begin there",
+                f"version {commit.version} has no change data. The table's history shows when "
+                "delta.enableChangeDataFeed was set: start with that version",
                 condition="DELTA_MISSING_CHANGE_DATA",
                 parameters={
                     "startVersion": commits[0].version,
@@ -222,42 +231,42 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
 
 
 def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: ColumnMapping, at: int, table: str) -> None:
-    """ChangeFeedSchemaError unless every version's rows can be read with the columns of version `at`, as Delta has it.
+    """Raise ChangeFeedSchemaError unless the columns of version `at` can read the rows of every version, as in Delta.
 
-    Columns may have been added, and nothing else. `at_start` is what the first version of the range has.
+    Only added columns are allowed. `at_start` is the mapping of the first version of the range.
     """
-    seen = [(commits[0].version, at_start)]
+    mappings = [(commits[0].version, at_start)]
     for commit in commits[1:]:
         for metadata in (action for action in commit.actions if isinstance(action, Metadata)):
             mode = column_mapping.mode_of(metadata)
             mapping = ColumnMapping(mode, parse_schema(metadata.schema_string), tuple(metadata.partition_columns))
-            seen.append((commit.version, mapping))
-    for version, mapping in seen:
+            mappings.append((commit.version, mapping))
+    for version, mapping in mappings:
         older, newer = (mapping, read) if version <= at else (read, mapping)
-        found = _difference(older, newer, read_is_newer=version <= at)
-        if found is not None:
+        difference = _difference(older, newer, read_is_newer=version <= at)
+        if difference is not None:
             raise ChangeFeedSchemaError(
-                f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read in "
-                f"one: they are read with the columns of version {at}, and between it and version {version} {found}. "
-                "Read the versions before and after that change each on their own",
+                f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read "
+                f"together: they are read with the columns of version {at}, but between it and version {version} "
+                f"{difference}. Read the versions before and after that change separately",
                 condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
                 parameters={"start": commits[0].version, "end": commits[-1].version, "readVersion": at},
             )
 
 
 def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bool) -> str | None:
-    """What but added columns lies between two schemas, in words."""
+    """The first difference between two schemas other than an added column, in words."""
     later = {_folded(at): (at, f) for at, f in all_fields(newer.logical)}
     for at, f in all_fields(older.logical):
         if _folded(at) not in later:
-            return f"the column {dotted(at)} went"
+            return f"the column {dotted(at)} was dropped"
         at_now, now = later[_folded(at)]
         if _shape(now.data_type) != _shape(f.data_type):
-            return f"the column {dotted(at)} became {type_text(now.data_type)}, from {type_text(f.data_type)}"
+            return f"the column {dotted(at)} changed from {type_text(f.data_type)} to {type_text(now.data_type)}"
         if (f.nullable and not now.nullable) if read_is_newer else (now.nullable and not f.nullable):
-            return f"whether the column {dotted(at)} may be null changed"
+            return f"the nullability of the column {dotted(at)} changed"
         if _folded(older.to_physical(at)) != _folded(newer.to_physical(at_now)):
-            return f"the column {dotted(at)} became another one of that name"
+            return f"the column {dotted(at)} was replaced by another column with the same name"
     return None
 
 

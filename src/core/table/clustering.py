@@ -1,8 +1,7 @@
-"""Clustered tables (PROTOCOL.md, "Clustered Table"): by which columns, and which files are to be laid out anew.
+"""Clustered tables (PROTOCOL.md, "Clustered Table"): the clustering columns, and the files to cluster again.
 
-Files that were clustered in one go form a cube, which their tags name (as Delta's do): a file's `ZCUBE_ID` says which,
-`ZCUBE_ZORDER_BY` by which columns. A cube that is large enough is left alone, so that a growing table isn't rewritten
-whole.
+Files that were clustered together form a cube. As in Delta, their tags identify the cube (`ZCUBE_ID`) and its columns
+(`ZCUBE_ZORDER_BY`). A cube that is large enough isn't rewritten, so that the work doesn't grow with the table.
 """
 
 import json
@@ -20,21 +19,22 @@ _ID, _COLUMNS, _CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 
 
 def domain(columns: Sequence[Column]) -> DomainMetadata:
-    """The metadata domain of a table that is clustered by `columns`, which are physical names; of none: by nothing."""
+    """The metadata domain of a table that is clustered by `columns` (physical names); empty: clustered by none."""
     return DomainMetadata(DOMAIN, json.dumps({"clusteringColumns": [list(c) for c in columns]}), removed=False)
 
 
 def columns_of(domains: Mapping[str, DomainMetadata]) -> tuple[Column, ...] | None:
     """The physical names of the clustering columns; `None` for a table that isn't clustered."""
-    found = domains.get(DOMAIN)
-    if found is None or found.removed:
+    clustering = domains.get(DOMAIN)
+    if clustering is None or clustering.removed:
         return None
     try:
-        columns = json.loads(found.configuration)["clusteringColumns"]
+        columns = json.loads(clustering.configuration)["clusteringColumns"]
         return tuple((c,) if isinstance(c, str) else tuple(str(part) for part in c) for c in columns)
     except (ValueError, KeyError, TypeError):
         raise CorruptLogError(
-            f"the metadata domain {DOMAIN} doesn't say which columns the table is clustered by: {found.configuration!r}"
+            f"the metadata domain {DOMAIN} doesn't list the clustering columns of the table: "
+            f"{clustering.configuration!r}. Set them again (CLUSTER BY), or restore the log from a copy"
         ) from None
 
 
@@ -44,21 +44,25 @@ def tags_of_new_cube(columns: Sequence[str]) -> dict[str, str]:
 
 
 def to_cluster(files: Iterable[AddFile], columns: Sequence[str], *, smallest_cube: int, full: bool) -> list[AddFile]:
-    """Which files are to be laid out anew, those of no cube first, then cube by cube.
+    """The files to cluster again: first the files without a cube, then cube by cube.
 
-    Files of a cube of at least `smallest_cube` bytes stay, and files that another implementation or by other columns
-    clustered, unless `full`. Where all that is left is one cube, there is nothing to gain.
+    Unless `full`, files stay as they are if their cube has at least `smallest_cube` bytes, or if another implementation
+    clustered them, or if other columns were used. If only one cube remains, there is nothing to do.
     """
     ours: defaultdict[str | None, list[AddFile]] = defaultdict(list)
     foreign: list[AddFile] = []
     for file in files:
         tags = file.tags or {}
-        by = _names(tags.get(_COLUMNS))
-        if file.clustering_provider not in (None, PROVIDER) or (by is not None and by != list(columns)):
+        clustered_by = _names(tags.get(_COLUMNS))
+        if file.clustering_provider not in (None, PROVIDER) or (
+            clustered_by is not None and clustered_by != list(columns)
+        ):
             foreign.append(file)
         else:
             ours[tags.get(_ID)].append(file)
-    small = {cube: own for cube, own in ours.items() if cube is None or sum(f.size for f in own) < smallest_cube}
+    small = {
+        cube: members for cube, members in ours.items() if cube is None or sum(f.size for f in members) < smallest_cube
+    }
     if not (full and foreign):
         foreign = []
         if len(small) == 1 and None not in small:
@@ -73,4 +77,4 @@ def _names(text: str | None) -> list[str] | None:
     try:
         return [str(name) for name in json.loads(text)]
     except (ValueError, TypeError):
-        return []  # by something that nobody can tell: by other columns
+        return []  # unknown columns, which are treated as other columns

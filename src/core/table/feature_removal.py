@@ -1,7 +1,7 @@
-"""Which features can be taken from a table, and whether anything of the table still needs them.
+"""Which features can be dropped from a table, and whether anything in the table still needs them.
 
-Taking one away has two parts: its traces go out of the newest version, which is a command's work, and then it goes out
-of the protocol. What readers need too lives on in the versions before: see `dml.alter.drop_feature`.
+Dropping a feature has two parts: a command removes its traces from the newest version, then the feature is removed from
+the protocol. Older versions still need a reader feature: see `dml.alter.drop_feature`.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +21,12 @@ _VECTORS: Final = "delta.enableDeletionVectors"
 
 @dataclass(frozen=True)
 class Removal:
-    """How a feature leaves a table.
+    """The rules for dropping a feature.
 
-    `clean` says of a version that nothing in it needs the feature. `uses` says it of an action of a version before,
-    and only where the history matters. `keys` are properties that go with the feature.
+    Args:
+        clean: Whether nothing in a version needs the feature.
+        uses: Whether an action of an older version uses the feature; `None` if older versions don't matter.
+        keys: Properties to remove together with the feature.
     """
 
     clean: Callable[[Snapshot], bool]
@@ -33,7 +35,7 @@ class Removal:
 
     @property
     def needs_history(self) -> bool:
-        """Whether readers need the feature for the versions before, so that these are protected, or truncated."""
+        """Whether readers of older versions need the feature, so that these must be protected or truncated."""
         return self.uses is not None
 
 
@@ -85,7 +87,7 @@ def _untracked(snapshot: Snapshot) -> bool:
 
 
 def type_changed(metadata: Metadata) -> bool:
-    """Whether a column was widened: older files may have it narrower."""
+    """Whether a column's type was widened: older files may have the narrower type."""
     return any(TYPE_CHANGES_KEY in f.metadata for _, f in all_fields(parse_schema(metadata.schema_string)))
 
 
@@ -135,7 +137,7 @@ REMOVALS: Final[Mapping[str, Removal]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be dropped, found and checked: the feature's name in its own case, and how it goes."""
+    """A checked request to drop a feature: its name in canonical case, and the rules for it."""
 
     name: str
     removal: Removal
@@ -143,17 +145,23 @@ class Plan:
 
 
 def plan(snapshot: Snapshot, name: str, *, truncates: bool) -> Plan:
-    """What dropping the feature takes, once it is clear that it can be dropped.
+    """Check that the feature can be dropped, and return how.
 
-    InvalidArgumentError where the table doesn't have it, needs it for another one, or where truncating the history is
-    out of place; UnsupportedFeatureError for one that can't be dropped.
+    Raises:
+        InvalidArgumentError: The table doesn't have the feature, another feature needs it, or the history must or
+            can't be truncated.
+        UnsupportedFeatureError: The feature can't be dropped.
     """
-    table, have = snapshot.table, features.supported(snapshot.protocol)
+    table, supported = snapshot.table, features.supported(snapshot.protocol)
     known = {feature.lower(): feature for feature in features.FEATURES}.get(name.lower())
-    if known not in have:
-        hint = "; it is a property: unset that" if name.lower().removeprefix("delta.") in properties.PROPERTIES else ""
+    if known not in supported:
+        hint = (
+            "; it is a property: unset it instead"
+            if name.lower().removeprefix("delta.") in properties.PROPERTIES
+            else ""
+        )
         raise InvalidArgumentError(
-            f"{table} doesn't have the feature {name}, so that it can't be dropped{hint}",
+            f"{table} doesn't have the feature {name}, so it can't be dropped{hint}",
             condition="DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY"
             if hint
             else "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"
@@ -164,32 +172,33 @@ def plan(snapshot: Snapshot, name: str, *, truncates: bool) -> Plan:
     removal = REMOVALS.get(known)
     if removal is None:
         raise UnsupportedFeatureError(
-            f"the feature {known} of {table} can't be dropped: no engine takes it away",
+            f"the feature {known} of {table} can't be dropped: no engine supports dropping it",
             (known,),
             condition="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
             parameters={"feature": known},
         )
-    dependents = sorted(f for f in have if f in features.FEATURES and known in features.FEATURES[f].requires)
+    dependents = sorted(f for f in supported if f in features.FEATURES and known in features.FEATURES[f].requires)
     if dependents:
         raise InvalidArgumentError(
-            f"the feature {known} of {table} can't be dropped, for {', '.join(dependents)} needs it: drop that first",
+            f"the feature {known} of {table} can't be dropped, {', '.join(dependents)} needs it: drop that first",
             condition="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
             parameters={"feature": known, "dependentFeatures": ", ".join(dependents)},
         )
     if truncates and not removal.needs_history and known != PROTECTION:
         raise InvalidArgumentError(
-            f"dropping {known} from {table} needs no truncated history: call it without truncateHistory",
+            f"dropping {known} from {table} doesn't need a truncated history: leave out truncateHistory",
             condition="DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
         )
     if known == PROTECTION and not truncates:
         raise InvalidArgumentError(
-            f"{PROTECTION} protects the history of {table} and can only go with it: set truncateHistory=True",
+            f"{PROTECTION} protects the history of {table} and can only be dropped together with it: set "
+            "truncateHistory=True",
             condition="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
     return Plan(known, removal, truncates)
 
 
 def lowered(protocol: Protocol, name: str, *, protects: bool) -> Protocol:
-    """The lowest protocol without the feature; `protects`: with the one that keeps checkpoints of the history."""
+    """The lowest protocol without the feature; `protects`: with the feature that protects old checkpoints."""
     kept = features.supported(protocol) - {name}
     return features.protocol_of(kept | {PROTECTION} if protects else kept)

@@ -1,8 +1,8 @@
-"""When each version was committed, and what its commit says: history and time travel.
+"""History and time travel: the time of each version, and its commitInfo.
 
-A version's time is its in-commit timestamp where the table has these, else the modification time of its file. File
-times may go back (another writer's clock, a copied table); they are made to rise by a millisecond at least, as in
-Delta, so that each timestamp means one version.
+The time of a version is its in-commit timestamp if the table has them, else the modification time of its file. File
+times may decrease (another writer's clock, a copied table). As in Delta, each is raised to at least one millisecond
+after the time before, so that each timestamp stands for one version.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One commit: `timestamp_ms` is when, in milliseconds; `commit_info` what the writer said, if it did."""
+    """One commit: its time in milliseconds since the epoch, and its `commitInfo` if the writer wrote one."""
 
     version: int
     timestamp_ms: int
@@ -28,7 +28,7 @@ class HistoryEntry:
 
 
 def monotonic(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(version, milliseconds) ascending by version, with every time later than the one before."""
+    """(version, milliseconds) ascending by version, with each time raised above the one before."""
     result: list[tuple[int, int]] = []
     for version, time in times:
         result.append((version, max(time, result[-1][1] + 1) if result else time))
@@ -36,7 +36,7 @@ def monotonic(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def file_times(listing: Listing, first: int, last: int) -> list[tuple[int, int]]:
-    """(version, modification time in milliseconds) of the commits `first` to `last` that are listed, ascending."""
+    """(version, modification time in milliseconds) of the listed commits from `first` to `last`, ascending."""
     return [
         (version, listing.commits[version].modification_time_ms)
         for version in sorted(listing.commits)
@@ -45,13 +45,13 @@ def file_times(listing: Listing, first: int, last: int) -> list[tuple[int, int]]
 
 
 def at_or_before(times: Sequence[tuple[int, int]], timestamp_ms: int) -> tuple[int, int] | None:
-    """The last of (version, milliseconds), both rising, that isn't after the timestamp."""
-    found = None
+    """The last item of (version, milliseconds), both ascending, with a time at or before the timestamp."""
+    match = None
     for version, time in times:
         if time > timestamp_ms:
             break
-        found = version, time
-    return found
+        match = version, time
+    return match
 
 
 def choose_version(
@@ -59,8 +59,8 @@ def choose_version(
 ) -> int:
     """The version that was the newest at a time.
 
-    `times` are (version, milliseconds), monotonic, of all versions that can be read. A time before the first or after
-    the last is a `TimestampOutOfRangeError` that names the range, unless the flags allow the nearest version.
+    `times` are (version, milliseconds), monotonic, of all versions that can be read. Raises TimestampOutOfRangeError,
+    which names the range, for a time before the first or after the last, unless the flags allow the nearest version.
     """
     first, last = times[0], times[-1]
     if timestamp_ms < first[1] and not can_return_first:
@@ -76,7 +76,7 @@ def choose_version(
     if timestamp_ms > last[1] and not can_return_last:
         raise TimestampOutOfRangeError(
             f"{text(timestamp_ms)} is after the last version of {table}; {_range(first, last)}. "
-            "For the newest version, leave the timestamp out",
+            "To read the newest version, leave out the timestamp",
             condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
             parameters={
                 "providedTimestamp": text(timestamp_ms),
@@ -84,8 +84,8 @@ def choose_version(
                 "maximumTimestamp": text(last[1]),
             },
         )
-    found = at_or_before(times, timestamp_ms)
-    return first[0] if found is None else found[0]
+    match = at_or_before(times, timestamp_ms)
+    return first[0] if match is None else match[0]
 
 
 def _range(first: tuple[int, int], last: tuple[int, int]) -> str:
@@ -93,7 +93,7 @@ def _range(first: tuple[int, int], last: tuple[int, int]) -> str:
 
 
 def text(timestamp_ms: int) -> str:
-    """A time in milliseconds as a person reads it, in UTC."""
+    """A time in milliseconds as text in UTC, for messages."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
@@ -103,10 +103,11 @@ def text(timestamp_ms: int) -> str:
 def travel_times(
     times: Sequence[tuple[int, int]], enabled_from: int | None, timestamp_ms: int, read: Callable[[int], int]
 ) -> list[tuple[int, int]]:
-    """What `choose_version` needs to know of `times` (files' own, ascending by version) to find one timestamp.
+    """The part of `times` that `choose_version` needs to find the version of one timestamp.
 
-    Of the versions from `enabled_from` on `read` gives the in-commit timestamp, which costs a request: they rise, so
-    that a binary search asks for few. Only the first, the last, and those around the timestamp are in the result.
+    `times` are file times, ascending by version. For versions from `enabled_from` on, `read` returns the in-commit
+    timestamp and costs a request. These timestamps ascend, so a binary search needs few of them: the result has only
+    the first, the last, and the one at or before the timestamp.
     """
     if enabled_from is None:
         return monotonic(times)
@@ -115,7 +116,7 @@ def travel_times(
     if not versions:
         return before
     first, last = (versions[0], read(versions[0])), (versions[-1], read(versions[-1]))
-    # Times of files that were written later than the first in-commit timestamp can't be right.
+    # A file time at or after the first in-commit timestamp can't be right.
     before = [item for item in before if item[1] < first[1]]
     if timestamp_ms < first[1]:
         return [*before, *sorted({first, last})]
@@ -126,14 +127,14 @@ def travel_times(
             low = middle
         else:
             high = middle - 1
-    found = versions[low], read(versions[low])
-    return sorted({*before[:1], first, found, last})
+    nearest = versions[low], read(versions[low])
+    return sorted({*before[:1], first, nearest, last})
 
 
 def with_in_commit_timestamps(
     times: Sequence[tuple[int, int]], enabled_from: int | None, read: Callable[[int], int]
 ) -> Mapping[int, int]:
-    """Times by version: files' own (made monotonic) before `enabled_from`, `read(version)` from it on."""
+    """Times by version: monotonic file times before `enabled_from`, `read(version)` from there on."""
     if enabled_from is None:
         return dict(monotonic(times))
     result = dict(monotonic([item for item in times if item[0] < enabled_from]))
@@ -144,7 +145,7 @@ def with_in_commit_timestamps(
 
 
 def in_commit_from(snapshot: "Snapshot") -> int | None:
-    """The version from which on commits bear in-commit timestamps; `None` where the table doesn't have them."""
+    """The first version with in-commit timestamps; `None` if the table doesn't have them."""
     properties = snapshot.properties
     if not properties.enable_in_commit_timestamps:
         return None

@@ -1,7 +1,8 @@
 """Symlink manifests: lists of a table's files for engines that read Hive tables by SymlinkTextInputFormat.
 
-`_symlink_format_manifest/<partition directory>/manifest` names the files of one partition, a line each; of a table
-with no partition columns there is one, right below. Presto, Trino, Athena and Hive read the files that it names.
+`_symlink_format_manifest/<partition directory>/manifest` lists the files of one partition, one per line. A table
+without partition columns has one manifest, directly in that directory. Presto, Trino, Athena and Hive read the listed
+files.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,42 +25,42 @@ _NAME = "manifest"
 
 
 def enabled(metadata: Metadata) -> bool:
-    """Whether the manifests are to follow each commit."""
+    """Whether each commit updates the manifests."""
     return metadata.configuration.get(PROPERTY, "false").strip().lower() == "true"
 
 
 def check_metadata(metadata: Metadata, table: str) -> None:
-    """InvalidArgumentError for properties that ask for manifests and for what readers of them would not see."""
+    """Raise InvalidArgumentError if the properties enable both manifests and deletion vectors."""
     if enabled(metadata) and TableProperties.of(metadata).enable_deletion_vectors:
         raise InvalidArgumentError(
-            f"{table}: {PROPERTY} and delta.enableDeletionVectors exclude each other, for readers of a manifest don't "
-            "see deletion vectors: set one of them only",
+            f"{table}: {PROPERTY} and delta.enableDeletionVectors can't both be set, because readers of a manifest "
+            "ignore deletion vectors: set only one of them",
             condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
             parameters={"table": table},
         )
 
 
 def check(snapshot: "Snapshot") -> None:
-    """UnsupportedFeatureError for a table that a reader of plain Parquet files would misread."""
+    """Raise UnsupportedFeatureError for a table that a reader of plain Parquet files would read incorrectly."""
     vectors = snapshot.files.column("deletionVector")
     if vectors.null_count < len(vectors):
         raise UnsupportedFeatureError(
-            f"{snapshot.table} has deletion vectors, which readers of a symlink manifest don't see: they would show "
-            "deleted rows. Rewrite the files first (REORG), with delta.enableDeletionVectors unset",
+            f"{snapshot.table} has deletion vectors, which readers of a symlink manifest ignore: they would return "
+            "deleted rows. Unset delta.enableDeletionVectors and rewrite the files (REORG) first",
             ("deletionVectors",),
             condition="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
         )
     if snapshot.mapping.active:
         raise UnsupportedFeatureError(
-            f"{snapshot.table} maps its columns (delta.columnMapping.mode): its files have other names for them than "
-            "those that readers of a symlink manifest look for",
+            f"{snapshot.table} has column mapping (delta.columnMapping.mode): readers of a symlink manifest look for "
+            "logical column names, but its files have physical names",
             ("columnMapping",),
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
 
 
 class ManifestLayout:
-    """Where the manifest of a file of one version of a table lies, as the directory's name below `DIRECTORY`."""
+    """The directory of the manifest for each file of a version, as a name below `DIRECTORY`."""
 
     def __init__(self, snapshot: "Snapshot") -> None:
         self._columns = snapshot.partition_columns
@@ -72,7 +73,7 @@ class ManifestLayout:
         self._known: dict[tuple[str | None, ...], str] = {}
 
     def of(self, values: Mapping[str, str | None]) -> str:
-        """The directory of a file by its partition values; "" in a table with no partition columns."""
+        """The directory for a file with these partition values; "" in a table without partition columns."""
         key = tuple(values.get(name) for name in self._columns)
         if key not in self._known:
             texts = {name: self._hive(name, value) for name, value in zip(self._columns, key, strict=True)}
@@ -80,7 +81,7 @@ class ManifestLayout:
         return self._known[key]
 
     def _hive(self, name: str, value: str | None) -> str | None:
-        """A value as Hive spells it: a timestamp with a space and no zone, in UTC."""
+        """A partition value in Hive's form: a timestamp in UTC, with a space and without a zone."""
         if value is None or name not in self._times:
             return value
         try:
@@ -90,9 +91,9 @@ class ManifestLayout:
 
 
 def contents(snapshot: "Snapshot", only: Collection[str] | None = None) -> dict[str, bytes]:
-    """The text of each manifest by its directory: of all partitions, or of `only` those (one with no file is left out).
+    """The content of each manifest by directory: of all partitions, or of `only` some.
 
-    The one of a table with no partition columns is there even if it is empty.
+    A partition without files is left out. A table without partition columns always has its one manifest.
     """
     layout = ManifestLayout(snapshot)
     files = snapshot.files
@@ -101,28 +102,28 @@ def contents(snapshot: "Snapshot", only: Collection[str] | None = None) -> dict[
         directory = layout.of(dict(values))
         if only is None or directory in only:
             lines.setdefault(directory, []).append(_place(snapshot.table, path))
-    return {directory: "".join(f"{line}\n" for line in sorted(found)).encode() for directory, found in lines.items()}
+    return {directory: "".join(f"{line}\n" for line in sorted(paths_)).encode() for directory, paths_ in lines.items()}
 
 
 def _place(table: str, path: str) -> str:
-    """Where a file lies, as Hadoop prints a path: nothing is encoded."""
-    place = paths.absolute(table, path)
-    return f"file:{place}" if place.startswith("/") else place
+    """The location of a file in the form in which Hadoop prints a path, without percent-encoding."""
+    location = paths.absolute(table, path)
+    return f"file:{location}" if location.startswith("/") else location
 
 
 def touched(snapshot: "Snapshot", actions: Iterable[object]) -> set[str] | None:
-    """The directories of manifests that a commit changes; `None`: it doesn't tell, so it may be all."""
+    """The directories of the manifests that a commit changes; `None`: unknown, so it may be all of them."""
     layout = ManifestLayout(snapshot)
-    found: set[str] = set()
+    directories: set[str] = set()
     for action in actions:
         if isinstance(action, AddFile | RemoveFile):
             if action.partition_values is None or action.partition_values.keys() != set(snapshot.partition_columns):
                 return None
-            found.add(layout.of(action.partition_values))
-    return found
+            directories.add(layout.of(action.partition_values))
+    return directories
 
 
 def uri(table: str, directory: str) -> str:
-    """Where the manifest of a directory lies."""
+    """The URI of the manifest of a directory."""
     name = f"{DIRECTORY}/{directory}/{_NAME}" if directory else f"{DIRECTORY}/{_NAME}"
     return paths.absolute_uri(table, paths.encode(name))

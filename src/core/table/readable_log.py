@@ -1,4 +1,4 @@
-"""The handle on a table's log, as far as reading asks for it."""
+"""The part of a table's log handle that reading uses."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ReadableLog(Protocol):
-    """What `DeltaLog` gives to those that read a log and are below it."""
+    """The interface of `DeltaLog` for modules that read a log and that it imports."""
 
     @property
     def table(self) -> str:
@@ -17,10 +17,10 @@ class ReadableLog(Protocol):
 
     @property
     def reader(self) -> LogReader:
-        """The requests that reading the log makes."""
+        """Reads the files of the log."""
 
     def snapshot(self, version: int | None = None, timestamp: int | None = None) -> "Snapshot":
-        """The newest version, or the one of a number or a time in milliseconds."""
+        """The newest version, or the version with a number, or the newest version at a time in milliseconds."""
 
     def version_at(self, timestamp_ms: int, *, can_return_last: bool = False, can_return_first: bool = False) -> int:
         """The version that was the newest at a time in milliseconds."""

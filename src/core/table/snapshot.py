@@ -1,4 +1,4 @@
-"""A table as it was at one version: what the header says at once, its files by column when asked for."""
+"""A version of a table: its header is read at once, its files are read by column on demand."""
 
 import logging
 import threading
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
-"""Whether a version whose checksum disagrees can't be read (the default) or is read with a warning."""
+"""If true (the default), a version that doesn't match its checksum can't be read; else it is read with a warning."""
 
 _PIECE = 1 << 16
 
 
 class Snapshot:
-    """One version of a table. Immutable and shared between threads; what is lazy is loaded once.
+    """One version of a table. Immutable, and shared between threads; lazy parts are loaded once.
 
-    `table` is the root URI, `version` the number of the version. Made by `DeltaLog.snapshot`.
+    `table` is the root URI, `version` the version number. Created by `DeltaLog.snapshot`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Snapshot:
         doubt: "Callable[[Snapshot, VersionChecksum], str | None] | None" = None,
         totals: Totals | None = None,
     ) -> None:
-        """`doubt` says why a state that its checksum contradicts may be wrong; `None`: the commits confirm it."""
+        """`doubt` returns why a state that contradicts its checksum may be wrong; `None`: the commits confirm it."""
         self.table = table
         self.version = version
         self._header = header
@@ -70,9 +70,9 @@ class Snapshot:
         self._files: pa.Table | None = None
         self._tombstones: pa.Table | None = None
         if header.protocol is None or header.metadata is None:
-            what = "protocol" if header.protocol is None else "metaData"
+            missing = "protocol" if header.protocol is None else "metaData"
             raise CorruptLogError(
-                f"version {version} of {table} has no {what} action: neither its checkpoint nor its commits hold one. "
+                f"version {version} of {table} has no {missing} action, neither in its checkpoint nor in its commits. "
                 "Restore the log from a copy."
             )
         self.protocol: Protocol = header.protocol
@@ -95,12 +95,12 @@ class Snapshot:
 
     @property
     def mapping(self) -> ColumnMapping:
-        """What the columns are called in data files, partition values and statistics."""
+        """The physical names of the columns, which data files, partition values and statistics use."""
         return ColumnMapping.of(self.protocol, self.metadata)
 
     @cached_property
     def properties(self) -> TableProperties:
-        """The table's properties, typed."""
+        """The table's properties as typed values."""
         return TableProperties.of(self.metadata)
 
     @property
@@ -115,8 +115,8 @@ class Snapshot:
 
     @property
     def timestamp_ms(self) -> int:
-        """When the version was committed, in milliseconds: its in-commit timestamp, or its file's modification."""
-        # No cached_property: until Python 3.12 its lock is one for all snapshots, and this may be a request.
+        """The time of the commit in milliseconds: its in-commit timestamp, or the modification time of its file."""
+        # No cached_property: until Python 3.12 all snapshots would share its lock, and this may make a request.
         if self._timestamp_ms is None:
             self._timestamp_ms = self._timestamp(self.properties.enable_in_commit_timestamps)
         return self._timestamp_ms
@@ -125,9 +125,10 @@ class Snapshot:
 
     @property
     def files(self) -> "pa.Table":
-        """The live files: a row each, with the columns of `add` as the protocol names them, but no stats.
+        """The live files: one row each, with the columns of `add` under their protocol names, without stats.
 
-        Raises ChecksumMismatchError when the version's checksum disagrees, and the commits don't confirm what was read.
+        Raises ChecksumMismatchError when the state doesn't match the version's checksum, and the commits don't confirm
+        the state.
         """
         from ..log.columns import FILE_SCHEMA
 
@@ -150,43 +151,44 @@ class Snapshot:
         return files
 
     def verify(self, counted: Totals | None = None) -> None:
-        """Compare with the version checksum, once: one request, made when the files are being loaded anyway.
+        """Compare with the version checksum, once; one request, made when the files are loaded anyway.
 
-        `counted` is what somebody has counted who read the files elsewhere. Raises ChecksumMismatchError.
+        `counted` are the totals from a caller that read the files itself. Raises ChecksumMismatchError.
         """
-        told = self._checksum() if self._checksum is not None else None
-        if told is not None:
+        checksum = self._checksum() if self._checksum is not None else None
+        if checksum is not None:
             from ..log.checksum import differences
 
             if counted is None:
-                found = differences(told, self, self._counted())
+                sentences = differences(checksum, self, self._counted())
             else:
-                found = differences(replace(told, files=None), self, counted)
-            if found:
-                self._contradicted(told, found, may_confirm=counted is None)
+                sentences = differences(replace(checksum, files=None), self, counted)
+            if sentences:
+                self._contradicted(checksum, sentences, may_confirm=counted is None)
         self._checksum = None
 
-    def _contradicted(self, told: "VersionChecksum", found: Sequence[str], *, may_confirm: bool) -> None:
-        """Warn where the commits say what was read, not the checksum; else raise ChecksumMismatchError."""
-        message = f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}"
+    def _contradicted(self, checksum: "VersionChecksum", sentences: Sequence[str], *, may_confirm: bool) -> None:
+        """Warn if the commits confirm the state that was read; else raise ChecksumMismatchError."""
+        message = f"version {self.version} of {self.table} doesn't match its checksum: {'; '.join(sentences)}"
         if not self._fatal:
-            _log.warning("%s. It is read all the same, for %s is false", message, CORRUPTION_IS_FATAL)
+            _log.warning("%s. The version is read anyway, because %s is false", message, CORRUPTION_IS_FATAL)
             return
         large = self._base is not None and self._base.is_large
-        why: str | None
+        reason: str | None
         if self._doubt is None or not may_confirm or large:
-            why = "The log was changed after the commit, or a writer got the checksum wrong"
+            reason = "The log was changed after the commit, or a writer wrote a wrong checksum"
         else:
-            why = self._doubt(self, told)
-            if why is None:
-                _log.warning("%s. The commits say what was read: the checksum is wrong, and isn't used", message)
+            reason = self._doubt(self, checksum)
+            if reason is None:
+                _log.warning("%s. The commits confirm the state: the checksum is wrong, and isn't used", message)
                 return
         raise ChecksumMismatchError(
-            f"{message}. {why}: compare with a copy. {CORRUPTION_IS_FATAL}=false reads on with a warning."
+            f"{message}. {reason}: compare the log with a copy. To read the version with a warning, set "
+            f"{CORRUPTION_IS_FATAL}=false."
         )
 
     def _load(self) -> None:
-        """Find the rows of the base that the commits after it leave, and the files that these add."""
+        """Find the rows of the base that no later commit supersedes, and the files that later commits add."""
         if self._loaded:
             return
         merged = self._tail.merged()
@@ -199,7 +201,7 @@ class Snapshot:
         self._loaded = True
 
     def select(self, names: Sequence[str]) -> "pa.Table":
-        """These columns of `add` of the live files, in the order of `files`, with no look at the version checksum."""
+        """These columns of `add` of the live files, in the order of `files`, without a check of the checksum."""
         with self._lock:
             self._load()
             columns = [None] * len(names) if self._base is None else self._base.adds(names)
@@ -222,7 +224,7 @@ class Snapshot:
         return pa.table(result)
 
     def files_with_stats_text(self) -> "pa.Table":
-        """`files` with "stats" as JSON text for every file that has statistics, also where a checkpoint has structs."""
+        """`files` with "stats" as JSON text for each file with statistics, also if a checkpoint has them as structs."""
         return self._with_stats_text(None)
 
     def _with_stats_text(self, rows: Sequence[int] | None) -> "pa.Table":
@@ -238,10 +240,10 @@ class Snapshot:
         return table
 
     def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
-        """`files` piece by piece, for who must not hold the statistics of all files at once.
+        """`files` in pieces, for callers that can't hold the statistics of all files in memory.
 
-        With the statistics there are "stats" and, of files that a checkpoint has them of, "stats_parsed"; either may
-        be null where the other is not.
+        With statistics, a piece has "stats" and, for files from a checkpoint that has structs, "stats_parsed"; either
+        may be null where the other isn't.
         """
         from ..log.checkpoint_shares import left
 
@@ -263,7 +265,7 @@ class Snapshot:
             yield table_of(adds[first : first + _PIECE], schema)
 
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
-        """The actions of the live files, with their stats: all, or those of a mask or of indices into `files`."""
+        """The actions of the live files with their stats: all, or those of a mask or of indices into `files`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -277,11 +279,11 @@ class Snapshot:
         else:
             indices = rows.to_pylist() if isinstance(rows, pa.Array | pa.ChunkedArray) else rows
         of_base = [index for index in indices if index < self._base_rows]
-        found: dict[int, AddFile] = {}
+        base_actions: dict[int, AddFile] = {}
         if of_base:
             table = self._with_stats_text(None if len(of_base) == total else of_base)
-            found = dict(zip(of_base, adds_of(table), strict=True))
-        return [found[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
+            base_actions = dict(zip(of_base, adds_of(table), strict=True))
+        return [base_actions[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
 
     @property
     def at_hand(self) -> bool:
@@ -289,19 +291,19 @@ class Snapshot:
         return self._base is None or self._base.at_hand()
 
     def listed_files(self) -> list[AddFile]:
-        """The actions of the live files without their stats, and with no look at the version checksum."""
+        """The actions of the live files without their stats, without a check of the checksum."""
         from ..log.columns import FILE_SCHEMA, adds_of
 
         return adds_of(self.select(FILE_SCHEMA.names))
 
     def file_key(self, row: int) -> FileKey:
-        """The path, as the log spells it, and the id of the deletion vector of a row of `files`."""
+        """The path, as it is in the log, and the id of the deletion vector of a row of `files`."""
         files = self.files
         return files.column("path")[row].as_py(), vector_id(files.column("deletionVector")[row].as_py())
 
     @property
     def tombstones(self) -> "pa.Table":
-        """The removed files that the log still knows, with the columns of `remove` (expired ones included)."""
+        """The removed files that the log still lists, with the columns of `remove` (expired ones included)."""
         with self._lock:
             if self._tombstones is None:
                 self._tombstones = self._removed()
@@ -314,26 +316,26 @@ class Snapshot:
         from ..protocol.paths import canonical_column
 
         merged = self._tail.merged()
-        own = table_of([file for file in merged.values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
+        newer = table_of([file for file in merged.values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
         if self._base is None:
-            return own
+            return newer
         base = self._base.removes()
         paths = canonical_column(base.column("path"), self.table)
         rows = set(covered(paths, base.column("deletionVector"), merged))
         if rows:
             base = base.filter(mask_of(bytearray(row not in rows for row in range(base.num_rows))))
-        return pa.concat_tables([base, own])
+        return pa.concat_tables([base, newer])
 
     # --- counts ---------------------------------------------------------------------------------------------------
 
     @property
     def num_files(self) -> int:
-        """How many live files there are."""
+        """The number of live files."""
         return self._exact().num_files
 
     @property
     def size_in_bytes(self) -> int:
-        """How many bytes they have."""
+        """The size of the live files in bytes."""
         return self._exact().size_in_bytes
 
     def _exact(self) -> Totals:
@@ -343,9 +345,9 @@ class Snapshot:
             return self._counted() if self._loaded or self._known_totals is None else self._known_totals
 
     def totals(self) -> Totals | None:
-        """Count and bytes of the live files, where knowing them costs no request; else `None`.
+        """Number and bytes of the live files if they are known without a request; else `None`.
 
-        Until the files are loaded, they may be those of an earlier version and what the commits since said.
+        Before the files are loaded, they may be computed from an earlier version's totals and the commits since.
         """
         with self._lock:
             if self._loaded or (self._known_totals is None and (self._base is None or self._base.at_hand())):
@@ -370,16 +372,21 @@ class Snapshot:
     # --- pruning --------------------------------------------------------------------------------------------------
 
     def prune(self, predicate: "Predicate", *, time_zone: str) -> "pa.Table":
-        """The rows of `files` that may hold a row of `predicate`: by partition values, then by stats.
+        """The rows of `files` that may hold rows which satisfy `predicate`, by partition values, then by statistics.
 
-        `time_zone` is that of partition timestamps that name none.
+        Args:
+            predicate: A predicate on logical column names.
+            time_zone: The time zone of partition timestamps that name none.
+
+        Returns:
+            Rows of `files`.
         """
         return self.files.filter(self.prune_mask(predicate, time_zone=time_zone))
 
     def prune_mask(self, predicate: "Predicate", *, time_zone: str) -> "pa.BooleanArray":
-        """For each row of `files` whether it may hold a row of `predicate`; stats are read only where they matter.
+        """For each row of `files`, whether it may hold a row that satisfies `predicate`.
 
-        The predicate names columns logically, whatever the column mapping. `time_zone` is as in `prune`.
+        Statistics are read only for files that the partition values don't exclude. The arguments are as in `prune`.
         """
         import pyarrow.compute as pc
 
@@ -406,14 +413,14 @@ class Snapshot:
         return mask_of(flags)
 
     def num_records(self) -> "pa.Array":
-        """How many rows lie in the file of each row of `files`, deleted ones included, by its stats; null: unknown."""
+        """The number of rows in each file of `files`, deleted rows included, from its statistics; null: unknown."""
         from ..skipping import stats
 
         return stats.read(self._with_stats_of(()), (), self.mapping.physical).num_records
 
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
-        """`files` with the statistics of these columns, by their physical names: of a checkpoint as structs, with no
-        other column's.
+        """`files` with the statistics of these columns (physical names); from a checkpoint as structs, without other
+        columns.
         """
         if self._base is None:
             return self.files_with("stats")
@@ -429,7 +436,7 @@ class Snapshot:
                 from ..skipping.stats import leaf_types
 
                 parsed = self._base.stats_from_text(leaf_types(self.mapping.physical, sorted(columns)))
-            # The texts of the base say nothing more, and are long.
+            # The JSON texts of the base have no more information, and are long.
             texts = pa.chunked_array([pa.nulls(len(parsed), pa.string())])
             more = self._combined({"stats": texts, "stats_parsed": parsed})
         files = self.files
@@ -441,27 +448,27 @@ class Snapshot:
 
     @property
     def base_version(self) -> int:
-        """The version of the checkpoint below; -1 where there is none."""
+        """The version of the checkpoint that this version was read from; -1 if there was none."""
         return -1 if self._base is None else self._base.version
 
     @property
     def base_lost(self) -> bool:
-        """Whether the checkpoint below was removed since it was opened, and something asked for more of it."""
+        """Whether the checkpoint was removed since it was opened, before everything in it was read."""
         return self._base is not None and self._base.lost
 
     @property
     def base(self) -> "CheckpointState | None":
-        """The checkpoint below, for who reads its files elsewhere than here."""
+        """The checkpoint, for code that reads its files in another place."""
         return self._base
 
     @property
     def overlay(self) -> "Mapping[FileKey, LogicalFile]":
-        """What the commits after that checkpoint say of files: the newest action of each."""
+        """The newest file action of each file in the commits after the checkpoint."""
         return self._tail.merged()
 
     @property
     def tail_actions(self) -> int:
-        """How many file actions lie over the base: what a newer checkpoint would save."""
+        """The number of file actions after the base, which a newer checkpoint would contain."""
         return self._tail.num_actions
 
     def after(
@@ -472,7 +479,7 @@ class Snapshot:
         timestamp: Callable[[bool], int],
         checksum: "Callable[[], VersionChecksum | None] | None" = None,
     ) -> "Snapshot":
-        """The snapshot of `version`, whose commits since this one hold `commits`; costs no request."""
+        """The snapshot of `version`; `commits` are the actions of the commits since this one. No request."""
         header, tail, totals = self._header, self._tail, self._known_totals
         for actions in commits:
             if totals is not None:
@@ -492,8 +499,8 @@ class Snapshot:
         )
 
     def seed_totals_from_checksum(self) -> None:
-        """Take the totals from the version's checksum where there is one, so that later versions can go on from it."""
+        """Read the totals from the version's checksum, if there is one, so that later versions can update them."""
         with self._lock:
-            told = self._checksum() if self._checksum is not None else None
-            if told is not None and self._known_totals is None:
-                self._known_totals = told.totals
+            checksum = self._checksum() if self._checksum is not None else None
+            if checksum is not None and self._known_totals is None:
+                self._known_totals = checksum.totals

@@ -1,1 +1,1 @@
-"""The commit: optimistic transactions, conflicts, and an honest outcome."""
+"""The commit: optimistic transactions, conflict detection, and the outcome of a commit."""

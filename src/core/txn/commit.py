@@ -1,17 +1,17 @@
-"""One attempt at one version: Won, Lost or Unknown, and nothing else decides which.
+"""One attempt to commit one version. The outcome is Won, Lost or Unknown; only this module decides which.
 
-The store's answer to a conditional write is evidence, not the verdict: a reply may be lost after the write was
+The store's answer to a conditional write doesn't decide the outcome alone: a reply may be lost after the write was
 applied, a client library may have sent the request twice, and a request may arrive after its sender gave up. The
-verdict is what stands at the version. A file of the log never changes once it is there, so:
+content of the log file of the version decides. A file of the log never changes after it was written, so:
 
-- our bytes are there: Won;
-- another writer's are: Lost, for good. A write of ours that is still on its way is refused when it arrives, because
-  the name is taken (guarantee 2 of `LogStore`);
-- nothing is there: nobody knows yet, and the same bytes are written again *at the same version*. Whichever of the
-  writes is applied, now or later, the version holds our commit once.
+- the file has our bytes: Won;
+- the file has another writer's bytes: Lost, finally. If a write of ours arrives later, the store refuses it, because
+  the file exists (guarantee 2 of `LogStore`);
+- there is no file: the outcome isn't known yet, and the same bytes are written again *at the same version*. Whichever
+  of the writes is applied, now or later, the version holds our commit once.
 
-A commit therefore leaves a version only after another writer's commit was seen at it. This is why one token serves
-all attempts of a commit at rising versions: of all versions that were tried, only the last can ever hold it.
+A commit therefore moves to another version only after it has read another writer's commit at this one. So one token
+serves all attempts of a commit at rising versions: of all versions that were tried, only the last can hold the commit.
 """
 
 from collections.abc import Callable
@@ -27,21 +27,21 @@ from ..protocol.codec import parse_line
 
 @dataclass(frozen=True, slots=True)
 class Won:
-    """The version holds our commit. `read_back` says that it took a look to know."""
+    """The version holds our commit. `read_back`: the file was read to find this out."""
 
     read_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The version holds another writer's commit, whose bytes these are."""
+    """The version holds another writer's commit; `data` is its content."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The store gave no evidence within our patience; the commit may be there, or arrive later."""
+    """The store gave no certain answer in all tries; the commit may be in the log, or may arrive later."""
 
     reason: str
     cause: Exception | None = None
@@ -52,7 +52,7 @@ Outcome: TypeAlias = Won | Lost | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a write is tried in the face of ambiguous answers, and how long to wait in between (seconds).
+    """How often a write is tried when answers are ambiguous, and how long to wait between tries (seconds).
 
     The wait before try k (from 1) is uniform in (0.5, 1] x min(longest, shortest x 2^k).
     """
@@ -79,11 +79,23 @@ def attempt(
     dice: Callable[[], float],
     patience: Patience = PATIENCE,
 ) -> Outcome:
-    """Put `data` at `path`, which must be a name of the log that nobody has overwritten, ever.
+    """Write `data` to `path`, the commit file of one version, and find out the outcome.
 
-    `token` is the `txnId` of the `commitInfo` in `data`; `dice` gives numbers in [0, 1), for the waits. An error of the
-    store by which nothing was written is raised as it is, unless an earlier answer in this attempt was ambiguous. An
-    interrupt (`KeyboardInterrupt`) leaves the outcome open: ask `look` then.
+    Args:
+        store: The store of the log.
+        path: URI of the commit file. Nobody may ever have overwritten it.
+        data: The content of the commit.
+        token: The `txnId` of the `commitInfo` in `data`.
+        clock: Used to wait between tries.
+        dice: Gives random numbers in [0, 1), for the length of the waits.
+        patience: The number of tries and the length of the waits.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        Exception: An error of the store that says that nothing was written, unless an earlier answer in this attempt
+            was ambiguous. After a `KeyboardInterrupt` the outcome is open: call `look` to find it out.
     """
     reason, ambiguous = "", False
     cause: Exception | None = None
@@ -100,48 +112,49 @@ def attempt(
                 if not ambiguous:
                     raise
                 reason, cause = f"{type(error).__name__}: {error}", error
-            # From here on a write of ours may be there, or on its way: only what stands at the version counts.
+            # A write of ours may have been applied, or may be on its way: only the content of the file decides now.
             ambiguous = True
             try:
-                found = store.read(path)
+                content = store.read(path)
             except FileNotFoundError:
                 continue
             except Exception as error:
                 reason, cause = f"{type(error).__name__} while reading it back: {error}", error
                 continue
-            return Won(read_back=True) if is_own(found, data, token) else Lost(found)
+            return Won(read_back=True) if is_own(content, data, token) else Lost(content)
         return Unknown(f"no certain answer after {patience.tries} tries; the last was: {reason}", cause)
     finally:
-        # Its traceback holds this frame and all callers': in a cycle their snapshots would live until a collection.
+        # The traceback of `cause` refers to this frame and to all callers: as a reference cycle it would keep
+        # their snapshots in memory until a garbage collection.
         del cause
 
 
 def look(store: LogStore, path: str, data: bytes, token: str) -> Outcome:
-    """What stands at `path` now, after a write whose end the caller didn't see (an interrupt).
+    """The outcome as `path` shows it now, after a write whose result the caller didn't see (an interrupt).
 
-    Unknown when nothing is there: a request may still be on its way.
+    Unknown when there is no file: a request may still be on its way.
     """
     try:
-        found = store.read(path)
+        content = store.read(path)
     except FileNotFoundError as error:
-        return Unknown("nothing is at the version yet, and a request may still be on its way", error)
+        return Unknown("the version doesn't exist yet, and a request may still be on its way", error)
     except Exception as error:
         return Unknown(f"{type(error).__name__} while reading it back: {error}", error)
-    return Won(read_back=True) if is_own(found, data, token) else Lost(found)
+    return Won(read_back=True) if is_own(content, data, token) else Lost(content)
 
 
-def is_own(found: bytes, data: bytes, token: str) -> bool:
-    """Whether `found` is the commit `data` with this token.
+def is_own(content: bytes, data: bytes, token: str) -> bool:
+    """Whether `content`, read from the log, is the commit `data` with this token.
 
-    By its bytes; else by `commitInfo.txnId`, for a store may hand back bytes that went through something that
-    rewrote them. Other writers may put `commitInfo` on any line, or our token into a text of theirs.
+    The bytes are compared first, then `commitInfo.txnId`: something between writer and reader may have rewritten the
+    bytes. Other writers may put `commitInfo` on any line, or our token into a text of theirs.
     """
-    if found == data:
+    if content == data:
         return True
     text = token.encode()
-    if text not in found:
+    if text not in content:
         return False
-    for line in found.split(b"\n"):
+    for line in content.split(b"\n"):
         if text in line:
             try:
                 action = parse_line(line)

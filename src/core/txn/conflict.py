@@ -1,28 +1,31 @@
-"""Whether a transaction may still be committed after another one won: the matrix of conflicts.
+"""Whether a transaction may still be committed after another one was committed first: the conflict matrix.
 
-`check` is a pure function of what I read, what I want to write, one commit that came first, and the isolation level:
-it gives back what I want to write, rebased onto that commit, or raises the typed conflict. It is called for each
-winner in the order of versions, and each call sees the result of the one before.
+"I" is the transaction that is checked; a "winner" is a transaction that was committed first. `check` is a pure
+function of what I read, what I want to write, one winner, and the isolation level. It returns what I want to write,
+rebased onto the winner, or raises the typed conflict. It is called once for each winner, in the order of versions; each
+call gets the result of the one before.
 
 The checks in their order, and the levels at which they hold (S: Serializable, W: WriteSerializable, SI:
 SnapshotIsolation):
 
-0. I drop a feature: any winner is a conflict, for what was found clean before may not be so any more.
-1. The winner changed the protocol: a conflict if I write one too, if a feature was dropped, or if one was added that
-   tells how files are written and I add some (all levels). Whether the new protocol can be written at all is for the
-   caller to check (`features`).
-2. The winner changed the metadata: a conflict (all levels), unless I write none and the change is one under which what
-   I wrote is right too (`metadata_changes`: what it enables is then in force for me as well).
-3. The same metadata domain: a conflict (all levels). Row ids are no such one: each attempt gives them out anew.
-4. The winner moved a `txn` of an application that I read, or that I write: a conflict (all levels). That a blind
-   write of a `txn` counts is stricter than Delta: else two streams of one name would each believe to be alone.
-5. The winner added a file that I would have read: a conflict at S; at W only if it was no blind append, or if I
+0. I drop a feature: any winner is a conflict, because it may have brought back traces of the feature.
+1. The winner changed the protocol: a conflict if I write one too, if a feature was dropped, or if a feature was added
+   that decides how files are written and I add files (all levels). The caller checks whether it can write the new
+   protocol at all (`features`).
+2. The winner changed the metadata: a conflict (all levels), unless I write none and my files are valid under the new
+   metadata too (`metadata_changes`; the new metadata then applies to my commit as well).
+3. Both write the same metadata domain: a conflict (all levels). The domain of row tracking is an exception: each
+   attempt assigns the row ids again.
+4. The winner set the `txn` of an application that I read, or that I write: a conflict (all levels). Delta is less
+   strict: it allows a `txn` that I write without reading it. Then two streams with the same application id would not
+   notice each other.
+5. The winner added a file that I would have read: a conflict at S; at W only if the winner was no blind append, or if I
    change the metadata; never at SI, and never if I read nothing.
 6. The winner removed a file that I read, or any file if I read the whole table: a conflict (all levels).
 7. The winner removed a file that I remove: a conflict (all levels).
 
-A commit that only says again what files there are, to say more of each (a backfill of row ids), leaves out the files
-that a winner touched; and one that comes after it takes over what it said.
+A backfill of row ids adds existing files again, with row ids. If I am a backfill, I leave out the files that a winner
+added or removed. If the winner is a backfill, I take over its row ids.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class IsolationLevel(Enum):
-    """Values as they stand in `delta.isolationLevel` and in `commitInfo`."""
+    """The values of `delta.isolationLevel` and of `commitInfo.isolationLevel`."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -88,13 +91,13 @@ def level_for(actions: Iterable[Action], table_level: IsolationLevel, *, changes
 
 
 def only_adds(actions: Iterable[Action]) -> bool:
-    """Whether no file action is anything but an `add`: with nothing read, that is a blind append."""
+    """Whether `add` is the only kind of file action: a commit that also read nothing is then a blind append."""
     return not any(isinstance(action, RemoveFile | AddCDCFile) for action in actions)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPredicate:
-    """A predicate by which files were chosen, and the time zone of partition timestamps that name none."""
+    """A predicate that selected the files to read, and the time zone of partition timestamps that name none."""
 
     predicate: Predicate
     time_zone: str
@@ -102,10 +105,14 @@ class ReadPredicate:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """What a transaction has read.
+    """The files and identifiers that a transaction has read.
 
-    `predicates` are those by which files were chosen; `files` are tables with the column `path` and `paths` single
-    paths of the files seen (both as the log spells them); `app_ids` the applications whose `txn` was looked up.
+    Args:
+        predicates: The predicates that selected files.
+        files: Tables with the column `path`: files that were read, with the paths as they are in the log.
+        paths: Single files that were read, with the paths as they are in the log.
+        whole_table: The transaction read the whole table.
+        app_ids: The applications whose `txn` was read.
     """
 
     predicates: tuple[ReadPredicate, ...] = ()
@@ -116,11 +123,11 @@ class ReadSet:
 
     @property
     def depends_on_files(self) -> bool:
-        """Whether it matters to the transaction which files the table has."""
+        """Whether the result of the transaction depends on which files the table has."""
         return self.whole_table or bool(self.predicates or self.files or self.paths)
 
     def first_read(self, removed: Mapping[str, RemoveFile], table: str) -> RemoveFile | None:
-        """The first file read that is among `removed`, whose keys are canonical paths."""
+        """The first file that was read and that is in `removed` (keys: canonical paths); None: there is none."""
         for path in self.paths:
             if (hit := removed.get(canonical(path, table))) is not None:
                 return hit
@@ -128,22 +135,30 @@ class ReadSet:
             import pyarrow as pa
             import pyarrow.compute as pc
 
-            wanted = pa.array(list(removed), pa.string())
-            for read in self.files:
-                column = canonical_column(read.column("path"), table)
-                found = column.filter(pc.is_in(column.cast(pa.string()), value_set=wanted))
-                if len(found):
-                    return removed[found[0].as_py()]
+            removed_paths = pa.array(list(removed), pa.string())
+            for files in self.files:
+                column = canonical_column(files.column("path"), table)
+                hits = column.filter(pc.is_in(column.cast(pa.string()), value_set=removed_paths))
+                if len(hits):
+                    return removed[hits[0].as_py()]
         return None
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What a transaction wants to commit, without its `commitInfo`.
+    """The content of a transaction before its commit, without its `commitInfo`.
 
-    `metadata` and `protocol` are those that will be in force; `read_metadata` is that of the snapshot that was read
-    (`None` for a new table), by whose partition columns read predicates are understood. `drops_features`: the protocol
-    is lowered. `restates_files` as in `Operation`.
+    Args:
+        table: The canonical root URI of the table.
+        actions: The actions to commit.
+        metadata: The metadata that holds after the commit.
+        protocol: The protocol that holds after the commit.
+        read_metadata: The metadata of the snapshot that was read (`None` for a new table). Read predicates refer to
+            its partition columns.
+        read_version: The version that was read; -1 for a new table.
+        blind_append: The transaction only adds files and read none.
+        drops_features: The transaction removes features from the protocol.
+        restates_files: As in `Operation`.
     """
 
     table: str
@@ -179,9 +194,9 @@ class Staged:
 
 @dataclass(frozen=True)
 class Winner:
-    """A commit that came first: its actions, and the same sorted by what the checks ask of them.
+    """A commit that came first: its actions, also sorted by kind for the checks.
 
-    `file_time_ms` is when its file was written, in milliseconds.
+    `file_time_ms` is the modification time of its log file, in milliseconds since the epoch.
     """
 
     version: int
@@ -233,18 +248,18 @@ class Winner:
         )
 
     def time(self) -> int:
-        """When it was committed, in milliseconds: by itself, else by its file."""
-        told = None if self.info is None else self.info.in_commit_timestamp
-        return self.file_time_ms if told is None else told
+        """The time of the commit in milliseconds: the in-commit timestamp, else the time of the log file."""
+        in_commit = None if self.info is None else self.info.in_commit_timestamp
+        return self.file_time_ms if in_commit is None else in_commit
 
     @property
     def backfills(self) -> bool:
-        """Whether it only gives row ids to files that were there."""
+        """Whether the commit only assigns row ids to existing files."""
         return self.info is not None and self.info.operation == BACKFILL
 
     @property
     def blind_append(self) -> bool:
-        """Whether it says of itself that it read nothing; a writer that doesn't say so may have read anything."""
+        """Whether its commitInfo says that it read nothing; a writer that doesn't say so may have read anything."""
         return self.info is not None and self.info.is_blind_append is True
 
     @property
@@ -254,9 +269,15 @@ class Winner:
 
 
 def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel) -> Staged:
-    """`staged` as if its transaction had begun after `winner`; the typed conflict where that can't be.
+    """Check `staged` against one commit that came first, and rebase it onto that commit.
 
-    Raises a `DeltaConcurrentModificationException`. See the module for the checks and their order.
+    See the docstring of the module for the checks and their order.
+
+    Returns:
+        `staged` as if its transaction had begun after `winner`.
+
+    Raises:
+        DeltaConcurrentModificationException: The transaction can't be committed after `winner`.
     """
     if staged.drops_features:
         raise ProtocolChangedException(_message(staged, winner, "came before this one, which drops a feature"))
@@ -296,13 +317,13 @@ def _without_touched(staged: Staged, winner: Winner) -> Staged:
 
 
 def _with_row_ids(staged: Staged, winner: Winner) -> Staged:
-    """What I add again or remove bears the row ids that it has got by now."""
-    told = {canonical(add.path, staged.table): add for add in winner.adds}
+    """Give the files that I add again or remove the row ids that the winner, a backfill, assigned to them."""
+    backfilled = {canonical(add.path, staged.table): add for add in winner.adds}
 
     def updated(action: Action) -> Action:
         if not isinstance(action, AddFile | RemoveFile):
             return action
-        known = told.get(canonical(action.path, staged.table))
+        known = backfilled.get(canonical(action.path, staged.table))
         if known is None:
             return action
         return replace(
@@ -326,7 +347,7 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
         raise ProtocolChangedException(_message(staged, winner, f"dropped the feature {min(dropped)}"))
     if (binding := (after - before) & BINDS_FILES) and any(isinstance(action, AddFile) for action in staged.actions):
         raise ProtocolChangedException(
-            _message(staged, winner, f"added the feature {min(binding)}, by which the files would have been written")
+            _message(staged, winner, f"added the feature {min(binding)}, which decides how files are written")
         )
     return replace(staged, protocol=winner.protocol)
 
@@ -340,7 +361,7 @@ def _check_metadata(staged: Staged, winner: Winner) -> Staged:
     ):
         return replace(staged, metadata=winner.metadata)
     raise MetadataChangedException(
-        _message(staged, winner, "changed the table's metadata: schema, partitioning, properties or description")
+        _message(staged, winner, "changed the table's metadata (its schema, partitioning, properties or description)")
     )
 
 
@@ -356,16 +377,22 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
     else:
         hit = _first_match(winner.adds, reads.predicates, staged)
     if hit is not None:
-        where = _partition(hit.partition_values)
+        partition = _partition(hit.partition_values)
         raise ConcurrentAppendException(
-            _message(staged, winner, f"added files {f'in the partition {where} ' if where else ''}that this one read")
-            + ("" if where else " Partitioning the table, and conditions on its columns, keep writers apart.")
+            _message(
+                staged, winner, f"added files {f'in the partition {partition} ' if partition else ''}that this one read"
+            )
+            + (
+                ""
+                if partition
+                else " To avoid this conflict, partition the table and use conditions on partition columns."
+            )
         )
 
 
-def _first_match(adds: Sequence[AddFile], by: tuple[ReadPredicate, ...], staged: Staged) -> AddFile | None:
-    """The first of `adds` whose partition may satisfy one of the predicates; their stats are not looked at."""
-    if staged.read_metadata is None or not by:
+def _first_match(adds: Sequence[AddFile], read_predicates: tuple[ReadPredicate, ...], staged: Staged) -> AddFile | None:
+    """The first of `adds` whose partition may satisfy one of the predicates; statistics aren't used."""
+    if staged.read_metadata is None or not read_predicates:
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -382,10 +409,10 @@ def _first_match(adds: Sequence[AddFile], by: tuple[ReadPredicate, ...], staged:
     )
     mapping = ColumnMapping.of(staged.protocol, staged.read_metadata)
     names = mapping.physical_partition_columns
-    for read in by:
-        part, _ = predicates.split(read.predicate, mapping.partition_columns)
+    for selection in read_predicates:
+        part, _ = predicates.split(selection.predicate, mapping.partition_columns)
         part = predicates.with_columns(part, mapping.to_physical)
-        kept = may_match(files, part, mapping.physical, names, use_stats=False, time_zone=read.time_zone)
+        kept = may_match(files, part, mapping.physical, names, use_stats=False, time_zone=selection.time_zone)
         first: int = pc.index(kept, pa.scalar(True)).as_py()
         if first >= 0:
             return adds[first]
@@ -411,12 +438,12 @@ def _partition(values: Mapping[str, str | None]) -> str:
 
 
 def _file(remove: RemoveFile) -> str:
-    where = _partition(remove.partition_values or {})
-    return f"the file {remove.path}" + (f" of the partition {where}" if where else "")
+    partition = _partition(remove.partition_values or {})
+    return f"the file {remove.path}" + (f" of the partition {partition}" if partition else "")
 
 
-def _message(staged: Staged, winner: Winner, what: str) -> str:
+def _message(staged: Staged, winner: Winner, change: str) -> str:
     return (
         f"nothing was committed to {staged.table}: {winner.described}, which came after version "
-        f"{staged.read_version} that this transaction read, {what}. Run the operation again on the new snapshot."
+        f"{staged.read_version} that this transaction read, {change}. Run the operation again on the new snapshot."
     )

@@ -1,4 +1,4 @@
-"""Symlink manifests written: after a commit to a table that wants them kept up to date, or all at once."""
+"""Writing symlink manifests: after a commit to a table that keeps them up to date, or all at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +15,9 @@ _THREADS = 8
 
 
 def after(log: "WritableLog", read: "Snapshot | None", snapshot: "Snapshot", actions: Sequence[Action]) -> None:
-    """Bring the manifests to the version just committed: those of the partitions that it changed.
+    """Update the manifests to the version just committed: those of the partitions that it changed.
 
-    All of them, where the commit is the one that asks for manifests. `read` is what the transaction saw.
+    All of them, if the commit is the one that enables manifests. `read` is the snapshot of the transaction.
     """
     if not manifest.enabled(snapshot.metadata):
         return
@@ -33,7 +33,7 @@ def after(log: "WritableLog", read: "Snapshot | None", snapshot: "Snapshot", act
 
 
 def write(log: "WritableLog", snapshot: "Snapshot", only: "set[str] | None" = None) -> set[str]:
-    """Write the manifests of a version, or of `only` some partitions; the directories of those written."""
+    """Write the manifests of a version, or of `only` some partitions; return the directories of those written."""
     texts = manifest.contents(snapshot, only)
 
     def put(directory: str) -> None:

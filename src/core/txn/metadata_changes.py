@@ -1,8 +1,8 @@
-"""Which changes of the metadata let a concurrent transaction pass, that was prepared before them.
+"""The changes of metadata that don't conflict with a concurrent transaction which was prepared before them.
 
-A transaction that writes files by the metadata as it was may still be committed after another one enabled something
-by which those files are right all the same: Delta's list. Everything else is a conflict, for what was written may break
-it: a constraint, a column, a default.
+A transaction that writes files under the old metadata may still be committed after these changes, because the files
+are valid under the new metadata too. The list is Delta's. Every other change is a conflict: the files may break a new
+constraint, lack a new column or miss a new default.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +22,14 @@ _CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
 
 def identity_only(old: Metadata, new: Metadata) -> bool:
-    """Whether nothing but high-water marks of identity columns changed."""
+    """Whether only the high-water marks of identity columns changed."""
     if old.schema_string == new.schema_string or replace(old, schema_string=new.schema_string) != new:
         return False
     return _without(old, _is_mark) == _without(new, _is_mark)
 
 
 def enables_tracking_only(old: Metadata, new: Metadata) -> bool:
-    """Whether nothing but row tracking was enabled, with the columns that it needs."""
+    """Whether the only change is that row tracking was enabled, with the columns that it needs."""
     if replace(old, configuration=new.configuration) != new:
         return False
     before, after = old.configuration, new.configuration
@@ -39,12 +39,12 @@ def enables_tracking_only(old: Metadata, new: Metadata) -> bool:
 
 
 def says_identity_only(info: CommitInfo | None) -> bool:
-    """Whether a commit says so of itself."""
+    """Whether the commit has the tag of an `identity_only` change."""
     return info is not None and str((info.tags or {}).get(IDENTITY_ONLY_TAG)).lower() == "true"
 
 
 def may_pass(current: Metadata, winning: Metadata, protocol: Protocol) -> bool:
-    """Whether what was prepared under `current` may be committed under `winning`, whose protocol is `protocol`."""
+    """Whether a commit prepared under `current` may follow a commit of `winning`; `protocol` is the one in force."""
     same = replace(winning, configuration=current.configuration, schema_string=current.schema_string)
     if same != current:
         return False
@@ -66,7 +66,7 @@ def _allowed(
 ) -> bool:
     is_true = value.lower() == "true"
     tracked = bool(properties.get(after, "enableRowTracking")) and row_tracking.FEATURE in features
-    decide: dict[str, Callable[[], bool]] = {
+    rules: dict[str, Callable[[], bool]] = {
         row_tracking.ENABLED: lambda: tracked,
         row_tracking.ROW_ID_COLUMN: lambda: tracked,
         row_tracking.ROW_COMMIT_VERSION_COLUMN: lambda: tracked,
@@ -80,7 +80,7 @@ def _allowed(
         in_commit_timestamps.SINCE_VERSION: lambda: key not in before,
         in_commit_timestamps.SINCE_TIMESTAMP: lambda: key not in before,
     }
-    return key in decide and decide[key]()
+    return key in rules and rules[key]()
 
 
 def _is_mark(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a commit says of itself in `commitInfo`."""
+"""The operation of a commit, as `commitInfo` describes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The operation behind a commit (PROTOCOL.md, "Commit Provenance Information").
+    """The operation of a commit (PROTOCOL.md, "Commit Provenance Information").
 
-    `name` is Delta's (`WRITE`, `DELETE`, ...). `parameters` are JSON values: strings, numbers and booleans are written
-    as they are, a list or an object as JSON text, `None` not at all. `metrics` are written as strings.
-    `changes_data` is False for an operation that by its nature only rearranges rows (OPTIMIZE): under
-    WriteSerializable only such a one may fall back to snapshot isolation. `replaces_table` allows it to change the
-    partition columns and the table's id, as an overwrite with overwriteSchema or a REPLACE does. `lowers_protocol`
-    allows it to take features away from the table; such a commit holds on no other version than the one it read.
-    `restates_files`: its files are files of the table, said again to say more of them.
+    Args:
+        name: Delta's name of the operation (`WRITE`, `DELETE`, ...).
+        parameters: JSON values: strings, numbers and booleans are written as they are, a list or an object as JSON
+            text; `None` values are left out.
+        metrics: Written as strings.
+        changes_data: False for an operation that only rearranges rows (OPTIMIZE): under WriteSerializable only such
+            an operation may be checked at snapshot isolation.
+        replaces_table: The operation may change the partition columns and the table's id, as an overwrite with
+            overwriteSchema or a REPLACE does.
+        lowers_protocol: The operation may remove features from the table; any concurrent commit conflicts with it.
+        restates_files: The operation adds existing files of the table again, with more information about them.
     """
 
     name: str

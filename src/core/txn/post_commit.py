@@ -1,4 +1,4 @@
-"""What follows a commit and can't undo it: the handle's newer snapshot, the checksum, the checkpoint, the cleanup."""
+"""The steps after a commit, which can't undo it: the handle's new snapshot, the checksum, the checkpoint, cleanup."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -31,29 +31,38 @@ def after_commit(
     actions: Sequence[Action],
     sidecar_writer: "SidecarWriter | None" = None,
 ) -> None:
-    """Do what follows the commit of `info` and `actions` as `version`.
+    """Do the steps that follow the commit of `info` and `actions` as `version`.
 
-    `winners` are the commits between `read`, the snapshot of the transaction (`None` for a new table), and this one.
-    Each step that fails is logged as a warning, for the commit stands.
+    A step that fails is logged as a warning, because the commit is valid without it.
+
+    Args:
+        log: The handle on the table's log.
+        read: The snapshot of the transaction (`None` for a new table).
+        winners: The commits between `read` and this one.
+        version: The version of this commit.
+        info: Its commitInfo.
+        actions: Its other actions.
+        sidecar_writer: Writes the sidecars of a checkpoint; `None`: the core writes them.
     """
     try:
         rows = [*((winner.version, winner.actions) for winner in winners), (version, (info, *actions))]
         snapshot = log.committed(read, rows)
     except Exception:
-        _warn(log, version, "this handle couldn't take note of it, and will read it again")
+        _warn(log, version, "this handle couldn't update its snapshot: the next read reads the log again")
         return
     for step in (
         _Step("its checksum wasn't written", lambda: _write_checksum(log, snapshot, info)),
         _Step(
-            "its symlink manifests weren't written: GENERATE symlink_format_manifest writes them anew",
+            "its symlink manifests weren't written: write them with GENERATE symlink_format_manifest",
             lambda: manifests.after(log, read, snapshot, actions),
         ),
         _Step(
-            "its checkpoint wasn't written, or isn't pointed at: reading the table takes longer until the next one is",
+            "its checkpoint wasn't written, or _last_checkpoint doesn't name it: reading the table takes longer until "
+            "the next checkpoint",
             lambda: _write_checkpoint(log, snapshot, sidecar_writer),
         ),
         _Step(
-            "the expired part of its log wasn't removed: the next checkpoint will try again",
+            "expired files of its log weren't removed: the next checkpoint tries again",
             lambda: _clean_up(log, snapshot),
         ),
         _Step(
@@ -68,7 +77,7 @@ def after_commit(
 
 
 class _Step(NamedTuple):
-    """One thing that a commit may be followed by: what to say where it fails, and what decides and does it."""
+    """One step after a commit: the warning if it fails, and the function that decides whether to do it and does it."""
 
     failure: str
     run: Callable[[], object]
@@ -94,29 +103,29 @@ def _compact(log: "WritableLog", snapshot: "Snapshot") -> None:
 
 
 def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) -> None:
-    """Write `<version>.crc` where the totals are known at no cost (PROTOCOL.md, "Version Checksum File").
+    """Write `<version>.crc` if the totals are known without a request (PROTOCOL.md, "Version Checksum File").
 
-    Unless the session forbids it.
+    The session can disable it.
     """
     if log.conf.get(_WRITE_CHECKSUM, "true").strip().lower() == "false":
         return
     totals = snapshot.totals()
     if totals is None:
         return
-    told = checksum.of(
+    version_checksum = checksum.of(
         snapshot,
         totals,
         txn_id=info.txn_id,
         in_commit_timestamp=info.in_commit_timestamp,
         most_files=checksum.most_files(log.conf),
     )
-    data = checksum.serialise(told)
+    data = checksum.serialise(version_checksum)
     try:
         log.store.write(f"{log.log_path}/{crc_name(snapshot.version)}", data)
     except FileExistsError:
-        # Never overwritten; a reader may have written it by now, or a lost reply was asked again.
+        # A checksum is never overwritten. A reader may have written it, or a write whose reply was lost was repeated.
         logger.info("%s: version %d has a checksum already", log.table, snapshot.version)
 
 
-def _warn(log: "WritableLog", version: int, what: str) -> None:
-    logger.warning("%s: version %d was committed, but %s", log.table, version, what, exc_info=True)
+def _warn(log: "WritableLog", version: int, problem: str) -> None:
+    logger.warning("%s: version %d was committed, but %s", log.table, version, problem, exc_info=True)

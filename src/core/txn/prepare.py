@@ -1,4 +1,4 @@
-"""What must hold of a commit before it is tried, whoever else writes (PROTOCOL.md, "Actions")."""
+"""The checks of a commit that don't depend on concurrent writers (PROTOCOL.md, "Actions")."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 @dataclass(frozen=True)
 class Base:
-    """What the transaction starts from. `metadata` and `protocol` are `None` where there is no table yet."""
+    """The state that the transaction starts from. `metadata` and `protocol` are `None` where there is no table yet."""
 
     table: str
     metadata: Metadata | None
@@ -51,7 +51,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The actions in the order in which they are written (no `commitInfo`), and what will be in force with them."""
+    """The actions in the order in which they are written (no `commitInfo`), and the state that they lead to."""
 
     actions: tuple[Action, ...]
     metadata: Metadata
@@ -59,24 +59,24 @@ class Prepared:
 
 
 def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str]) -> Metadata:
-    """What a caller asks for, with the properties that change in their proper case and checked.
+    """The metadata that a caller requests, with the changed properties checked and in their canonical spelling.
 
-    A new table (`old` is `None`) gets the session's default properties under its own. What an existing table has
-    already, another writer may have put there: it is left alone.
+    A new table (`old` is `None`) also gets the session's default properties, where the caller doesn't set them.
+    Properties that an existing table already has aren't checked: another writer may have set them.
     """
     configuration = metadata.configuration
     if old is not None and configuration == old.configuration:
         return metadata
     kept = {} if old is None else {k: v for k, v in configuration.items() if old.configuration.get(k) == v}
     changed = {key: value for key, value in configuration.items() if key not in kept}
-    # Not for a user to set: they come with the columns, or from a table that the metadata was copied of.
+    # A user doesn't set these: they come with the columns, or with metadata that was copied from another table.
     mapped = () if column_mapping.unassigned(metadata) else (MAX_ID,)
-    own = (*row_tracking.COLUMN_KEYS, *in_commit_timestamps.PROVENANCE, *mapped)
-    given = {key: changed.pop(key) for key in own if key in changed}
+    internal = (*row_tracking.COLUMN_KEYS, *in_commit_timestamps.PROVENANCE, *mapped)
+    copied = {key: changed.pop(key) for key in internal if key in changed}
     arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
     defaults = properties.defaults_from(conf) if old is None else {}
     changed = properties.validate(changed, allow_arbitrary=arbitrary, existing={**defaults, **kept})
-    result: Mapping[str, str] = {**defaults, **kept, **changed, **given}
+    result: Mapping[str, str] = {**defaults, **kept, **changed, **copied}
     return replace(metadata, configuration=iceberg_compat.with_defaults(result) if old is None else result)
 
 
@@ -88,12 +88,26 @@ def prepare(
     metadata: Metadata | None,
     protocol: Protocol | None,
 ) -> Prepared:
-    """Check the actions and bring them into one commit.
+    """Check the actions and assemble one commit.
 
-    `metadata` and `protocol` are those that were set on the transaction; they may stand among the actions instead,
-    but not twice. A new table gets the session's default properties and, unless one is given, the protocol that its
-    metadata needs. Raises InvalidArgumentError, SchemaMismatchError, AppendOnlyTableError or UnsupportedFeatureError;
-    nothing has been written then.
+    A new table gets the session's default properties and, unless `protocol` is set, the protocol that its metadata
+    needs.
+
+    Args:
+        base: The state that the transaction starts from.
+        actions: The actions to commit.
+        operation: Decides which changes are allowed.
+        metadata: The metadata that was set on the transaction; it may be among the actions instead, but not in both.
+        protocol: The protocol that was set on the transaction; it may be among the actions instead, but not in both.
+
+    Returns:
+        The checked actions in order.
+
+    Raises:
+        InvalidArgumentError: An action or a property isn't valid, or the operation doesn't allow it.
+        SchemaMismatchError: The schema isn't valid for a table.
+        AppendOnlyTableError: The table has `delta.appendOnly`, and data is changed or removed.
+        UnsupportedFeatureError: The table has a feature that this version of tablelog can't write.
     """
     metadatas = [] if metadata is None else [metadata]
     protocols = [] if protocol is None else [protocol]
@@ -112,7 +126,7 @@ def prepare(
         if new_protocol is None:
             new_protocol = implied_protocol(base, new_metadata)
         elif base.new:
-            # What the session's default properties need beside what the caller asked for.
+            # The session's default properties may need more features than the caller set.
             new_protocol = features.protocol_of(features.supported(new_protocol) | features.enabled_by(new_metadata))
         stored = properties.without_protocol_properties(new_metadata.configuration)
         if len(stored) != len(new_metadata.configuration):
@@ -143,7 +157,7 @@ def prepare(
 
 
 def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], protocols: list[Protocol]) -> list[Action]:
-    """The actions but metaData and protocol, which go into the lists; each kind is checked to stand but once."""
+    """The actions except metaData and protocol, which are added to the lists; no key may occur twice."""
     others: list[Action] = []
     txns: dict[str, SetTransaction] = {}
     domains: set[str] = set()
@@ -155,12 +169,12 @@ def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], prot
             protocols.append(action)
             continue
         if isinstance(action, SetTransaction):
-            known = txns.setdefault(action.app_id, action)
-            if known is not action:
-                if known.version != action.version:
+            first = txns.setdefault(action.app_id, action)
+            if first is not action:
+                if first.version != action.version:
                     raise InvalidArgumentError(
                         f"one commit to {base.table} can't set the transaction identifier of {action.app_id!r} to "
-                        f"both {known.version} and {action.version}"
+                        f"both {first.version} and {action.version}"
                     )
                 continue
         elif isinstance(action, DomainMetadata):
@@ -171,23 +185,27 @@ def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], prot
             domains.add(action.domain)
         elif isinstance(action, CommitInfo | CheckpointMetadata | Sidecar):
             raise InvalidArgumentError(
-                f"{type(action).__name__} is no action for a caller to commit: commitInfo is made from the Operation, "
-                "checkpoints by the log"
+                f"{type(action).__name__} can't be committed to {base.table} by a caller: the commit writes commitInfo "
+                "from the Operation, and checkpoints write the others. Leave it out"
             )
         others.append(action)
-    for kind, found in (("metaData", metadatas), ("protocol", protocols)):
-        if len(found) > 1:
+    for kind, actions_of_kind in (("metaData", metadatas), ("protocol", protocols)):
+        if len(actions_of_kind) > 1:
             raise InvalidArgumentError(f"one commit to {base.table} can't change {kind} twice")
     return others
 
 
 def check_shape(metadata: Metadata, table: str) -> None:
-    """Whether schema, partition columns and format can be those of a table at all.
+    """Check that a table can have this schema, these partition columns and this format.
 
-    Raises SchemaMismatchError or InvalidArgumentError that names the column.
+    Raises:
+        SchemaMismatchError: A column isn't valid; the message names it.
+        InvalidArgumentError: The format or a partition column isn't valid.
     """
     if metadata.format.provider.lower() != "parquet":
-        raise InvalidArgumentError(f"the data of {table} can't be of the format {metadata.format.provider!r}")
+        raise InvalidArgumentError(
+            f"the data of {table} can't have the format {metadata.format.provider!r}: the format must be parquet"
+        )
     columns = schema.parse_schema(metadata.schema_string)
     schema.check_no_duplicates(columns)
     schema.check_partition_columns(columns, metadata.partition_columns)
@@ -212,46 +230,50 @@ def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> Non
             "overwriteSchema instead"
         )
     if old.id != metadata.id:
-        raise InvalidArgumentError(f"{operation.name} can't change the id of {base.table}: start from its metadata")
+        raise InvalidArgumentError(
+            f"{operation.name} can't change the id of {base.table}: derive the new metadata from the table's metadata"
+        )
 
 
 def _check_stats_columns(metadata: Metadata, old: Metadata | None, table: str) -> None:
-    """InvalidArgumentError for columns that are to have statistics and can't: those that aren't there."""
+    """Raise InvalidArgumentError if `delta.dataSkippingStatsColumns` names a column that can't have statistics."""
     text = metadata.configuration.get(_STATS_COLUMNS)
     if text is None or (old is not None and old.configuration.get(_STATS_COLUMNS) == text):
         return
     columns = schema.parse_schema(metadata.schema_string)
     for column in properties.TableProperties.of(metadata).data_skipping_stats_columns or ():
-        found = schema.find(columns, column)
-        if found is None or found[0][0] in metadata.partition_columns:
-            what = "has no such column" if found is None else "is partitioned by it"
+        match = schema.find(columns, column)
+        if match is None or match[0][0] in metadata.partition_columns:
+            reason = "has no such column" if match is None else "is partitioned by it"
             raise InvalidArgumentError(
-                f"{_STATS_COLUMNS} names the column {schema.dotted(column)}, and {table} {what}: it lists columns "
-                "whose values are kept in the statistics of data files",
+                f"{_STATS_COLUMNS} names the column {schema.dotted(column)}, but {table} {reason}: list only data "
+                "columns of the table",
                 condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 parameters={"columnName": schema.dotted(column)},
             )
 
 
 def implied_protocol(base: Base, metadata: Metadata) -> Protocol | None:
-    """The protocol that the metadata of a new table, or its change, calls for; `None`: that of the table serves.
+    """The protocol that the metadata of a new table, or its change, needs; `None`: the table's protocol is enough.
 
-    `metadata` still has the keys by which a user asks for versions and features.
+    `metadata` still has the properties that request protocol versions and features.
     """
     if base.protocol is None:
         return features.protocol_for_new_table(metadata, base.conf)
-    asked = features.requested(metadata.configuration)
+    requested_features = features.requested(metadata.configuration)
     if "delta.minWriterVersion" in metadata.configuration or "delta.minReaderVersion" in metadata.configuration:
         versions = {
             "delta.minReaderVersion": str(base.protocol.min_reader_version),
             "delta.minWriterVersion": str(base.protocol.min_writer_version),
             **metadata.configuration,
         }
-        asked |= features.implied(
+        requested_features |= features.implied(
             properties.get(versions, "minReaderVersion"), properties.get(versions, "minWriterVersion")
         )
-    asked -= features.supported(base.protocol)
-    raised = features.protocol_of(features.supported(base.protocol) | asked) if asked else None
+    requested_features -= features.supported(base.protocol)
+    raised = (
+        features.protocol_of(features.supported(base.protocol) | requested_features) if requested_features else None
+    )
     return features.required_upgrade(raised or base.protocol, metadata, base.table) or raised
 
 
@@ -266,7 +288,7 @@ def _check_domains(base: Base, actions: list[Action], rules: Protocol) -> None:
             continue
         if action.domain == row_tracking.DOMAIN and row_tracking.supported(rules):
             raise InvalidArgumentError(
-                f"the metadata domain {action.domain} of {base.table} is kept by the commit itself: leave it out"
+                f"the commit itself writes the metadata domain {action.domain} of {base.table}: leave it out"
             )
         if not action.removed and "domainMetadata" not in features.supported(rules):
             raise InvalidArgumentError(
@@ -292,30 +314,33 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
             if action.partition_values.keys() != columns:
                 raise InvalidArgumentError(
                     f"the file {action.path} has values for the partition columns "
-                    f"{sorted(action.partition_values)}, and {base.table} is partitioned by {sorted(columns)}"
+                    f"{sorted(action.partition_values)}, but {base.table} is partitioned by {sorted(columns)}"
                 )
             _once("added", action, added, base)
         elif isinstance(action, RemoveFile):
             if action.data_change and base.metadata is not None and _append_only(base.metadata):
                 raise AppendOnlyTableError(
-                    f"{base.table} has delta.appendOnly=true: its data can only be added to, not changed or removed. "
-                    "Unset the property first, if that is meant",
+                    f"{base.table} has delta.appendOnly=true: data can be added, but not changed or removed. To change "
+                    "data, unset the property first",
                     condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
                     parameters={"table_name": base.table, "config": "delta.appendOnly"},
                 )
             _once("removed", action, removed, base)
         elif isinstance(action, AddCDCFile) and action.partition_values.keys() != columns:
-            raise InvalidArgumentError(f"the change file {action.path} doesn't have the partition columns {columns}")
+            raise InvalidArgumentError(
+                f"the change data file {action.path} has values for the partition columns "
+                f"{sorted(action.partition_values)}, but {base.table} is partitioned by {sorted(columns)}"
+            )
     if removed:
         for path, vector in added.items():
             if path in removed and removed[path] == vector:
                 raise InvalidArgumentError(f"one commit to {base.table} can't both add and remove the file {path}")
 
 
-def _once(what: str, action: AddFile | RemoveFile, seen: dict[str, str | None], base: Base) -> None:
+def _once(verb: str, action: AddFile | RemoveFile, seen: dict[str, str | None], base: Base) -> None:
     path, vector = action.key
     if path in seen:
-        raise InvalidArgumentError(f"the file {path} is {what} twice in one commit to {base.table}")
+        raise InvalidArgumentError(f"the file {path} is {verb} twice in one commit to {base.table}")
     seen[path] = vector
 
 

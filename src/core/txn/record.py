@@ -1,4 +1,4 @@
-"""What became of the commits that one command makes: the transactions note it, and who runs the command reads it."""
+"""The state of the commits of one command: transactions record it, and the code that runs the command reads it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CommitRecord:
-    """One commit: True: it is in the log as `version`; False: it is not; None: it may be, or may still come to be."""
+    """One commit. `committed`: True: the log has it as `version`; False: it doesn't; None: it is unknown."""
 
     table: str
     operation: str
@@ -22,7 +22,7 @@ _lists: ContextVar[tuple[list[CommitRecord], ...]] = ContextVar("commit records"
 
 @contextmanager
 def recorded() -> Iterator[list[CommitRecord]]:
-    """Inside, every commit of this thread is in the list, in order, also those of commands that run inside of it."""
+    """Collect the commits of this thread in a list, in order, including those of nested commands."""
     records: list[CommitRecord] = []
     token = _lists.set((*_lists.get(), records))
     try:
@@ -32,7 +32,7 @@ def recorded() -> Iterator[list[CommitRecord]]:
 
 
 def begin(table: str, operation: str) -> CommitRecord:
-    """The record of a commit that begins: nothing of it is written yet."""
+    """A new record, before anything was written."""
     record = CommitRecord(table, operation)
     for records in _lists.get():
         records.append(record)

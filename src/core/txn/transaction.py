@@ -1,4 +1,4 @@
-"""The optimistic transaction: read, stage, then prepare -> attempt -> check and retry -> after the commit."""
+"""The optimistic transaction: read, stage, prepare, attempt the commit, check for conflicts, retry, follow up."""
 
 import logging
 import random
@@ -44,14 +44,14 @@ MAX_ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
 _DEFAULT_ATTEMPTS = 10_000_000
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
-# Log cleanup never removes what is this young, so a version that is absent after it was listed is free.
+# Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
 _LISTING_IS_FRESH_S = 60.0
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit that was made. `actions` are those at `version`, without `commit_info`."""
+    """A completed commit. `actions` are those at `version`, without `commit_info`."""
 
     version: int
     actions: tuple[Action, ...]
@@ -63,9 +63,9 @@ class Committed:
 class Transaction:
     """One optimistic transaction on a table.
 
-    `snapshot` is what it reads: the newest one, as `DeltaLog.transaction` gives it, or `None` where there is no table
-    yet. It is for one thread, and for one commit. What it reads is recorded, so that the commit can tell whether a
-    concurrent one matters: see `conflict`.
+    `snapshot` is the version that the transaction reads: the newest one, as `DeltaLog.transaction` returns it, or
+    `None` where there is no table yet. A transaction is for one thread and for one commit. It records what it reads,
+    so that the commit can decide whether a concurrent commit conflicts with it (see `conflict`).
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Transaction:
     ) -> None:
         self.snapshot = snapshot
         self.sidecar_writer: SidecarWriter | None = None
-        """Who may write the sidecars of the checkpoint after this commit; None: nobody but the core."""
+        """Writes the sidecars of the checkpoint after this commit; None: the core writes them."""
         self._log = log
         self._dice = dice
         self._new_token = new_token
@@ -94,9 +94,9 @@ class Transaction:
         self._app_ids: set[str] = set()
         self._record: CommitRecord | None = None
         self._data = b""
-        """The bytes of the attempt that the record is about."""
+        """The content of the attempt that the record describes."""
 
-    # --- what it sees ---------------------------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------------------------
 
     @property
     def table(self) -> str:
@@ -105,24 +105,24 @@ class Transaction:
 
     @property
     def read_version(self) -> int:
-        """The version that it reads; -1 where there is no table yet."""
+        """The version that the transaction reads; -1 where there is no table yet."""
         return -1 if self.snapshot is None else self.snapshot.version
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata that will be in force after the commit; TableNotFoundError for a new table with none set."""
+        """The metadata that holds after the commit. Raises TableNotFoundError for a new table without metadata."""
         if self._metadata is not None:
             return self._metadata
         return self._read().metadata
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol that will be in force after the commit, as far as it is known before it."""
+        """The protocol that holds after the commit, as far as it is known before it."""
         if self._protocol is not None:
             return self._protocol
         base = self._base()
-        known = None if self._metadata is None else implied_protocol(base, self._metadata)
-        return known or base.protocol or self._read().protocol
+        implied = None if self._metadata is None else implied_protocol(base, self._metadata)
+        return implied or base.protocol or self._read().protocol
 
     def _base(self) -> Base:
         if self.snapshot is None:
@@ -136,18 +136,24 @@ class Transaction:
 
     @property
     def may_be_committed(self) -> bool:
-        """False only while it is certain that nothing was committed: then, and only then, its data files may go.
+        """False only if it is certain that nothing was committed: only then may the data files be deleted.
 
-        For whoever catches what `commit` can't turn into a CommitInterrupted (SystemExit from a signal handler).
+        For callers that catch exceptions which `commit` can't turn into a CommitInterrupted (such as a SystemExit from
+        a signal handler).
         """
         return self._record is not None and self._record.committed is not False
 
-    # --- what it reads --------------------------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------------------------------
 
     def read_files(self, predicate: "Predicate | None" = None, *, time_zone: str) -> "pa.Table":
-        """The files that may hold a row of `predicate` (`None`: all of the table), recorded as read.
+        """Return the files that may hold rows which satisfy `predicate`, and record them as read.
 
-        The rows are those of `Snapshot.files`. `time_zone` is that of partition timestamps that name none.
+        Args:
+            predicate: `None` stands for the whole table.
+            time_zone: The time zone of partition timestamps that name none.
+
+        Returns:
+            Rows of `Snapshot.files`.
         """
         snapshot = self._read()
         if predicate is None:
@@ -159,14 +165,14 @@ class Transaction:
         return files
 
     def read_predicate(self, predicate: "Predicate", *, time_zone: str) -> None:
-        """Record that files were chosen by `predicate` elsewhere; say which with `read_keys` or `read_table`.
+        """Record that the caller selected files by `predicate`; record the files with `read_keys` or `read_table`.
 
-        `time_zone` is that in which partition timestamps that name none were read.
+        `time_zone` is the time zone of partition timestamps that name none.
         """
         self._predicates.append(ReadPredicate(predicate, time_zone))
 
     def read_whole_table(self) -> None:
-        """Record the whole table as read: any file that another commit adds or removes then matters."""
+        """Record the whole table as read: any file that another commit adds or removes is then relevant."""
         self._whole_table = True
 
     def read_keys(self, keys: Iterable[FileKey]) -> None:
@@ -178,19 +184,27 @@ class Transaction:
         self._files.append(files)
 
     def transaction_version(self, app_id: str) -> int | None:
-        """The version that the application has set last, recorded as read (PROTOCOL.md, "Transaction Identifiers")."""
+        """The version that the application set last, recorded as read (PROTOCOL.md, "Transaction Identifiers")."""
         self._app_ids.add(app_id)
-        found = None if self.snapshot is None else self.snapshot.transactions.get(app_id)
-        return None if found is None else found.version
+        transaction = None if self.snapshot is None else self.snapshot.transactions.get(app_id)
+        return None if transaction is None else transaction.version
 
-    # --- what it stages -------------------------------------------------------------------------------------------
+    # --- staging --------------------------------------------------------------------------------------------------
 
     def set_metadata(self, metadata: Metadata, *, replaces_table: bool = False) -> None:
-        """Stage the table's metadata; of a new table, the session's default properties are put under its own.
+        """Stage the table's metadata.
 
-        Where the table maps its columns, those that have no id and physical name get them here: `metadata` says which.
-        `replaces_table`: the operation that is committed replaces the table. Raises SchemaMismatchError or
-        InvalidArgumentError. Changes that the operation must allow are checked at the commit.
+        A new table also gets the session's default properties, where `metadata` doesn't set them. In a table with
+        column mapping, columns without id and physical name get them here; read them from `metadata`. Changes that the
+        operation must allow are checked at the commit.
+
+        Args:
+            metadata: The new metadata.
+            replaces_table: The operation that is committed replaces the table.
+
+        Raises:
+            SchemaMismatchError: The schema isn't valid for a table.
+            InvalidArgumentError: A property, the format or a partition column isn't valid.
         """
         old = None if self.snapshot is None else self.snapshot.metadata
         metadata = requested(metadata, old, self._log.conf)
@@ -216,15 +230,29 @@ class Transaction:
         tags: Mapping[str, str] | None = None,
         engine_info: str = ENGINE_INFO,
     ) -> Committed:
-        """Commit `actions` at the next free version, rebased onto what others committed since.
+        """Commit `actions` at the next free version, rebased onto the commits that came first.
 
-        Returns once the commit is in the log. Raises a `DeltaConcurrentModificationException` (nothing was committed:
-        run the operation again), the errors of `prepare` or of the store (nothing was committed), or
-        CommitStateUnknownError. A KeyboardInterrupt before anything was written comes through as it is, a later one
-        as CommitInterrupted, which says what became of the commit.
+        Args:
+            actions: Everything to commit except the `commitInfo`.
+            operation: The description of the operation for the `commitInfo`, and what it is allowed to change.
+            user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
+            tags: `commitInfo.tags`.
+            engine_info: `commitInfo.engineInfo`.
+
+        Returns:
+            The commit, which is then in the log.
+
+        Raises:
+            DeltaConcurrentModificationException: Nothing was committed; run the operation again.
+            CommitStateUnknownError: It is unknown whether the commit is in the log.
+            CommitInterrupted: A KeyboardInterrupt came after the first write; the error says what was committed. An
+                earlier KeyboardInterrupt is raised unchanged.
+            TablelogError: The errors of `prepare` and of the store; nothing was committed.
         """
         if self._record is not None:
-            raise InvalidArgumentError(f"this transaction on {self.table} was committed before: begin another one")
+            raise InvalidArgumentError(
+                f"this transaction on {self.table} was committed before: begin a new transaction for the next commit"
+            )
         self._record = begin(self.table, operation.name)
         try:
             return self._commit(actions, operation, user_metadata, tags, engine_info)
@@ -243,8 +271,8 @@ class Transaction:
         began = log.clock.monotonic()
         if log.store.partial_writes_visible:
             raise UnsupportedEnvironmentError(
-                f"{type(log.store).__name__} may show a part of a file: a commit through it could tear the log of "
-                f"{self.table}. Choose another LogStore"
+                f"readers of {type(log.store).__name__} may see a part of a file: a commit through it could damage the "
+                f"log of {self.table}. Choose another LogStore"
             )
         staged, reads, level = self._prepare(actions, operation)
         info = CommitInfo(
@@ -274,26 +302,26 @@ class Transaction:
         return Committed(version, written, info, attempts, milliseconds)
 
     def _tags(self, staged: Staged, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """What the commit says of itself for those who come after it, beside what the caller has it say."""
-        seen = self.snapshot
-        if seen is None or not staged.writes_metadata:
+        """The tags of the commit: the caller's, and those that describe a change of metadata to concurrent writers."""
+        snapshot = self.snapshot
+        if snapshot is None or not staged.writes_metadata:
             return tags
-        if metadata_changes.identity_only(seen.metadata, staged.metadata):
+        if metadata_changes.identity_only(snapshot.metadata, staged.metadata):
             return {metadata_changes.IDENTITY_ONLY_TAG: "true", **(tags or {})}
-        if metadata_changes.enables_tracking_only(seen.metadata, staged.metadata):
+        if metadata_changes.enables_tracking_only(snapshot.metadata, staged.metadata):
             return {metadata_changes.TRACKING_ONLY_TAG: "true", **(tags or {})}
         return tags
 
     def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
-        seen = self.snapshot
-        changed = seen is not None and prepared.metadata is not seen.metadata
-        if seen is not None and changed and not column_mapping.same_layout(seen.mapping, prepared.metadata):
-            # Every file of the old layout has to go, those of concurrent commits as well.
+        snapshot = self.snapshot
+        changed = snapshot is not None and prepared.metadata is not snapshot.metadata
+        if snapshot is not None and changed and not column_mapping.same_layout(snapshot.mapping, prepared.metadata):
+            # The commit must remove every file of the old layout, also those that concurrent commits add.
             self._whole_table = True
-        if seen is not None and changed:
-            _check_row_ids(seen, prepared)
+        if snapshot is not None and changed:
+            _check_row_ids(snapshot, prepared)
         reads = ReadSet(
             tuple(self._predicates),
             tuple(self._files),
@@ -310,8 +338,8 @@ class Transaction:
             read_version=self.read_version,
             blind_append=not (reads.depends_on_files or operation.restates_files)
             and conflict.only_adds(prepared.actions),
-            drops_features=seen is not None
-            and bool(features.supported(seen.protocol) - features.supported(prepared.protocol)),
+            drops_features=snapshot is not None
+            and bool(features.supported(snapshot.protocol) - features.supported(prepared.protocol)),
             restates_files=operation.restates_files,
         )
         level = isolation_level(prepared.metadata)
@@ -320,26 +348,30 @@ class Transaction:
     def _win(
         self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel
     ) -> tuple[int, CommitInfo, tuple[Action, ...], list[Winner], int]:
-        """The loop: (version won, commitInfo and actions that are there, the winners before it, number of attempts)."""
+        """Attempt and rebase until the commit is in the log.
+
+        Returns:
+            The version, its commitInfo and actions, the commits before it in order, the number of attempts.
+        """
         clock = self._log.clock
         assert info.txn_id is not None
         token = info.txn_id
-        most = self._most_attempts()
+        max_attempts = self._most_attempts()
         winners: list[Winner] = []
-        ground = self._ground()
+        parent = self._ground()
         serialised: tuple[Action, ...] | None = None
         body = b""
         if clock.monotonic() - self._began > _LISTING_IS_FRESH_S:
-            staged = self._rebase(staged, reads, level, winners, self._newer(ground.version + 1, None))
-        for number in range(1, most + 1):
+            staged = self._rebase(staged, reads, level, winners, self._newer(parent.version + 1, None))
+        for number in range(1, max_attempts + 1):
             started = clock.monotonic()
-            for winner in winners[ground.version - staged.read_version :]:
-                ground = ground.after(winner)
-            version = ground.version + 1
-            said, actions = stamped(staged, info, ground, clock.now_ms())
+            for winner in winners[parent.version - staged.read_version :]:
+                parent = parent.after(winner)
+            version = parent.version + 1
+            stamped_info, actions = stamped(staged, info, parent, clock.now_ms())
             if actions is not serialised:
                 serialised, body = actions, codec.serialise(actions)
-            data = codec.serialise((said,)) + body
+            data = codec.serialise((stamped_info,)) + body
             outcome = self._attempt(version, data, token)
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
@@ -349,16 +381,16 @@ class Transaction:
                 )  # fmt: skip
             if isinstance(outcome, Won):
                 self._noted.committed = True
-                return version, said, actions, winners, number
+                return version, stamped_info, actions, winners, number
             if isinstance(outcome, Unknown):
                 raise CommitStateUnknownError(self.table, version, token, outcome.reason) from outcome.cause
             self._noted.committed = False
-            if number == most:
+            if number == max_attempts:
                 break
             self._pause(number, clock.monotonic() - started)
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
         raise ConcurrentWriteException(
-            f"nothing was committed to {self.table}: other writers took {most} versions in a row, and "
+            f"nothing was committed to {self.table}: other writers took {max_attempts} versions in a row, and "
             f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again",
             condition="DELTA_CONCURRENT_WRITE",
         )
@@ -369,30 +401,33 @@ class Transaction:
         return self._record
 
     def _ground(self) -> ParentVersion:
-        seen = self.snapshot
-        if seen is None:
+        snapshot = self.snapshot
+        if snapshot is None:
             return ParentVersion()
         return ParentVersion(
-            seen.version,
-            seen.metadata,
-            seen.protocol,
-            lambda: seen.timestamp_ms,
-            row_tracking.high_water_mark(seen.domain_metadata) if row_tracking.supported(seen.protocol) else -1,
+            snapshot.version,
+            snapshot.metadata,
+            snapshot.protocol,
+            lambda: snapshot.timestamp_ms,
+            row_tracking.high_water_mark(snapshot.domain_metadata) if row_tracking.supported(snapshot.protocol) else -1,
         )
 
     def _most_attempts(self) -> int:
-        """As Delta counts: the first attempt, and as many again as the setting says."""
+        """The maximal number of attempts. As in Delta, the setting doesn't count the first one."""
         value = self._log.conf.get(MAX_ATTEMPTS)
         if value is None:
             return _DEFAULT_ATTEMPTS + 1
         if not value.strip().isdecimal():
-            raise InvalidArgumentError(f"{MAX_ATTEMPTS} should be a whole number, not {value!r}")
+            raise InvalidArgumentError(
+                f"{MAX_ATTEMPTS} must be a whole number, but it is {value!r}: nothing was committed to {self.table}. "
+                "Correct the setting"
+            )
         return int(value) + 1
 
     def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
         record = self._noted
         self._data, record.version, record.token = data, version, token
-        record.committed = None  # from here on a write of it may be under way
+        record.committed = None  # from here on a write may be on its way
         try:
             return attempt(
                 self._log.store,
@@ -426,29 +461,30 @@ class Transaction:
     def _newer(self, version: int, first: bytes | None) -> Iterator[Winner]:
         """The commits from `version` on, in order.
 
-        One list, and one read for each; `first` is what stands at `version` where that is known already.
+        It costs one listing, and one read for each commit; `first` is the content of `version` where it is known.
         """
         store = self._log.store
         expected = version
-        found = {expected} if first is not None else set()
+        existing = {expected} if first is not None else set()
         times: dict[int, int] = {}
         try:
             listed = store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
         except FileNotFoundError:
             if version > 0:
                 raise
-            listed = iter(())  # the table is new, and nobody has made its log yet
+            listed = iter(())  # the table is new, and no writer has created its log yet
         for status in listed:
             file = paths.parse_log_name(status.path.rpartition("/")[2])
             if file is not None and file.kind in ("commit", "checkpoint"):
-                found.add(file.version)
+                existing.add(file.version)
                 if file.kind == "commit":
                     times[file.version] = status.modification_time_ms
-        for newer in sorted(found):
+        for newer in sorted(existing):
             if newer != expected:
                 raise MissingCommitError(
-                    f"version {expected} of {self.table} is missing, and version {newer} is there: it was removed "
-                    "since this transaction began, or the log is damaged. Nothing was committed"
+                    f"version {expected} of {self.table} is missing, but version {newer} exists: the missing version "
+                    "was removed since this transaction began, or the log is damaged. Nothing was committed. Run the "
+                    "operation again; if it fails in the same way, restore the missing file of the log"
                 )
             expected += 1
             data = first if newer == version and first is not None else store.read(self._commit_path(newer))
@@ -456,17 +492,17 @@ class Transaction:
             yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
 
     def _pause(self, lost: int, took: float) -> None:
-        """Wait before the next attempt: not after the first loss, then ever longer and never in step with others.
+        """Wait before the next attempt: not after the first loss, then longer after each loss, by a random factor.
 
-        It is measured in attempts, each as long as the last one `took`: what is nothing on a disk is an age for one,
-        and too short on a remote store, where each attempt that loses is work for the store that others wait for.
+        The unit is `took`, the duration of the last attempt in seconds: a fixed wait would be too long on a local disk
+        and too short on a remote store, where each attempt that loses slows down the other writers.
         """
         if lost > 1:
             bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * lost)
             self._log.clock.sleep(bound * self._dice())
 
     def _interrupted(self) -> CommitInterrupted | None:
-        """What an interrupt in the middle of the commit has to say; `None` if nothing can have been written."""
+        """The error for an interrupt during the commit; `None` if it is certain that nothing was written."""
         record = self._noted
         if record.committed is None:
             outcome = look(self._log.store, self._commit_path(record.version), self._data, record.token)
@@ -479,22 +515,25 @@ class Transaction:
         return f"{self._log.log_path}/{paths.commit_name(version)}"
 
 
-def _check_row_ids(seen: "Snapshot", prepared: Prepared) -> None:
-    """InvalidArgumentError where row tracking is enabled on files without row ids (PROTOCOL.md, "Row Tracking")."""
+def _check_row_ids(snapshot: "Snapshot", prepared: Prepared) -> None:
+    """Raise InvalidArgumentError where row tracking is enabled on files without row ids.
+
+    PROTOCOL.md, "Row Tracking".
+    """
     if not row_tracking.enabled(prepared.protocol, prepared.metadata) or row_tracking.enabled(
-        seen.protocol, seen.metadata
+        snapshot.protocol, snapshot.metadata
     ):
         return
     removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)}
-    files = seen.files
+    files = snapshot.files
     without = files.filter(files.column("baseRowId").is_null()).column("path").to_pylist()
     if any(path not in removed for path in without):
         raise InvalidArgumentError(
-            f"{row_tracking.ENABLED} can't be set on {seen.table}: {len(without)} files have no row ids yet. "
-            "DeltaTable.setProperties gives them some first"
+            f"{row_tracking.ENABLED} can't be set on {snapshot.table}: {len(without)} files have no row ids yet. "
+            "Set it with DeltaTable.setProperties, which assigns them first"
         )
 
 
 def isolation_level(metadata: Metadata) -> IsolationLevel:
-    """The table's `delta.isolationLevel`: Serializable unless it says WriteSerializable."""
+    """The table's `delta.isolationLevel`; the default is Serializable."""
     return IsolationLevel(properties.TableProperties.of(metadata).isolation_level)

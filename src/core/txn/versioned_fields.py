@@ -1,7 +1,7 @@
-"""What a commit says that depends on the version it gets: its timestamp, row ids, and what is noted of a beginning.
+"""The parts of a commit that depend on its version: in-commit timestamps and their provenance, and row ids.
 
-None of it is known before an attempt, and all of it changes when another commit came first; so what is staged holds
-none of it, and each attempt at a new version begins with `stamped`, a pure function of the ground it stands on.
+They are unknown before an attempt, and they all change when another commit came first. So what is staged doesn't
+contain them; each attempt at a new version begins with `stamped`, a pure function of the parent version.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,10 @@ from .conflict import Staged, Winner
 
 @dataclass(frozen=True)
 class ParentVersion:
-    """The version below a commit, as far as the commit depends on it; version -1 where there is no table yet.
+    """The version before a commit, as far as the commit depends on it; version -1 where there is no table yet.
 
-    `timestamp` gives the time of the version in milliseconds and may cost a request.
+    `timestamp` returns the time of the version in milliseconds and may cost a request. `row_ids` is the high-water
+    mark of the row ids; -1 where there are none.
     """
 
     version: int = -1
@@ -26,7 +27,7 @@ class ParentVersion:
     row_ids: int = -1
 
     def after(self, winner: Winner) -> "ParentVersion":
-        """The ground once another commit stands on it."""
+        """The parent version once `winner` was committed."""
         row_ids = self.row_ids
         for action in winner.actions:
             if isinstance(action, DomainMetadata) and action.domain == row_tracking.DOMAIN:
@@ -37,7 +38,7 @@ class ParentVersion:
 
     @property
     def has_timestamps(self) -> bool:
-        """Whether the version below bears its own time."""
+        """Whether in-commit timestamps are enabled in the parent version."""
         return (
             self.metadata is not None
             and self.protocol is not None
@@ -46,45 +47,52 @@ class ParentVersion:
 
 
 def stamped(
-    staged: Staged, info: CommitInfo, ground: ParentVersion, now_ms: int
+    staged: Staged, info: CommitInfo, parent: ParentVersion, now_ms: int
 ) -> tuple[CommitInfo, tuple[Action, ...]]:
-    """The commitInfo and the actions of an attempt at the version above `ground`. `now_ms` is when it is made."""
-    version = ground.version + 1
+    """The commitInfo and the actions of an attempt at the version after `parent`.
+
+    Args:
+        staged: The actions to commit.
+        info: The commitInfo without the parts that depend on the version.
+        parent: The version before the commit.
+        now_ms: The time of the attempt, in milliseconds since the epoch.
+    """
+    version = parent.version + 1
     actions = staged.actions
     if in_commit_timestamps.enabled(staged.protocol, staged.metadata):
-        before = None if ground.timestamp is None else ground.timestamp()
-        timestamp = in_commit_timestamps.later(now_ms, before)
+        parent_time = None if parent.timestamp is None else parent.timestamp()
+        timestamp = in_commit_timestamps.later(now_ms, parent_time)
         info = replace(info, in_commit_timestamp=timestamp)
         if staged.writes_metadata:
-            told = in_commit_timestamps.with_provenance(
+            with_provenance = in_commit_timestamps.with_provenance(
                 staged.metadata,
-                ground.metadata,
-                began=not ground.has_timestamps,
+                parent.metadata,
+                began=not parent.has_timestamps,
                 version=version,
                 timestamp_ms=timestamp,
             )
-            if told is not staged.metadata:
-                actions = tuple(told if isinstance(action, Metadata) else action for action in actions)
+            if with_provenance is not staged.metadata:
+                actions = tuple(with_provenance if isinstance(action, Metadata) else action for action in actions)
     if row_tracking.supported(staged.protocol):
         actions = row_tracking.assigned(
             actions,
             staged.protocol,
             staged.metadata,
             version=version,
-            highest=ground.row_ids,
+            highest=parent.row_ids,
         )
-        if (kept := _keeps_row_ids(staged)) is not None:
-            info = replace(info, tags={row_tracking.PRESERVED_TAG: str(kept).lower(), **(info.tags or {})})
+        if (preserved := _keeps_row_ids(staged)) is not None:
+            info = replace(info, tags={row_tracking.PRESERVED_TAG: str(preserved).lower(), **(info.tags or {})})
     return info, actions
 
 
 def _keeps_row_ids(staged: Staged) -> bool | None:
-    """Whether rows that are written again keep their ids; None: there are none, or the table doesn't promise it."""
+    """Whether rewritten rows keep their ids; None: no row is rewritten, or the table has no row tracking."""
     if staged.read_metadata is None or not row_tracking.enabled(staged.protocol, staged.metadata):
         return None
     if not staged.removed:
-        return None  # no row is written again
+        return None  # no row is rewritten
     if row_tracking.enabled(staged.protocol, staged.read_metadata):
         return True
-    # What was prepared before another commit enabled it can't have kept them.
+    # Another commit enabled row tracking after this one was prepared, so this one hasn't kept the ids.
     return None if staged.writes_metadata else False

@@ -1,4 +1,4 @@
-"""The handle on a table's log, as far as a commit and the work after it ask for it."""
+"""The part of a table's log handle that commits and the steps after them use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WritableLog(ReadableLog, Protocol):
-    """What `DeltaLog` gives to a transaction."""
+    """The interface that `DeltaLog` offers to a transaction."""
 
     @property
     def log_path(self) -> str:
@@ -27,20 +27,20 @@ class WritableLog(ReadableLog, Protocol):
 
     @property
     def clock(self) -> Clock:
-        """Time, as the handle takes it."""
+        """The clock of the handle."""
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """The configuration that the handle was made with."""
+        """The configuration that the handle was created with."""
 
     def committed(self, read: "Snapshot | None", commits: Iterable[tuple[int, Sequence[Action]]]) -> "Snapshot":
-        """Take note, with no request, of commits that followed `read`; the snapshot of the last one."""
+        """Add commits that followed `read` to the handle, with no request; return the snapshot of the last one."""
 
     def write_checkpoint(self, snapshot: "Snapshot", sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
-        """Write the checkpoint of a version, and have `_last_checkpoint` name it."""
+        """Write the checkpoint of a version, and update `_last_checkpoint`."""
 
     def clean_up_after(self, newest: "Snapshot") -> None:
         """Remove expired files of the log, once a day."""
 
     def compact_after(self, newest: "Snapshot") -> None:
-        """Compact the commits up to the newest version where it is time."""
+        """Compact the commits up to the newest version if compaction is due."""

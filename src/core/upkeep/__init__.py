@@ -1,1 +1,1 @@
-"""Upkeep of the log: checkpoints and compactions written, expired files removed, damage found, VACUUM decided."""
+"""Maintenance of the log: checkpoints, compactions, cleanup of expired files, diagnosis, decisions of VACUUM."""

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, as columns (PROTOCOL.md, "Checkpoint Schema"): the header at once, files piece by piece."""
+"""The content of a checkpoint as columns (PROTOCOL.md, "Checkpoint Schema"): the header at once, files in pieces."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from ..skipping import stats
 from ..table.snapshot import Snapshot
 
 PIECE_ROWS = 1 << 16
-"""So many rows of files are laid out at a time."""
+"""The number of rows of files that are converted at a time."""
 
 _NAMES: Mapping[type, str] = {
     ProtocolAction: "protocol",
@@ -56,7 +56,7 @@ _TYPES: Mapping[str, pa.DataType] = {
         [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", STRING_MAP)]
     ),
 }
-# Neither stats nor tags: a tombstone is for VACUUM alone.
+# Without stats and tags: only VACUUM reads tombstones.
 REMOVE_TYPE = pa.struct([field for field in REMOVE_SCHEMA if field.name not in ("tags", "stats")])
 
 
@@ -64,7 +64,7 @@ REMOVE_TYPE = pa.struct([field for field in REMOVE_SCHEMA if field.name not in (
 
 
 def classic_schema(add_type: pa.DataType) -> pa.Schema:
-    """The columns of a classic checkpoint, or of a part."""
+    """The columns of a classic checkpoint, or of one part."""
     types = {**_TYPES, "add": add_type, "remove": REMOVE_TYPE}
     return pa.schema([(n, types[n]) for n in ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")])
 
@@ -75,7 +75,7 @@ def sidecar_schema(add_type: pa.DataType) -> pa.Schema:
 
 
 def top_level_schema(add_type: pa.DataType) -> pa.Schema:
-    """The columns of a V2 checkpoint beside its sidecars; those of files are there for readers that ask for them."""
+    """The columns of the top-level file of a V2 checkpoint; the file columns exist for readers that select them."""
     more = [pa.field(name, _TYPES[name]) for name in ("checkpointMetadata", "sidecar")]
     return pa.schema([*classic_schema(add_type), *more])
 
@@ -84,7 +84,7 @@ def top_level_schema(add_type: pa.DataType) -> pa.Schema:
 
 
 def header(snapshot: Snapshot, now_ms: int) -> list[Action]:
-    """The actions that aren't files; without the transactions that have expired."""
+    """The actions that aren't files, without expired transactions."""
     retention = snapshot.properties.set_transaction_retention_ms
     oldest = None if retention is None else now_ms - retention
     transactions = [
@@ -96,7 +96,7 @@ def header(snapshot: Snapshot, now_ms: int) -> list[Action]:
 
 
 def structs(actions: Sequence[Action]) -> Iterator[tuple[str, pa.Array]]:
-    """Actions of the header as rows: (column, structs), kind by kind."""
+    """Header actions as rows: (column, structs) for each kind."""
     for type_, name in _NAMES.items():
         values = [_pairs(json.loads(to_json(a))[name], _TYPES[name]) for a in actions if isinstance(a, type_)]
         if values:
@@ -104,13 +104,13 @@ def structs(actions: Sequence[Action]) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _pairs(value: Any, type_: pa.DataType) -> Any:
-    """A JSON value as Arrow takes it: a map is a list of pairs."""
+    """A JSON value in the form that Arrow takes: a map is a list of pairs."""
     if value is None:
         return None
     if pa.types.is_map(type_):
         return list(value.items())
     if pa.types.is_struct(type_):
-        # Delta has written metaData without a schema; in a checkpoint the field is required.
+        # Delta has written metaData without a schema, but a checkpoint requires the field.
         return {
             field.name: ""
             if field.name == "schemaString" and field.name not in value
@@ -121,11 +121,11 @@ def _pairs(value: Any, type_: pa.DataType) -> Any:
 
 
 def tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
-    """The tombstones that haven't expired: VACUUM may still find their files."""
-    found = snapshot.tombstones
+    """The tombstones that haven't expired: VACUUM may still need them to find their files."""
+    rows_ = snapshot.tombstones
     oldest = now_ms - snapshot.properties.deleted_file_retention_ms
-    # As in Delta, a tombstone with no time is as old as can be.
-    return found.filter(pc.fill_null(pc.greater(found.column("deletionTimestamp"), oldest), False))
+    # As in Delta, a tombstone without a time counts as expired.
+    return rows_.filter(pc.fill_null(pc.greater(rows_.column("deletionTimestamp"), oldest), False))
 
 
 def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
@@ -136,7 +136,7 @@ def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
 
 @dataclass(frozen=True)
 class CheckpointLayout:
-    """How a table's files stand in its checkpoints: the `type` of `add`, by its schema and its properties.
+    """The form of a table's files in its checkpoints: the `type` of `add`, from its schema and properties.
 
     It can be pickled. `tree` and `partition` are the columns of `stats_parsed` and `partitionValues_parsed`.
     """
@@ -147,11 +147,11 @@ class CheckpointLayout:
 
     @property
     def with_stats(self) -> bool:
-        """Whether the rows are made of statistics too."""
+        """Whether the rows contain statistics."""
         return any(self.type.get_field_index(name) >= 0 for name in ("stats", "stats_parsed"))
 
     def rows(self, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
-        """Files, told as `Snapshot.pieces` tells them, as rows: one piece at a time."""
+        """Convert pieces from `Snapshot.pieces` to rows, one piece at a time."""
         for piece in pieces:
             for batch in piece.to_batches(max_chunksize=PIECE_ROWS):
                 arrays: list[pa.Array] = []
@@ -168,7 +168,7 @@ class CheckpointLayout:
 
 
 def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
-    # A checkpoint rearranges: nothing in it is new data (what Delta writes, too).
+    # As in Delta, files in a checkpoint aren't new data.
     index = type_.get_field_index("dataChange")
     arrays[index] = pa.repeat(pa.scalar(False), len(arrays[index]))
     return pa.StructArray.from_arrays(arrays, fields=list(type_))
@@ -196,12 +196,12 @@ def layout(snapshot: Snapshot) -> CheckpointLayout:
 
 
 def _partition_fields(snapshot: Snapshot) -> list[tuple[str, schema.PrimitiveType]]:
-    found = []
+    columns = []
     for name in snapshot.mapping.physical_partition_columns:
         field = snapshot.mapping.physical.get(name, case_sensitive=True)
         if field is not None and isinstance(field.data_type, schema.PrimitiveType):
-            found.append((name, field.data_type))
-    return found
+            columns.append((name, field.data_type))
+    return columns
 
 
 def _stats_tree(snapshot: Snapshot) -> stats.Tree:
@@ -216,14 +216,14 @@ def _stats_tree(snapshot: Snapshot) -> stats.Tree:
 
 
 def _stats_type(snapshot: Snapshot, tree: stats.Tree) -> pa.DataType:
-    """What Delta has in `stats_parsed`: `tightBounds` only where a deletion vector may make it false."""
+    """The type of `stats_parsed`, as in Delta: `tightBounds` only if deletion vectors may make it false."""
     type_ = stats.struct_type(tree)
     with_vectors = "deletionVectors" in supported(snapshot.protocol)
     return pa.struct([f for f in type_ if f.name != "tightBounds" or with_vectors])
 
 
 def _stats_structs(batch: pa.RecordBatch, tree: stats.Tree, type_: pa.DataType) -> pa.Array:
-    """The statistics of a piece as structs: those of the checkpoint below where they serve, else the texts parsed."""
+    """The statistics of a piece as structs: from the old checkpoint if they have all fields, else parsed from JSON."""
     texts = batch.column("stats")
     if batch.schema.get_field_index("stats_parsed") >= 0:
         known = batch.column("stats_parsed")
@@ -239,12 +239,12 @@ def _stats_structs(batch: pa.RecordBatch, tree: stats.Tree, type_: pa.DataType) 
 
 
 def _fitted(array: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """`array` as `type_`; `None` where it lacks one of its leaves, or has it of a type that doesn't widen to it."""
+    """`array` as `type_`; `None` if it lacks a leaf, or has a leaf of a type that can't be widened to it."""
     if array.type.equals(type_):
         return array
     if not pa.types.is_struct(type_):
         if pa.types.is_float32(type_):
-            return None  # a bound that is rounded is no bound
+            return None  # a rounded value isn't a valid bound
         try:
             return array.cast(type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -253,17 +253,17 @@ def _fitted(array: pa.Array, type_: pa.DataType) -> pa.Array | None:
         return None
     names = {field.name: index for index, field in enumerate(array.type)}
     children = array.flatten()
-    found: list[pa.Array] = []
+    fitted_children: list[pa.Array] = []
     for field in type_:
         child = _fitted(children[names[field.name]], field.type) if field.name in names else None
         if child is None:
             return None
-        found.append(child)
-    return pa.StructArray.from_arrays(found, fields=list(type_), mask=array.is_null())
+        fitted_children.append(child)
+    return pa.StructArray.from_arrays(fitted_children, fields=list(type_), mask=array.is_null())
 
 
 def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
-    """The statistics of a piece as texts, made from the structs where a checkpoint had only these."""
+    """The statistics of a piece as JSON text, converted from structs if the old checkpoint had only these."""
     texts = batch.column("stats")
     if not texts.null_count or batch.schema.get_field_index("stats_parsed") < 0:
         return texts
@@ -275,7 +275,7 @@ def _stats_texts(batch: pa.RecordBatch) -> pa.Array:
 def _partition_structs(
     values: pa.Array, columns: Sequence[tuple[str, schema.PrimitiveType]], type_: pa.DataType
 ) -> pa.Array:
-    # A checkpoint is for readers in every zone: a timestamp that names no zone can be in none of theirs.
+    # Readers in every time zone use the checkpoint, so a timestamp without a zone isn't read in a local zone.
     arrays = [
         partition_values.typed(partition_values.column_of(values, name), data_type, time_zone="UTC")
         for name, data_type in columns

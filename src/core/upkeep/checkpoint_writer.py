@@ -1,8 +1,8 @@
 """Writing checkpoints: classic, in parts, or V2 with sidecars (PROTOCOL.md, "Checkpoints").
 
-Which it is follows from the table and the session: see `kind_of`. In memory, beside what the snapshot holds anyway, are
-some pieces of the statistics and of the file that is made of them: a store that takes a file in pieces gets each as it
-is ready. A sidecar is there whole.
+The table and the session decide which kind is written: see `kind_of`. Apart from the snapshot, only some pieces of the
+statistics and of the file are in memory: a store that writes a file in pieces gets each as soon as it is ready. A
+sidecar is in memory as a whole.
 """
 
 import io
@@ -39,22 +39,22 @@ _Piece = TypeVar("_Piece")
 _log = logging.getLogger(__name__)
 
 PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
-"""The most actions in one file of a checkpoint; unset: all in one."""
+"""The most actions in one file of a checkpoint; if unset, all actions are in one file."""
 TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
-"""The columns worth a dictionary; of the others nearly each value is another, and one costs half of the time."""
+"""The columns with a dictionary; the values of the others are mostly distinct, and a dictionary doubles the time."""
 NO_BOUND = 1 << 62
 _WAITING_ROWS = 8 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
 _SPOOLED_BYTES = 8 << 20
-"""So much is read at a time of a part that waits on the disk."""
+"""The number of bytes read at a time from a part in a temporary file."""
 _MOST_AS_JSON = 10_000
-"""A V2 checkpoint with more actions than this beside its sidecars is Parquet, unless the session says otherwise."""
+"""A V2 checkpoint with more header actions and sidecars is Parquet by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`form` is that of the top level of a V2 checkpoint; `files` how many parts or sidecars there are."""
+    """The kind of a checkpoint: `form` is the top-level format of V2, `files` the number of parts or sidecars."""
 
     name: Literal["classic", "parts", "v2"]
     files: int = 1
@@ -62,14 +62,14 @@ class Kind:
 
 
 def kind_of(snapshot: Snapshot, tombstones: int, header: int, conf: Mapping[str, str]) -> Kind:
-    """Which checkpoint a version gets. `tombstones` and `header` are how many of these actions it holds.
+    """The kind of a version's checkpoint. `tombstones` and `header` are the numbers of these actions in it.
 
-    V2 by `delta.checkpointPolicy`; in parts by the session's `checkpoint.partSize`, which V2 has as the size of a
-    sidecar. The protocol forbids parts where the table supports V2 at all.
+    V2 if `delta.checkpointPolicy` says so; in parts if the session sets `checkpoint.partSize`, which for V2 is the size
+    of a sidecar. The protocol forbids parts if the table supports V2.
     """
     text = conf.get(PART_SIZE)
     if text is not None and not (text.strip().isdecimal() and int(text) > 0):
-        raise InvalidArgumentError(f"{PART_SIZE} is {text!r}: it needs to be a positive integer")
+        raise InvalidArgumentError(f"{PART_SIZE} is {text!r}: it must be a positive integer")
     files = 1 if text is None else max(1, -(-(snapshot.num_files + tombstones) // int(text)))
     if "v2Checkpoint" not in supported(snapshot.protocol):
         return Kind("parts", files) if files > 1 else Kind("classic")
@@ -77,20 +77,20 @@ def kind_of(snapshot: Snapshot, tombstones: int, header: int, conf: Mapping[str,
         return Kind("classic")
     form = conf.get(TOP_LEVEL_FORMAT, "parquet" if header > _MOST_AS_JSON else "json").strip().lower()
     if form not in ("json", "parquet"):
-        raise InvalidArgumentError(f"{TOP_LEVEL_FORMAT} is {form!r}: it needs to be json or parquet")
+        raise InvalidArgumentError(f"{TOP_LEVEL_FORMAT} is {form!r}: it must be json or parquet")
     return Kind("v2", files, "json" if form == "json" else "parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecars:
-    """Sidecars that lie in the log and hold what a version has kept of the checkpoint below it: `adds` files in all."""
+    """Sidecars written to the log, with the live files of the old checkpoint: `adds` files in all."""
 
     written: list[Sidecar]
     adds: int
 
 
 SidecarWriter: TypeAlias = Callable[[Snapshot, rows.CheckpointLayout], Sidecars | None]
-"""Writes the sidecars of a V2 checkpoint elsewhere, where it takes the log for large; None: it doesn't, or can't."""
+"""Writes the sidecars of a V2 checkpoint in another way, if the log is large; None: it isn't, or it can't."""
 
 
 def write(
@@ -101,17 +101,17 @@ def write(
     conf: Mapping[str, str] | None = None,
     sidecar_writer: SidecarWriter | None = None,
 ) -> LastCheckpoint:
-    """Write the checkpoint of a version, and give what `_last_checkpoint` may say of it: see `point_at`.
+    """Write the checkpoint of a version; return the hint for `_last_checkpoint` (see `point_at`).
 
-    A whole checkpoint of another writer at this version is left as it is: both hold the same. One that can't be read
-    is replaced. `now_ms` decides which tombstones have expired. Raises what the store raises; nothing of the table
-    depends on it.
+    A valid checkpoint of another writer for this version is kept, because it has the same content. One that can't be
+    read is replaced. `now_ms` decides which tombstones have expired. Raises the errors of the store; the table can be
+    read without the checkpoint.
     """
     try:
         return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, sidecar_writer)
     except DamagedCheckpointError as error:
-        # Of a large checkpoint below that is found in the midst of it; from here on what else there is takes its place.
-        _log.warning("%s: %s; beginning again without it", snapshot.table, error)
+        # A damaged part of a large old checkpoint may be found only while it is read; then other files are read.
+        _log.warning("%s: %s; writing the checkpoint again without this file", snapshot.table, error)
         return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, None)
 
 
@@ -130,18 +130,18 @@ def _write(
     if kind.name == "parts":
         return _write_parts(store, log_path, contents, kind.files)
     size = _put(store, log_path, checkpoint_name(snapshot.version), partial(_classic, contents))
-    if isinstance(size, _Held):  # the store needn't have asked for all of ours
+    if isinstance(size, _Held):  # the store may not have read all pieces
         return LastCheckpoint(snapshot.version, size.rows, num_of_add_files=size.adds)
     return contents.hint(contents.num_rows, size)
 
 
 def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
-    """Make `_last_checkpoint` say `hint`."""
+    """Write `hint` to `_last_checkpoint`."""
     store.write(f"{log_path}/{LAST_CHECKPOINT}", last_checkpoint.serialise(hint), overwrite=True)
 
 
 class _Sink(io.RawIOBase):
-    """Keeps what is written as it comes: in small pieces, whose memory serves again, for fresh memory takes time."""
+    """Collects written data in small pieces, whose memory is reused: allocating new memory takes time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,18 +151,18 @@ class _Sink(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        piece = bytes(data)  # not copied where it is that already
+        piece = bytes(data)  # no copy if it is `bytes`
         self._pieces.append(piece)
         return len(piece)
 
-    def taken(self) -> list[bytes]:
-        """What was written since the last time."""
+    def take(self) -> list[bytes]:
+        """The pieces written since the last call."""
         pieces, self._pieces = self._pieces, []
         return pieces
 
 
 class _Sealing(io.RawIOBase):
-    """Passes on what is written, up to `hold`; what comes after that is in `held`."""
+    """Passes on written data until `hold` is set; later data is collected in `held`."""
 
     def __init__(self, sink: IO[bytes] | io.RawIOBase) -> None:
         super().__init__()
@@ -181,9 +181,9 @@ class _Sealing(io.RawIOBase):
 
 
 class _File:
-    """One Parquet file in the making: rows of one kind after another, in row groups of a bounded size.
+    """Writes one Parquet file: rows of one kind after another, in row groups of a limited size.
 
-    Its pages have checksums, and so has its footer (`parquet_footer`).
+    Its pages and its footer have checksums (`parquet_footer`).
     """
 
     def __init__(self, schema: pa.Schema, sink: IO[bytes] | io.RawIOBase, at_once: int) -> None:
@@ -227,7 +227,7 @@ class _File:
 
 
 class _Contents:
-    """The rows of the checkpoint of a version; `kept` are the tombstones that haven't expired."""
+    """The rows of a version's checkpoint; `kept` are the tombstones that haven't expired."""
 
     def __init__(self, snapshot: Snapshot, now_ms: int) -> None:
         self.snapshot = snapshot
@@ -236,10 +236,10 @@ class _Contents:
         self.kept = rows.tombstones(snapshot, now_ms)
         self.layout = rows.layout(snapshot)
         self.num_adds = 0
-        """How many have been given out."""
+        """The number of live files returned so far."""
 
     def files(self, *, newer: bool = False) -> Iterator[tuple[str, pa.Array]]:
-        """All rows of files; with `newer` only those of files that came after the checkpoint below."""
+        """All rows of files; with `newer` only those of live files added after the old checkpoint."""
         yield from (("remove", piece) for piece in rows.removes(self.kept))
         pieces = self.snapshot.newer_pieces if newer else self.snapshot.pieces
         for piece in _ahead(self.layout.rows(pieces(with_stats=self.layout.with_stats))):
@@ -248,7 +248,7 @@ class _Contents:
 
     @property
     def num_rows(self) -> int:
-        """How many rows its checkpoint has, when the files have been given out."""
+        """The number of rows of the checkpoint; valid after all files were returned."""
         tombstones: int = self.kept.num_rows
         return len(self.header) + tombstones + self.num_adds
 
@@ -257,41 +257,41 @@ class _Contents:
 
 
 def _ahead(pieces: Iterator[_Piece]) -> Generator[_Piece]:
-    """The pieces, of which the next is made while one is used: encoding and writing hold no lock of the interpreter."""
+    """Iterate over the pieces and prepare the next one meanwhile: encoding and writing release Python's GIL."""
     with ThreadPoolExecutor(1, thread_name_prefix="tablelog-checkpoint") as pool:
-        coming = pool.submit(next, pieces, None)
-        while (piece := coming.result()) is not None:
-            coming = pool.submit(next, pieces, None)
+        future = pool.submit(next, pieces, None)
+        while (piece := future.result()) is not None:
+            future = pool.submit(next, pieces, None)
             yield piece
 
 
 class _Held(NamedTuple):
-    """What is in a file of a checkpoint: all of its rows, and those of live files."""
+    """The content of a checkpoint file: the number of all rows, and of live files."""
 
     rows: int
     adds: int
 
 
 def _put(store: LogStore, log_path: str, name: str, pieces: Callable[[], Generator[bytes]]) -> int | _Held:
-    """Write a file whose content every writer agrees on, and give its bytes, or what is in a whole one that was there.
+    """Write a file with the same content for every writer. Returns its size, or the content of an existing valid file.
 
-    `pieces` makes the content, from its beginning each time.
+    `pieces` creates the content, from the start on each call.
     """
     path = f"{log_path}/{name}"
     try:
         return _written(store, path, pieces())
     except FileExistsError:
-        pass  # which holds what was made so far, and is let go before it is made again
-    found = _held(store, path)
-    if found is not None:
-        _log.info("%s is there already", path)
-        return found
-    _log.warning("%s can't be read, and is replaced", path)
+        pass  # the exception refers to the pieces, which are released before they are created again
+    existing = _held(store, path)
+    if existing is not None:
+        _log.info("%s exists already", path)
+        return existing
+    _log.warning("%s can't be read and is replaced", path)
     return _written(store, path, pieces(), overwrite=True)
 
 
 def _written(store: LogStore, path: str, pieces: Generator[bytes], *, overwrite: bool = False) -> int:
-    """Write a file and give its bytes. However that ends, what makes the pieces has ended too."""
+    """Write a file and return its size in bytes. In any case the generator of pieces is closed."""
     size = 0
 
     def counted() -> Iterator[bytes]:
@@ -306,7 +306,7 @@ def _written(store: LogStore, path: str, pieces: Generator[bytes], *, overwrite:
 
 
 def _classic(contents: _Contents) -> Generator[bytes]:
-    """The classic checkpoint as Parquet (V1 spec, allowed for every table); a row group is made while one is used."""
+    """The classic checkpoint as Parquet (V1, allowed for every table); the next row group is prepared meanwhile."""
     with closing(_ahead(_row_groups(contents))) as groups:
         for group in groups:
             yield from group
@@ -320,17 +320,17 @@ def _row_groups(contents: _Contents) -> Iterator[list[bytes]]:
         file.put(kind, column)
     for kind, column in contents.files():
         file.put(kind, column)
-        if made := sink.taken():
-            yield made
+        if pieces := sink.take():
+            yield pieces
     file.close()
-    yield sink.taken()
+    yield sink.take()
 
 
 def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int) -> LastCheckpoint:
-    """In parts by Spark's hash, so that parts of two writers fit together whatever the order they come in.
+    """Write a checkpoint in parts by Spark's hash, so that parts of two writers fit together.
 
-    The parts grow side by side, on the disk: a second pass over the statistics would cost more. What waits for a row
-    group of each is bounded together, but for row groups that are worth reading.
+    All parts are written at once, to temporary files, because a second pass over the statistics would take longer. The
+    total number of buffered rows is limited, but each row group has a minimal size.
     """
     at_once = min(rows.PIECE_ROWS, max(_LEAST_ROWS, _WAITING_ROWS // count))
     schema = rows.classic_schema(contents.layout.type)
@@ -341,19 +341,19 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
         files: list[_File] = []
         for spool in spools:
             files.append(_File(schema, spool, at_once))
-            stack.callback(files[-1].close)  # whatever happens, before what it writes to is closed
+            stack.callback(files[-1].close)  # always runs before the temporary file is closed
         for kind, column in rows.structs(contents.header):
-            files[spark_hash.SEED % count].put(kind, column)  # as a row with no path
+            files[spark_hash.SEED % count].put(kind, column)  # these rows have no path
         for kind, column in contents.files():
             chosen = spark_hash.parts(_hashes(column, with_vectors), count)
             for number, file in enumerate(files):
                 file.put(kind, column.filter(pc.equal(chosen, number)))
-        ours: list[int] = []
+        sizes: list[int] = []
         for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
             file.close()
             size = _put(store, log_path, part_name(version, number + 1, count), partial(_spooled, spool))
-            ours += [] if isinstance(size, _Held) else [size]
-    return contents.hint(contents.num_rows, sum(ours) if len(ours) == count else None, count)
+            sizes += [] if isinstance(size, _Held) else [size]
+    return contents.hint(contents.num_rows, sum(sizes) if len(sizes) == count else None, count)
 
 
 def _spooled(spool: IO[bytes]) -> Generator[bytes]:
@@ -365,18 +365,18 @@ def _spooled(spool: IO[bytes]) -> Generator[bytes]:
 def _write_v2(
     store: LogStore, log_path: str, contents: _Contents, kind: Kind, elsewhere: Sidecars | None
 ) -> LastCheckpoint:
-    """Sidecars first, each whole before the next, then what names them, under a name of its own."""
+    """Write the sidecars, one after another, then the top-level file with a unique name."""
     version = contents.snapshot.version
     sidecars = [] if elsewhere is None else list(elsewhere.written)
     contents.num_adds = actions = 0 if elsewhere is None else elsewhere.adds
     size = sum(sidecar.size_in_bytes for sidecar in sidecars)
     if kind.files == 1:
-        most = NO_BOUND  # how many there are need not be known
+        max_rows = NO_BOUND  # then the number of files isn't needed
     else:
-        most = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
-    for data, count in filled(contents.layout, contents.files(newer=elsewhere is not None), most):
+        max_rows = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
+    for data, count in filled(contents.layout, contents.files(newer=elsewhere is not None), max_rows):
         name = f"{uuid.uuid4()}.parquet"
-        # A name that nobody else has needs no condition, and no file is there to be replaced.
+        # A unique name needs no condition, because no file with it exists.
         store.write(f"{log_path}/{SIDECAR_DIRECTORY}/{name}", data, overwrite=True)
         sidecars.append(Sidecar(name, len(data), contents.now_ms))
         size, actions = size + len(data), actions + count
@@ -393,40 +393,40 @@ def _write_v2(
 
 def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
     """The top level of a V2 checkpoint as Parquet."""
-    made = io.BytesIO()
-    file = _File(rows.top_level_schema(add_type), made, rows.PIECE_ROWS)
+    buffer = io.BytesIO()
+    file = _File(rows.top_level_schema(add_type), buffer, rows.PIECE_ROWS)
     for kind, column in rows.structs(actions):
         file.put(kind, column)
     file.close()
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def filled(
     layout: rows.CheckpointLayout, columns: Iterable[tuple[str, pa.Array]], most: int
 ) -> Iterator[tuple[bytes, int]]:
-    """Sidecars of at most so many rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
+    """Sidecars of at most `most` rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
     schema = rows.sidecar_schema(layout.type)
-    made, file = io.BytesIO(), None
+    buffer, file = io.BytesIO(), None
     for kind, column in columns:
-        at = 0
-        while at < len(column):
+        start = 0
+        while start < len(column):
             if file is None:
-                made = io.BytesIO()
-                file = _File(schema, made, rows.PIECE_ROWS)
-            taken = column.slice(at, most - file.rows)
-            file.put(kind, taken)
-            at += len(taken)
+                buffer = io.BytesIO()
+                file = _File(schema, buffer, rows.PIECE_ROWS)
+            part = column.slice(start, most - file.rows)
+            file.put(kind, part)
+            start += len(part)
             if file.rows >= most:
                 file.close()
-                yield made.getvalue(), file.rows
+                yield buffer.getvalue(), file.rows
                 file = None
     if file is not None:
         file.close()
-        yield made.getvalue(), file.rows
+        yield buffer.getvalue(), file.rows
 
 
 def _hashes(files: pa.StructArray, with_vectors: bool) -> pa.Array:
-    """What parts are made by: the path, and the deletion vector where the table may have them."""
+    """The hash that decides the part: of the path, and of the deletion vector if the table supports them."""
     hashes = spark_hash.hashed(files.field("path"))
     if not with_vectors:
         return hashes
@@ -444,15 +444,15 @@ def _vector_ids(vectors: pa.StructArray) -> pa.Array:
 
 
 def _held(store: LogStore, path: str) -> _Held | None:
-    """What is in a Parquet file of a checkpoint, read as far as its paths go; None of one that is damaged or gone."""
+    """The content of a checkpoint file, from its path columns; None if it is damaged or missing."""
     try:
         file = pq.ParquetFile(pa.BufferReader(store.read(path)))
         paths = [n for n in (file.schema.column(i).path for i in range(len(file.schema))) if n.endswith(".path")]
         adds = 0
         for batch in file.iter_batches(columns=paths):
             if "add" in batch.schema.names:
-                found = pc.struct_field(batch.column("add"), "path")
-                adds += len(found) - found.null_count
+                paths_ = pc.struct_field(batch.column("add"), "path")
+                adds += len(paths_) - paths_.null_count
     except (FileNotFoundError, pa.ArrowException, OSError, ValueError):
         return None
     return _Held(file.metadata.num_rows, adds)

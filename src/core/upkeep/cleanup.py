@@ -1,8 +1,8 @@
-"""Cleanup of expired logs: what no reader of a retained version needs (PROTOCOL.md, "Metadata Cleanup").
+"""Cleanup of expired log files: removes what no reader of a retained version needs (PROTOCOL.md, "Metadata Cleanup").
 
-Everything before one checkpoint goes. It is the newest that is older than the retention, by every clock that counts,
-and it has been read whole before anything is removed: what it stands for can't be had any more afterwards. A version
-is retained that is at or after that checkpoint, and it stays as it is, its timestamp included.
+Everything before one checkpoint is removed. This is the newest checkpoint that is older than the retention, by all
+relevant times. It is read completely before anything is removed, because it then replaces the removed files. Versions
+from that checkpoint on are retained and don't change, including their timestamps.
 """
 
 import logging
@@ -28,15 +28,15 @@ _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 _YOUNGEST_MS = 300_000
-"""Never removed, whatever the retention: a transaction relies on a version that it listed a minute ago."""
+"""Files younger than this are never removed: a transaction relies on a version that it listed a minute ago."""
 _STAGING = ".tmp"
-"""Where the DynamoDB store has the bytes of a commit before it has its name."""
+"""The directory in which the DynamoDB store writes the data of a commit before it has its final name."""
 _THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CleanUp:
-    """What was removed, by name, and the version that the log begins with now; `None`: nothing was to be removed."""
+    """The removed files, and the first version that remains in the log; `None`: nothing was removed."""
 
     first_version: int | None = None
     removed: tuple[str, ...] = ()
@@ -46,54 +46,54 @@ class CleanUp:
 
 
 def cut_off(now_ms: int, retention_ms: int, truncate_to_ms: int = DAY_MS) -> int:
-    """Until when a log has expired, in milliseconds: the retention before now, back to the last full day (UTC)."""
+    """The time before which a log has expired, in milliseconds: now minus retention, rounded down to a day (UTC)."""
     return min((now_ms - retention_ms) // truncate_to_ms * truncate_to_ms, now_ms - _YOUNGEST_MS)
 
 
 def oldest_files(statuses: Iterable[FileStatus], cutoff_ms: int) -> list[FileStatus]:
-    """The files at the beginning of a listing, up to the first commit that hasn't expired by its file's time.
+    """The files at the start of a listing, up to the first commit whose file hasn't expired.
 
-    No later commit has: times count as rising. As the listing is an iterator, the rest of it costs nothing.
+    Later commits haven't expired either, because times ascend. The rest of the listing isn't read.
     """
-    found = []
+    oldest = []
     for status in statuses:
         file = parse_log_name(name_of(status))
         if file is not None and file.kind == "commit" and status.modification_time_ms > cutoff_ms:
             break
-        found.append(status)
-    return found
+        oldest.append(status)
+    return oldest
 
 
 def boundaries(listing: Listing, cutoff_ms: int) -> list[Checkpoint]:
-    """The checkpoints before which all may be removed, newest first, the better of one version before the others.
+    """The checkpoints before which everything may be removed, newest first, the preferred one of a version first.
 
-    Their version was committed no later than the cutoff and so were all before. Its time must be that of its own file:
-    one that was lifted above an earlier commit's time would sink back once that is gone (see `history.monotonic`).
+    Their version and all versions before were committed at or before the cutoff. The time must be the file's own: a
+    time that was raised above an earlier commit's would fall back once that is removed (see `history.monotonic`).
     """
     raw = file_times(listing, 0, listing.newest or 0)
-    fit = {v for (v, time), (_, lifted) in zip(raw, monotonic(raw), strict=True) if time == lifted <= cutoff_ms}
-    return [checkpoint for checkpoint in reversed(listing.checkpoints) if checkpoint.version in fit]
+    eligible = {v for (v, time), (_, lifted) in zip(raw, monotonic(raw), strict=True) if time == lifted <= cutoff_ms}
+    return [checkpoint for checkpoint in reversed(listing.checkpoints) if checkpoint.version in eligible]
 
 
 def expired(statuses: Iterable[FileStatus], boundary: int) -> list[FileStatus]:
-    """The files that the checkpoint of version `boundary` makes superfluous, in the order of versions.
+    """The files that the checkpoint of version `boundary` replaces, in the order of versions.
 
-    The commit of the boundary itself stays: no checkpoint holds its `commitInfo`. Compactions that begin at it or
-    before can't be used any more; names that the protocol doesn't know are nobody's to remove.
+    The commit of the boundary itself remains, because no checkpoint has its `commitInfo`. Compactions that start at it
+    or before can't be used any more. Files with unknown names aren't removed.
     """
-    found = []
+    files = []
     for status in statuses:
         file = parse_log_name(name_of(status))
         if file is None:
             continue
         last_needed = boundary + 1 if file.kind == "compacted" else boundary
         if (file.version if file.first is None else file.first) < last_needed:
-            found.append(status)
-    return found
+            files.append(status)
+    return files
 
 
 def unreferenced(sidecars: Iterable[FileStatus], referenced: Collection[str], now_ms: int) -> list[FileStatus]:
-    """The sidecars that no checkpoint names and none that is being written now will: older than a day at midnight."""
+    """The sidecars that no checkpoint refers to or will refer to: they were older than a day at the last midnight."""
     oldest = now_ms // DAY_MS * DAY_MS - DAY_MS
     return [s for s in sidecars if name_of(s) not in referenced and s.modification_time_ms < oldest]
 
@@ -112,12 +112,24 @@ def clean_up(
     retention_ms: int | None = None,
     truncate_to_ms: int = DAY_MS,
 ) -> CleanUp:
-    """Remove what has expired of the log of a table, whose newest version `snapshot` is.
+    """Remove the expired files of a table's log.
 
-    `in_commit_timestamp` gives that of a version, `None` where the table didn't have them yet: a version expires when
-    both it and the file's time are past. `retention_ms` takes the place of `delta.logRetentionDuration`. One list
-    where nothing has expired. Of `checkpointProtection` the second exception holds: no checkpoint is made of an old
-    version, and none at or after the boundary is removed.
+    It costs one listing if nothing has expired. It uses the second exception of `checkpointProtection`: no checkpoint
+    of an old version is written, and none at or after the boundary is removed.
+
+    Args:
+        store: The store of the log.
+        log_path: URI of the log directory.
+        snapshot: The newest version.
+        reader: Reads the log.
+        now_ms: The current time in milliseconds since the epoch.
+        in_commit_timestamp: The in-commit timestamp of a version, `None` if the table didn't have them then: a version
+            expires when both this and its file's time have expired.
+        retention_ms: Replaces `delta.logRetentionDuration`, in milliseconds.
+        truncate_to_ms: The cut-off time is rounded down to a multiple of this.
+
+    Returns:
+        The removed files.
     """
     retention = snapshot.properties.log_retention_ms if retention_ms is None else retention_ms
     cutoff = cut_off(now_ms, retention, truncate_to_ms)
@@ -127,8 +139,8 @@ def clean_up(
         files = expired(old, boundary.version)
         if not files:
             return CleanUp()
-        told = in_commit_timestamp(boundary.version)
-        if told is not None and told > cutoff:
+        timestamp = in_commit_timestamp(boundary.version)
+        if timestamp is not None and timestamp > cutoff:
             continue
         if _is_sound(store, log_path, snapshot.table, boundary, listing, reader):
             break
@@ -136,9 +148,9 @@ def clean_up(
         return CleanUp()
     newer = reader.list(boundary.version)
     if "v2Checkpoint" in supported(snapshot.protocol):
-        _tell_old_readers(store, log_path, snapshot, newer)
+        _write_classic_name(store, log_path, snapshot, newer)
     removed = _remove(store, files)
-    # A classic name may stand for sidecars too, and a table may have had them before its protocol was lowered.
+    # A checkpoint with a classic name may have sidecars too, and so may an old one of a table without the feature.
     gone = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
     if gone and ("v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in gone)):
         removed += _remove(store, _lost_sidecars(store, log_path, snapshot.table, newer, now_ms))
@@ -150,10 +162,10 @@ def clean_up(
 def _is_sound(
     store: LogStore, log_path: str, table: str, checkpoint: Checkpoint, listing: Listing, reader: LogReader
 ) -> bool:
-    """Whether the checkpoint can stand for all before it: it is read whole, and compared with its version's `.crc`."""
+    """Whether the checkpoint can replace all files before it: reads it completely and compares it with its `.crc`."""
     try:
         state = opened(store, log_path, table, checkpoint)
-        told = reader.checksum(listing.checksums.get(checkpoint.version))
+        checksum = reader.checksum(listing.checksums.get(checkpoint.version))
         whole = Snapshot(
             table,
             state.version,
@@ -161,7 +173,7 @@ def _is_sound(
             CommitOverlay(table),
             state,
             timestamp=lambda _: 0,
-            checksum=told,
+            checksum=checksum,
             fatal=True,
         )
         _ = whole.files, whole.tombstones
@@ -172,16 +184,16 @@ def _is_sound(
 
 
 def opened(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> CheckpointState:
-    """The state in a checkpoint, and in nothing else: damage that is found late is an error too."""
+    """The state in a checkpoint, without other files: damage that is found later is an error too."""
 
     def nothing_else(names: tuple[str, ...]) -> Snapshot:
-        raise MissingCommitError(f"nothing else than {names[0]} of {table} is asked")
+        raise MissingCommitError(f"only {names[0]} of {table} is read")
 
     return CheckpointState(store, log_path, table, checkpoint, nothing_else)
 
 
 def _remove(store: LogStore, files: Sequence[FileStatus]) -> list[str]:
-    """Remove the files, the first one before all others: a log without its first commit begins at a checkpoint."""
+    """Remove the files, the first one before the others: a log without its first commit starts at a checkpoint."""
     for status in files[:1]:
         store.delete(status.path)
     if len(files) > 1:
@@ -190,10 +202,10 @@ def _remove(store: LogStore, files: Sequence[FileStatus]) -> list[str]:
     return [name_of(status) for status in files]
 
 
-def _tell_old_readers(store: LogStore, log_path: str, snapshot: Snapshot, newer: Listing) -> None:
-    """Give the newest V2 checkpoint its classic name as well, by which a reader that doesn't know them finds out why.
+def _write_classic_name(store: LogStore, log_path: str, snapshot: Snapshot, newer: Listing) -> None:
+    """Write the newest V2 checkpoint under a classic name too, for readers that don't support V2.
 
-    Without the commits it would else see a log with no beginning.
+    They then get an error about the feature; otherwise they would see a log without a start.
     """
     from .checkpoint_rows import layout
     from .checkpoint_writer import top_level
@@ -204,7 +216,7 @@ def _tell_old_readers(store: LogStore, log_path: str, snapshot: Snapshot, newer:
     try:
         state = opened(store, log_path, snapshot.table, newest)
         if not state.sidecars:
-            return  # its files are in it: a copy would be as large
+            return  # the checkpoint itself contains the files: a copy would be as large
         header = state.header
         assert header.protocol is not None
         assert header.metadata is not None
@@ -222,18 +234,18 @@ def _lost_sidecars(store: LogStore, log_path: str, table: str, newer: Listing, n
     try:
         sidecars = list(store.list_from(f"{log_path}/{SIDECAR_DIRECTORY}/0"))
         for checkpoint in newer.checkpoints if sidecars else ():
-            found = opened(store, log_path, table, checkpoint).sidecars
-            referenced.update(decode(sidecar.path).rpartition("/")[2] for sidecar in found)
+            sidecars_ = opened(store, log_path, table, checkpoint).sidecars
+            referenced.update(decode(sidecar.path).rpartition("/")[2] for sidecar in sidecars_)
     except FileNotFoundError:
         return []
     except (CorruptLogError, ReplacedError) as error:
-        _log.warning("%s: no sidecar is removed, for a checkpoint that may name it can't be read: %s", table, error)
+        _log.warning("%s: no sidecar is removed, because a checkpoint that may use it can't be read: %s", table, error)
         return []
     return unreferenced(sidecars, referenced, now_ms)
 
 
 def _lost_staging(store: LogStore, log_path: str, boundary: int, now_ms: int) -> list[FileStatus]:
-    """Staged bytes of commits before the boundary: those have their own name by now, or never will."""
+    """Staged data of commits before the boundary: it was moved to its final name, or never will be."""
     try:
         staged = list(store.list_from(f"{log_path}/{_STAGING}/0"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Log compactions: one file that stands for several commits (PROTOCOL.md, "Log Compaction Files")."""
+"""Log compactions: one file that replaces several commits for readers (PROTOCOL.md, "Log Compaction Files")."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,9 @@ FOR_WRITES = "spark.databricks.delta.deltaLog.minorCompaction.useForWrites"
 
 
 def reconciled(commits: Iterable[Sequence[Action]], table: str) -> list[Action]:
-    """What commits in a row do to the state before them, each key once (PROTOCOL.md, "Action Reconciliation").
+    """The combined effect of consecutive commits, with each key once (PROTOCOL.md, "Action Reconciliation").
 
-    Unlike in a checkpoint, a domain that was removed is told: it has to hide the one that an earlier commit set.
+    Unlike in a checkpoint, removed domains are included, because they must hide domains that earlier commits set.
     """
     header, tail = Header(), CommitOverlay(table)
     domains: dict[str, DomainMetadata] = {}
@@ -33,16 +33,16 @@ def reconciled(commits: Iterable[Sequence[Action]], table: str) -> list[Action]:
 
 
 def effect(actions: Sequence[Action], table: str) -> Any:
-    """What reconciled actions do, in a form in which two that do the same are equal, whatever their order."""
+    """The effect of reconciled actions, in a form that can be compared regardless of their order."""
     header = Header().after(actions)
     domains = {action.domain: action for action in actions if isinstance(action, DomainMetadata)}
     return header.protocol, header.metadata, header.transactions, domains, CommitOverlay(table).extend(actions).merged()
 
 
 def window(version: int, interval: int, checkpoint: int) -> tuple[int, int] | None:
-    """The versions to compact after the commit of `version`; `None` where there is nothing to.
+    """The versions to compact after the commit of `version`; `None` if there are none.
 
-    Windows of `interval` commits lie side by side, and none reaches back over the newest checkpoint: as Delta does.
+    As in Delta, windows of `interval` commits don't overlap, and none starts before the newest checkpoint.
     """
     if version <= 0 or version % interval:
         return None
@@ -60,13 +60,15 @@ def compact(
     *,
     most_bytes: int | None = None,
 ) -> str | None:
-    """Write the compaction of the versions `first` to `last`; its name, or `None` where the commits are too large.
+    """Write the compaction of the versions `first` to `last`; its name, or `None` if the commits are too large.
 
-    One that is there already holds the same, and stays. `most_bytes` is a bound on the commits, which are all in memory
-    together. Raises VersionNotFoundError for a commit that is missing.
+    An existing one has the same content and is kept. `most_bytes` limits the size of the commits, which are all in
+    memory at once. Raises VersionNotFoundError if a commit is missing.
     """
     if not 0 <= first < last:
-        raise InvalidArgumentError(f"there is nothing to compact from version {first} to {last} of {table}")
+        raise InvalidArgumentError(
+            f"the versions {first} to {last} of {table} can't be compacted: give at least two versions in order"
+        )
     commits = []
     size = 0
     for version in range(first, last + 1):
@@ -79,5 +81,5 @@ def compact(
     try:
         store.write(f"{log_path}/{name}", serialise(reconciled(commits, table)))
     except FileExistsError:
-        _log.info("%s: %s is there already", table, name)
+        _log.info("%s: %s exists already", table, name)
     return name

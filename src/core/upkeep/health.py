@@ -1,7 +1,7 @@
-"""What is wrong with a log: every file of it is read, and compared with what else tells the same.
+"""Diagnosis of a log: reads every file and compares it with the other files that have the same information.
 
-Nothing is changed. What a checkpoint, a compaction or a checksum says is held against the commits, as far as these are
-there: the commits are the truth.
+It changes nothing. Checkpoints, compactions and checksums are compared with the commits, if these still exist: the
+commits are authoritative.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`error`: versions can't be read, or would be read wrong. `warning`: reading costs more than it has to."""
+    """`error`: versions can't be read, or would be read incorrectly. `warning`: reading is slower than necessary."""
 
     severity: Literal["error", "warning"]
     files: tuple[str, ...]
@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class LogHealth:
-    """The state of a log. `readable` are ranges of versions, `checkpoints` the versions that have a sound one."""
+    """The state of a log. `readable` are ranges of versions, `checkpoints` the versions with a valid checkpoint."""
 
     table: str
     newest: int
@@ -52,7 +52,7 @@ class LogHealth:
 
     @property
     def ok(self) -> bool:
-        """Whether every version that the log should hold can be read."""
+        """Whether there is no error: every version that the log should have can be read."""
         return not any(problem.severity == "error" for problem in self.problems)
 
     def __str__(self) -> str:
@@ -67,9 +67,10 @@ class LogHealth:
 
 
 def examine(store: LogStore, log_path: str, table: str, reader: LogReader, now_ms: int) -> LogHealth:
-    """Read the whole log of a table and say what is wrong with it.
+    """Read the whole log of a table and list its problems.
 
-    A read for each commit, and each checkpoint in memory, one at a time. TableNotFoundError where there is no log.
+    It costs one read for each commit, and has one checkpoint in memory at a time. Raises TableNotFoundError if there
+    is no log.
     """
     try:
         statuses = list(store.list_from(f"{log_path}/{listing_name(0)}"))
@@ -77,7 +78,7 @@ def examine(store: LogStore, log_path: str, table: str, reader: LogReader, now_m
         statuses = []
     listing = parse_listing(statuses)
     if listing.newest is None:
-        raise TableNotFoundError(f"there is no Delta table at {table}: its log holds no commit and no checkpoint")
+        raise TableNotFoundError(f"there is no Delta table at {table}: its log has no commit and no checkpoint")
     return _Examination(store, log_path, table, reader, statuses, listing, listing.newest).report(now_ms)
 
 
@@ -108,10 +109,10 @@ class _Examination:
         for _ in self._commits(0, self._newest):
             pass
         sound = sorted({c.version for c in self._listing.checkpoints if self._is_sound(c)})
-        found = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
-        self._find_holes(found)
+        readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
+        self._find_holes(readable_ranges)
         self._check_compactions()
-        self._check_newest(found)
+        self._check_newest(readable_ranges)
         self._check_parts()
         self._check_hint(sound)
         self._check_sidecars(now_ms)
@@ -120,7 +121,7 @@ class _Examination:
             self._newest,
             len(self._listing.commits),
             sum(status.size for status in self._statuses),
-            found,
+            readable_ranges,
             tuple(sound),
             tuple(sorted(self._problems, key=lambda problem: problem.severity)),
         )
@@ -132,43 +133,43 @@ class _Examination:
         self._problems.append(Problem("warning", tuple(files), message))
 
     def _commits(self, first: int, last: int) -> Iterator[tuple[int, Sequence[Action]]]:
-        """The commits that can be read; of those that can't it is told, once."""
+        """The commits that can be read; each of the others is reported once."""
         listed = [version for version in sorted(self._listing.commits) if first <= version <= last]
         for start in range(0, len(listed), _AT_ONCE):
             versions = listed[start : start + _AT_ONCE]
-            found = self._reader.many([self._listing.commits[version] for version in versions])
-            for version, data in zip(versions, found, strict=True):
+            contents = self._reader.many([self._listing.commits[version] for version in versions])
+            for version, data in zip(versions, contents, strict=True):
                 try:
                     if data is None:
-                        raise CorruptLogError(f"the commit of version {version} is gone since it was listed")
+                        raise CorruptLogError(f"the commit of version {version} was removed since it was listed")
                     yield version, self._reader.parsed(version, data)
                 except CorruptLogError as error:
                     if version not in self._damaged:
                         self._damaged.add(version)
                         self._error([name_of(self._listing.commits[version])], str(error))
 
-    def _find_holes(self, found: Sequence[tuple[int, int]]) -> None:
-        first = found[0][0] if found else 0
-        ends = [last for _, last in found] or [first - 1]
-        begins = [start for start, _ in found[1:]] + [self._newest + 1]
+    def _find_holes(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
+        first = readable_ranges[0][0] if readable_ranges else 0
+        ends = [last for _, last in readable_ranges] or [first - 1]
+        begins = [start for start, _ in readable_ranges[1:]] + [self._newest + 1]
         for start, last in ((end + 1, begin - 1) for end, begin in zip(ends, begins, strict=True)):
             if start > last:
                 continue
             missing = _missing(self._listing.commits, start, last)
-            what = f"the commits {ranges_text(missing)} are missing" if missing else "of what is told above"
-            self._error((), f"the versions {ranges_text([(start, last)])} can't be read: {what}. Restore them.")
+            reason = f"the commits {ranges_text(missing)} are missing" if missing else "see the problems above"
+            self._error((), f"the versions {ranges_text([(start, last)])} can't be read: {reason}. Restore them.")
         stray = [v for v in self._listing.commits if v < first]
         if stray:
             self._warn(
                 [name_of(self._listing.commits[v]) for v in sorted(stray)],
-                f"{len(stray)} commits before version {first}, the first one that can be read, serve no version: a "
-                "cleanup was interrupted, or a checkpoint was lost. The next cleanup removes them.",
+                f"{len(stray)} commits before version {first}, the first one that can be read, aren't used by any "
+                "version: a cleanup was interrupted, or a checkpoint was lost. The next cleanup removes them.",
             )
 
-    # --- what stands beside the commits -------------------------------------------------------------------------------
+    # --- files other than commits -----------------------------------------------------------------------------------
 
     def _is_sound(self, checkpoint: Checkpoint) -> bool:
-        """Whether it can be read whole; told of is what it holds otherwise than the commits before it say."""
+        """Whether the checkpoint can be read completely; reports differences from the commits before it."""
         name = checkpoint.names[0]
         try:
             state = opened(self._store, self._log_path, self._table, checkpoint)
@@ -181,59 +182,61 @@ class _Examination:
             self._sidecars = None
             self._warn(
                 checkpoint.names,
-                f"{error}. Readers fall back to what else makes up version {checkpoint.version}: make a checkpoint "
-                "anew (DeltaLog.for_path(...).checkpoint()), then remove this one.",
+                f"{error}. Readers read version {checkpoint.version} from other files of the log: write a new "
+                "checkpoint (DeltaLog.for_path(...).checkpoint()), then remove this one.",
             )
             return False
         if checkpoint.version > max(self._listing.commits, default=checkpoint.version):
             self._error(
                 checkpoint.names,
-                f"the checkpoint {name} is ahead of the newest commit, {max(self._listing.commits)}: the commits up to "
-                f"{checkpoint.version} were lost, or it belongs to another table. It is taken for the newest version; "
-                "restore the commits, or remove it.",
+                f"the checkpoint {name} is newer than the newest commit, {max(self._listing.commits)}: the commits up "
+                f"to {checkpoint.version} were lost, or it belongs to another table. Readers take it as the newest "
+                "version; restore the commits, or remove it.",
             )
         different = self._against_commits(checkpoint, held)
         for difference in different or ():
             self._error(
                 checkpoint.names,
-                f"the checkpoint {name} isn't what the commits say: {difference}. Remove it, and make one anew.",
+                f"the checkpoint {name} doesn't match the commits: {difference}. Remove it, and write a new one.",
             )
         if checkpoint.version != self._newest:
             self._check_checksum(held, confirmed=different == [])
         return True
 
     def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
-        """Tell of a checksum that contradicts the state; `confirmed`: the commits say what the state is."""
+        """Report a checksum that contradicts the state; `confirmed`: the commits confirm the state."""
         status = self._listing.checksums.get(held.version)
         read = self._reader.checksum(status)
         if status is None or read is None:
             return
-        told = read()
-        if told is None:
-            self._warn([name_of(status)], f"the checksum {name_of(status)} can't be read: nothing is held against it.")
+        version_checksum = read()
+        if version_checksum is None:
+            self._warn(
+                [name_of(status)], f"the checksum {name_of(status)} can't be read: the state isn't compared with it."
+            )
             return
         if held.version not in self._listing.commits:
-            told = replace(told, in_commit_timestamp=None)
+            version_checksum = replace(version_checksum, in_commit_timestamp=None)
         totals = held.totals()
         assert totals is not None  # its files were read
-        found = checksum.differences(told, held, totals)
-        if not found:
+        sentences = checksum.differences(version_checksum, held, totals)
+        if not sentences:
             return
-        message = f"version {held.version} of {self._table} isn't what its checksum says: {'; '.join(found)}."
-        if confirmed and doubt(self._store, self._log_path, self._reader, held, told) is None:
+        message = f"version {held.version} of {self._table} doesn't match its checksum: {'; '.join(sentences)}."
+        if confirmed and doubt(self._store, self._log_path, self._reader, held, version_checksum) is None:
             self._warn(
                 [name_of(status)],
-                f"{message} The commits say otherwise than {name_of(status)}: the checksum is wrong. Remove it.",
+                f"{message} The commits contradict {name_of(status)}: the checksum is wrong. Remove it.",
             )
         else:
             self._error(
                 [name_of(status)],
-                f"{message} The log was changed after the commit, or a writer got the checksum wrong: compare with a "
-                "copy.",
+                f"{message} The log was changed after the commit, or a writer wrote a wrong checksum: compare the log "
+                "with a copy.",
             )
 
     def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> list[str] | None:
-        """What a checkpoint holds otherwise than the commits; `None` where these don't tell."""
+        """The differences between a checkpoint and the commits; `None` if the commits aren't complete."""
         version = checkpoint.version
         older = [
             c for c in self._listing.checkpoints if c.version < version and not self._unusable.intersection(c.names)
@@ -265,19 +268,19 @@ class _Examination:
         for entry in (entry for entries in self._listing.compacted.values() for entry in entries):
             name = name_of(entry.status)
             try:
-                told = self._reader.compacted(self._reader.read(entry.status) or b"")
+                actions = self._reader.compacted(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
                 self._warn([name], f"the log compaction {name} isn't used: {error}. Remove it.")
                 continue
             commits = dict(self._commits(entry.first, entry.version))
-            if len(commits) == entry.version - entry.first + 1 and not _same(told, commits, self._table):
+            if len(commits) == entry.version - entry.first + 1 and not _same(actions, commits, self._table):
                 self._error(
                     [name],
-                    f"the log compaction {name} isn't what its commits say. Remove it: readers take it for them.",
+                    f"the log compaction {name} doesn't match its commits. Remove it: readers use it instead of them.",
                 )
 
-    def _check_newest(self, found: Sequence[tuple[int, int]]) -> None:
-        if not found or found[-1][1] != self._newest:
+    def _check_newest(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
+        if not readable_ranges or readable_ranges[-1][1] != self._newest:
             return
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
         if segment is None or segment.checksum is None:
@@ -298,24 +301,26 @@ class _Examination:
         for status in self._statuses:
             file = parse_log_name(name_of(status))
             if file is not None and file.kind == "checkpoint" and file.name not in complete:
-                self._warn([file.name], f"{file.name} is a part of a checkpoint that lacks others: no reader uses it.")
+                self._warn(
+                    [file.name], f"{file.name} is a part of an incomplete checkpoint: no reader uses it. Remove it."
+                )
 
     def _check_hint(self, sound: Sequence[int]) -> None:
         hint = self._reader.last_checkpoint()
         newest = sound[-1] if sound else None
-        anew = "DeltaLog.for_path(...).checkpoint() writes it anew."
+        advice = "DeltaLog.for_path(...).checkpoint() writes it again."
         if hint is None and newest is not None:
-            self._warn([LAST_CHECKPOINT], f"_last_checkpoint is missing or damaged: the whole log is listed. {anew}")
+            self._warn([LAST_CHECKPOINT], f"_last_checkpoint is missing or damaged: the whole log is listed. {advice}")
         elif hint is not None and hint.version not in sound:
             self._warn(
                 [LAST_CHECKPOINT],
-                f"_last_checkpoint names version {hint.version}, which has no sound checkpoint: the whole log is "
-                f"listed. {anew}",
+                f"_last_checkpoint names version {hint.version}, which has no valid checkpoint: the whole log is "
+                f"listed. {advice}",
             )
         elif hint is not None and newest is not None and hint.version < newest:
             self._warn(
                 [LAST_CHECKPOINT],
-                f"_last_checkpoint names version {hint.version}, and there is one of {newest}. {anew}",
+                f"_last_checkpoint names version {hint.version}, but there is a checkpoint of {newest}. {advice}",
             )
 
     def _check_sidecars(self, now_ms: int) -> None:
@@ -329,18 +334,18 @@ class _Examination:
         if lost:
             self._warn(
                 [f"{SIDECAR_DIRECTORY}/{name_of(status)}" for status in lost],
-                f"{len(lost)} sidecars belong to no checkpoint: what a checkpoint left that wasn't finished. A cleanup "
-                "that removes a checkpoint removes them.",
+                f"{len(lost)} sidecars belong to no checkpoint: a checkpoint wasn't completed. A cleanup that removes "
+                "a checkpoint removes them.",
             )
 
 
 def _missing(commits: Collection[int], first: int, last: int) -> list[tuple[int, int]]:
-    """The versions from `first` to `last` that have no commit, as ranges."""
-    there = [first - 1, *sorted(version for version in commits if first <= version <= last), last + 1]
-    return [(before + 1, after - 1) for before, after in pairwise(there) if after - before > 1]
+    """The versions from `first` to `last` without a commit, as ranges."""
+    bounds = [first - 1, *sorted(version for version in commits if first <= version <= last), last + 1]
+    return [(before + 1, after - 1) for before, after in pairwise(bounds) if after - before > 1]
 
 
-def _same(told: Sequence[Action], commits: Mapping[int, Sequence[Action]], table: str) -> bool:
-    """Whether a compaction and the reconciled commits do the same to any state."""
+def _same(actions: Sequence[Action], commits: Mapping[int, Sequence[Action]], table: str) -> bool:
+    """Whether a compaction and the reconciled commits have the same effect on every state."""
     ours = compaction.reconciled([commits[version] for version in sorted(commits)], table)
-    return bool(compaction.effect(told, table) == compaction.effect(ours, table))
+    return bool(compaction.effect(actions, table) == compaction.effect(ours, table))

@@ -1,7 +1,7 @@
-"""A version read a second time, by other files of its log than the first time: which of two that differ is wrong?
+"""Reads a version a second time, from other files of its log, to find out which of two differing files is wrong.
 
-The commits are the truth. What a checkpoint or a log compaction says is held against them as far as they are there, and
-so is a state that its version checksum contradicts (docs/decisions/0046-a-checksum-that-contradicts-the-log.md).
+The commits are authoritative. Checkpoints and log compactions are compared with the commits that still exist, and so is
+a state that its version checksum contradicts (docs/decisions/0046-a-checksum-that-contradicts-the-log.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def differences(held: "Snapshot", replayed: "Snapshot") -> Iterator[str]:
-    """What of the state of a version differs; expired tombstones and transactions are allowed to be gone."""
+    """The differences between two states of a version; expired tombstones and transactions may be missing."""
 
     def keys(snapshot: "Snapshot") -> set[tuple[str, str, str]]:
         names = ("path", "deletionVector", "size")
@@ -31,19 +31,22 @@ def differences(held: "Snapshot", replayed: "Snapshot") -> Iterator[str]:
 
     ours, theirs = keys(held), keys(replayed)
     if ours != theirs:
-        one = min(ours ^ theirs)[0]
-        yield f"it has {len(ours - theirs)} files that they haven't, and lacks {len(theirs - ours)} (such as {one})"
+        example = min(ours ^ theirs)[0]
+        yield (
+            f"it has {len(ours - theirs)} files that they don't have, "
+            f"and lacks {len(theirs - ours)} (such as {example})"
+        )
     if held.metadata != replayed.metadata:
-        yield "its metadata is another"
+        yield "its metadata differs"
     if held.protocol != replayed.protocol:
-        yield "its protocol is another"
+        yield "its protocol differs"
     if dict(held.domain_metadata) != dict(replayed.domain_metadata):
-        yield "its metadata domains are others"
+        yield "its metadata domains differ"
     lost = replayed.transactions.keys() - held.transactions.keys()
     if replayed.properties.set_transaction_retention_ms is None and lost:
         yield f"it lacks the transactions of {', '.join(sorted(lost))}"
     if any(replayed.transactions.get(app) != txn for app, txn in held.transactions.items()):
-        yield "its transactions are others"
+        yield "its transactions differ"
 
 
 def doubt(
@@ -51,31 +54,33 @@ def doubt(
     log_path: str,
     reader: "LogReader",
     snapshot: "Snapshot",
-    told: "VersionChecksum",
+    checksum: "VersionChecksum",
 ) -> str | None:
-    """Why a state may be wrong that its checksum contradicts; `None`: the commits say what it says.
+    """The reason why a state that its checksum contradicts may be wrong; `None`: the commits confirm the state.
 
-    Reads the log from its beginning, or from a checkpoint before the one that the state was read from.
+    Reads the log from its start, or from a checkpoint before the one that the state was read from.
     """
     version = snapshot.version
     try:
         segment = _other(reader.list(0), snapshot)
         if segment is None:
-            return "Nothing else tells what the version holds, for the commits before its checkpoint are gone"
+            return "It can't be verified, because the commits before its checkpoint were removed"
         commits = [reader.commit(entry.version) for entry in segment.entries]
         token = next((action.txn_id for action in commits[-1] if isinstance(action, CommitInfo)), None)
-        if told.txn_id is not None and token is not None and token != told.txn_id:
-            return f"The checksum is of another commit, so that {commit_name(version)} was replaced since"
+        if checksum.txn_id is not None and token is not None and token != checksum.txn_id:
+            return f"The checksum belongs to another commit, so {commit_name(version)} was replaced since then"
         for difference in differences(snapshot, _replayed(store, log_path, snapshot, segment, commits)):
-            return f"What was read isn't what the commits say either: {difference}"
+            return f"The state that was read doesn't match the commits either: {difference}"
     except (CorruptLogError, ReplacedError, VersionNotFoundError, TableNotFoundError) as error:
-        return f"What else tells of the version can't be read ({error})"
+        return f"The other files of the version can't be read ({error})"
     return None
 
 
 def _other(listing: Listing, snapshot: "Snapshot") -> Segment | None:
     for oldest in (0, snapshot.base_version):
-        newer = [name for found in listing.checkpoints if found.version >= oldest for name in found.names]
+        newer = [
+            name for checkpoint in listing.checkpoints if checkpoint.version >= oldest for name in checkpoint.names
+        ]
         try:
             segment = choose(listing, snapshot.table, version=snapshot.version, unusable=newer, use_compacted=False)
         except CorruptLogError:

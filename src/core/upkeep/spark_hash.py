@@ -1,13 +1,13 @@
-"""Spark's hash of strings, over whole columns (PROTOCOL.md, "Multi-part checkpoint").
+"""Spark's hash of strings, for whole columns (PROTOCOL.md, "Multi-part checkpoint").
 
-By it a checkpoint is split, so that every writer puts an action into the same part.
+It decides the part of each action in a checkpoint, so that every writer uses the same part.
 """
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 SEED = 42
-"""The hash of nothing: what Spark starts from, and what a row keeps whose columns are all null."""
+"""Spark's initial hash, which is also the hash of a row whose columns are all null."""
 
 _U32 = pa.uint32()
 
@@ -17,9 +17,9 @@ def _u32(value: int) -> pa.Scalar:
 
 
 def hashed(texts: pa.Array, seeds: pa.Array | None = None) -> pa.Array:
-    """Murmur3 of the UTF-8 bytes of each string as Spark's `hash` has it, as uint32; a null keeps its seed.
+    """Murmur3 of the UTF-8 bytes of each string, as Spark's `hash` computes it, as uint32; a null keeps its seed.
 
-    `seeds` are the hashes of the columns before; 42 by default.
+    `seeds` are the hashes of the previous columns; 42 by default.
     """
     count = len(texts)
     if seeds is None:
@@ -37,7 +37,7 @@ def hashed(texts: pa.Array, seeds: pa.Array | None = None) -> pa.Array:
 
 
 def parts(hashes: pa.Array, count: int) -> pa.Array:
-    """Which of `count` parts (from 0) a hash belongs to: the remainder of the signed hash, never negative."""
+    """The part (from 0, of `count`) of each hash: the remainder of the signed hash, never negative."""
     signed = hashes.view(pa.int32()).cast(pa.int64())
     lift = pa.scalar((2**31 // count + 1) * count, pa.int64())
     lifted = pc.add(signed, lift)
@@ -49,7 +49,7 @@ def _of_one_length(values: pa.Array, length: int, h: pa.Array) -> pa.Array:
     for word in range(words):
         h = _mixed(h, _fixed(pc.binary_slice(values, 4 * word, 4 * word + 4), pa.uint32()))
     for at in range(4 * words, length):
-        # Spark takes what is left over byte by byte, each with its sign.
+        # As Spark does, the remaining bytes are processed one by one, as signed values.
         byte = _fixed(pc.binary_slice(values, at, at + 1), pa.int8())
         h = _mixed(h, byte.cast(pa.int32()).view(_U32))
     h = pc.bit_wise_xor(h, _u32(length))
@@ -59,7 +59,7 @@ def _of_one_length(values: pa.Array, length: int, h: pa.Array) -> pa.Array:
 
 
 def _fixed(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Binary values that are all as long as `type_` as numbers of it, little-endian."""
+    """Binary values of the length of `type_` as little-endian numbers of that type."""
     return values.cast(pa.binary(type_.bit_width // 8)).view(type_)
 
 

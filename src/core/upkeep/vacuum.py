@@ -1,9 +1,9 @@
-"""What VACUUM may remove: decided from names and times alone, and from the log that says which names are needed.
+"""The files that VACUUM may remove, decided from names and times, and from the log.
 
-A file stays when the newest version has it, when a version that was current at or after a moment had it, when a commit
-since then tells changes by it, and when it is younger than that moment: a transaction under way may be about to commit
-it. The log's own statement of when a file was removed is not enough: it is made before the commit, and a checkpoint
-forgets it after the table's retention, whatever is asked of VACUUM. So the commits since that moment are read.
+A file is kept if the newest version has it, if a version that was current at or after the cutoff time had it, if it is
+the change data file of a commit since then, or if it is younger than that: a running transaction may be about to commit
+it. The removal time in the log isn't enough: it is set before the commit, and a checkpoint drops it after the table's
+retention, whatever retention VACUUM gets. So the commits since the cutoff are read.
 """
 
 import logging
@@ -27,11 +27,11 @@ _HOUR_MS = 3_600_000
 _SWEPT = ("_delta_index", "_change_data")
 _CHUNK = 256
 _ODD = "%|:|//|/\\.|^[/.]"
-"""A path in which `paths.below` may find another name than the path itself."""
+"""Matches paths for which `paths.below` may return a name other than the path itself."""
 
 
 class ListedFile(NamedTuple):
-    """A file of a listing: `name` is relative to the directory that was listed, or to the root; times in ms."""
+    """A listed file: `name` is relative to the listed directory, or to the root; times in ms."""
 
     name: str
     size: int
@@ -40,11 +40,11 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One directory below the root (its name is "" for the root itself), as it was listed.
+    """One listed directory below the root (the root itself has the name "").
 
-    `files` are named relative to the directory. `hidden` are entries that a listing passes over, `other` counts what
-    is neither file nor directory (links, which nobody follows). `modified_ms` is `None` where directories are no more
-    than parts of names.
+    `files` have names relative to the directory. `hidden` are entries that the listing ignores, `other` counts entries
+    that are neither files nor directories (links aren't followed). `modified_ms` is `None` where directories are only
+    parts of names.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Directory:
     modified_ms: int | None = None
 
     def path_of(self, name: str) -> str:
-        """The name, relative to the root, of an entry."""
+        """The name of an entry relative to the root."""
         return f"{self.name}/{name}" if self.name else name
 
 
 @dataclass(slots=True)
 class Removable:
-    """What may go: files (name relative to the root, bytes), directories that were empty, and how many were seen."""
+    """The removable files (name relative to the root, bytes) and empty directories, and the number of directories."""
 
     files: list[tuple[str, int]] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
@@ -76,33 +76,33 @@ class Removable:
 
 
 def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: str) -> int:
-    """For how long, in milliseconds, files stay; InvalidArgumentError for less than none, or less than is safe.
+    """How long files are kept, in milliseconds; InvalidArgumentError for a negative or unsafe retention.
 
     `default_ms` is the table's `delta.deletedFileRetentionDuration`.
     """
     if hours is None:
         return default_ms
-    found = round(hours * _HOUR_MS)
-    if found < 0:
+    retention = round(hours * _HOUR_MS)
+    if retention < 0:
         raise InvalidArgumentError(
-            f"the retention of VACUUM can't be less than 0, and {hours} hours were given",
+            f"{table}: the retention of VACUUM can't be negative, but it is {hours} hours",
             condition="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
         )
-    if checked and found < default_ms:
+    if checked and retention < default_ms:
         raise InvalidArgumentError(
             f"{table}: a retention of {hours} hours is less than the table's, {-(-default_ms // _HOUR_MS)} hours. "
-            "Writers that are at work, and readers of older versions, would lose files. If there are none, set "
+            "Running writers, and readers of older versions, would lose files. If there are none, set "
             "spark.databricks.delta.retentionDurationCheck.enabled to false",
             condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             parameters={"configuredRetentionHours": -(-default_ms // _HOUR_MS)},
         )
-    return found
+    return retention
 
 
 def is_hidden(name: str, partition_columns: Collection[str] = (), *, iceberg: bool = False) -> bool:
-    """Whether VACUUM passes over a file or directory of this name, at whatever depth.
+    """Whether VACUUM ignores a file or directory with this name, at any depth.
 
-    `iceberg`: the table has Iceberg's metadata beside Delta's.
+    `iceberg`: the table also has Iceberg metadata.
     """
     if iceberg and name == "metadata":
         return True
@@ -115,7 +115,7 @@ def is_hidden(name: str, partition_columns: Collection[str] = (), *, iceberg: bo
 
 
 class Needed:
-    """The names, relative to the root, of files that stay. `same_place` finds a name of a path that looks foreign."""
+    """The names of files to keep, relative to the root. `same_place` maps a path that looks foreign to a name."""
 
     def __init__(self, table: str, same_place: Callable[[str], str | None] = lambda path: None) -> None:
         self._table = table
@@ -129,16 +129,16 @@ class Needed:
         return iter(self._names)
 
     def add(self, path: str) -> None:
-        """The file of an action's `path`, by every name that it may mean."""
+        """Add the file of an action's `path`, with every name that it may have."""
         self._names.update(names_of(self._table, path, self._same_place))
 
     def add_vector(self, vector: DeletionVectorDescriptor | None) -> None:
-        """The file that a deletion vector lies in."""
+        """Add the file of a deletion vector."""
         if vector is not None and vector.storage_type != "i":
             self.add(deletion_vectors.path_of(vector))
 
     def add_files(self, files: "pa.Table") -> None:
-        """The files of a table with the columns `path` and `deletionVector`, and those of their vectors."""
+        """Add the files of a table with the columns `path` and `deletionVector`, and the files of their vectors."""
         import pyarrow.compute as pc
 
         from ..log.columns import deletion_vector_of
@@ -154,23 +154,23 @@ class Needed:
 
 
 def names_of(table: str, path: str, same_place: Callable[[str], str | None] = lambda path: None) -> tuple[str, ...]:
-    """The names, relative to the root, that an action's path may mean; none for a file that lies elsewhere.
+    """The possible names of an action's path, relative to the root; none for a file outside the root.
 
-    A path that isn't encoded, as a careless writer leaves it, is taken literally as well.
+    A path that isn't encoded, as some writers write it, also counts literally.
     """
-    found = paths.below(table, path)
-    if found is None:
-        found = same_place(path)
-        return () if found is None else (found,)
-    return (found,) if found == path else (found, path)
+    name = paths.below(table, path)
+    if name is None:
+        name = same_place(path)
+        return () if name is None else (name,)
+    return (name,) if name == path else (name, path)
 
 
 def needed_by(
     log: "ReadableLog", snapshot: "Snapshot", before_ms: int, same_place: Callable[[str], str | None]
 ) -> tuple[Needed, int | None]:
-    """The files that the versions current at `before_ms` or later need, and the version that was current then.
+    """The files that versions current at `before_ms` or later need, and the version that was current then.
 
-    Where the log doesn't reach back so far it is `None`, and the files are those of every version that can be read.
+    The version is `None` if the log doesn't reach back that far; the files are then those of every readable version.
     """
     import pyarrow.compute as pc
 
@@ -190,7 +190,7 @@ def needed_by(
 
 
 def gone_since(log: "ReadableLog", first: int, last: int) -> Iterator[RemoveFile | AddCDCFile]:
-    """What the commits `first` to `last`, as far as they are still there, removed, and their change files."""
+    """The removed files and the change data files of the commits `first` to `last` that still exist."""
     if first > last:
         return
     listed = log.reader.list(first).commits
@@ -209,10 +209,10 @@ def gone_since(log: "ReadableLog", first: int, last: int) -> Iterator[RemoveFile
 
 
 def removable(directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
-    """Of what was listed: the files that nobody needs and that are older than `before_ms`, and the empty directories.
+    """The listed files that aren't needed and are older than `before_ms`, and the empty directories.
 
-    A directory is empty where nothing was below it but directories that are; those that this makes empty are not. What
-    lies in a directory with a log of its own is another table's.
+    A directory is empty if it contains only empty directories; directories that this cleanup empties don't count. Files
+    in a directory with its own log belong to another table.
     """
     result = Removable()
     filled: set[str] = set()
@@ -234,7 +234,7 @@ def removable(directories: Iterable[Directory], needed: Needed, before_ms: int) 
             else:
                 filled.update(_upwards(directory.name))
     if tables:
-        _log.warning("VACUUM leaves alone the tables that lie below this one: %s", ", ".join(sorted(tables)))
+        _log.warning("VACUUM ignores other tables below this table: %s", ", ".join(sorted(tables)))
         others = tuple(tables)
         result.files = [file for file in result.files if not file[0].startswith(others)]
         old = [name for name in old if not name.startswith(others)]
@@ -249,12 +249,12 @@ def _upwards(name: str) -> Iterator[str]:
 
 
 def abandoned(directories: Sequence[Directory], before_ms: int) -> Removable:
-    """A staging directory, all of it, where nothing in it is younger than `before_ms`; else nothing."""
+    """The whole content of a staging directory, if nothing in it is younger than `before_ms`; else nothing."""
     if any(
-        (one.modified_ms or 0) >= before_ms or any(file.modified_ms >= before_ms for file in one.files)
-        for one in directories
+        (directory.modified_ms or 0) >= before_ms or any(file.modified_ms >= before_ms for file in directory.files)
+        for directory in directories
     ):
         return Removable()
-    files = [(one.path_of(file.name), file.size) for one in directories for file in one.files]
-    empty = [one.name for one in directories if one.modified_ms is not None]
+    files = [(directory.path_of(file.name), file.size) for directory in directories for file in directory.files]
+    empty = [directory.name for directory in directories if directory.modified_ms is not None]
     return Removable(files, sorted(empty, key=lambda name: (-name.count("/"), name)), 0)

@@ -1,4 +1,4 @@
-"""The store on Azure's blob storage."""
+"""The store on Azure Blob Storage."""
 
 from .store import AzureLogStore
 

@@ -1,8 +1,8 @@
-"""How a storage account of Azure is reached: Hadoop's keys, then fsspec's options, then the SDK's own chain.
+"""The connection settings of an Azure storage account: Hadoop's keys, then fsspec's options, then the SDK's sources.
 
-A path names its container and mostly its account: `abfss://container@account.dfs.core.windows.net/path`, as Hadoop has
-it, or `az://container/path`, as fsspec has it, where the options or the environment name the account. Both kinds of
-host (`dfs`, `blob`) mean the account's blob endpoint.
+A path has its container and mostly its account: `abfss://container@account.dfs.core.windows.net/path`, Hadoop's form,
+or `az://container/path`, fsspec's form, with the account from the options or the environment. Both kinds of host
+(`dfs`, `blob`) stand for the account's blob endpoint.
 """
 
 import os
@@ -26,7 +26,7 @@ _FOR_DATA_FILES = frozenset(
     {"blocksize", "default_fill_cache", "default_cache_type", "max_concurrency", "skip_instance_cache"}
     | {"timeout", "connection_timeout", "read_timeout", "assume_container_exists"}
 )
-_LARGEST_PUT = 5000 * 1024 * 1024  # what the service takes in one Put Blob
+_LARGEST_PUT = 5000 * 1024 * 1024  # the service's limit for one Put Blob
 _LARGEST_GET = 1 << 40
 
 Kind = Literal[
@@ -43,7 +43,7 @@ Kind = Literal[
 
 
 class AzureLocation(NamedTuple):
-    """What an authority says: the container, and the host of the account where it names one."""
+    """The parts of an authority: the container, and the host of the account if there is one."""
 
     container: str
     host: str | None
@@ -54,14 +54,14 @@ def place(authority: str) -> AzureLocation:
     container, at, host = authority.partition("@")
     if not container or (at and not host):
         raise LogStoreConfigurationError(
-            f"{authority!r} names no container and account; a path is abfss://container@account.dfs.core.windows.net/…"
+            f"{authority!r} has no container and account; write abfss://container@account.dfs.core.windows.net/…"
         )
     return AzureLocation(container, host.lower() or None)
 
 
 @dataclass(frozen=True)
 class Access:
-    """One account's blob endpoint, and by what one gets in; `secret` has what the kind needs, by its name."""
+    """The blob endpoint and the credentials of one account; `secret` has the values for `kind`, by name."""
 
     account: str
     url: str
@@ -70,7 +70,7 @@ class Access:
     for_data_files: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def client(self) -> Any:
-        """The SDK's client of the account. It sends each request once: `answers` decides what is sent again."""
+        """The SDK's client of the account. It sends each request once: `answer_of` decides which are repeated."""
         blob = needed("azure.storage.blob", "azure")
         settings = {
             "retry_total": 0,
@@ -83,10 +83,10 @@ class Access:
             if self.kind == "connection_string":
                 return blob.BlobServiceClient.from_connection_string(self.secret["connection_string"], **settings)
             return blob.BlobServiceClient(self.url, credential=self._credential(), **settings)
-        except ValueError:  # its text may quote what was given
+        except ValueError:  # its text may quote a secret
             raise LogStoreConfigurationError(
-                f"the Azure SDK can't use what is configured for the account {self.account} ({self.kind} at "
-                f"{self.url}): check its form; a token needs https"
+                f"the Azure SDK rejects the settings of the account {self.account} ({self.kind} at {self.url}): check "
+                "their format; a token needs https"
             ) from None
 
     def _credential(self) -> Any:
@@ -113,19 +113,20 @@ class Access:
         return identity.DefaultAzureCredential()
 
     def fsspec_options(self) -> dict[str, Any]:
-        """The options with which adlfs reads data files at the same place, with no listing cached."""
+        """The options of adlfs for data files at the same location, without a cache of listings."""
         options: dict[str, Any] = {**self.for_data_files, "account_name": self.account, "use_listings_cache": False}
-        at = urlsplit(self.url)
+        endpoint = urlsplit(self.url)
         if self.kind == "connection_string":
             return {**options, "connection_string": self.secret["connection_string"]}
-        if at.scheme != "https" or at.path.strip("/"):  # adlfs can say this in a connection string only
+        if endpoint.scheme != "https" or endpoint.path.strip("/"):  # adlfs accepts this only in a connection string
             access = {"key": f"AccountKey={self.secret.get('key')}", "sas": f"SharedAccessSignature={self._sas()}"}
             credential = f"{access[self.kind]};" if self.kind in access else ""
             text = (
-                f"DefaultEndpointsProtocol={at.scheme};AccountName={self.account};{credential}BlobEndpoint={self.url};"
+                f"DefaultEndpointsProtocol={endpoint.scheme};AccountName={self.account};{credential}"
+                f"BlobEndpoint={self.url};"
             )
             return {**options, "connection_string": text}
-        options["account_host"] = at.netloc
+        options["account_host"] = endpoint.netloc
         match self.kind:
             case "key":
                 options["account_key"] = self.secret["key"]
@@ -147,7 +148,7 @@ class Access:
 
 
 class _Awaited:
-    """A credential that makes its client wait, for adlfs, which awaits its credentials."""
+    """An asynchronous wrapper of a synchronous credential, for adlfs, which awaits its credentials."""
 
     def __init__(self, credential: Any) -> None:
         self._credential = credential
@@ -161,7 +162,7 @@ class _Awaited:
 
 @dataclass(frozen=True)
 class AzureSettings:
-    """All that is configured, for every account; `access` is what it comes to for one path."""
+    """All settings, for all accounts; `access` selects those of one path."""
 
     secure: bool
     keys: Mapping[str, str] = field(repr=False)
@@ -169,45 +170,45 @@ class AzureSettings:
 
     @classmethod
     def of(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        """The settings for paths of `scheme`. Raises LogStoreConfigurationError for what can't be honoured."""
+        """The settings for paths of `scheme`. Raises LogStoreConfigurationError for unsupported settings."""
         keys = hadoop_keys(conf)
         encrypted = [key for key in keys if key.startswith("fs.azure.client-provided-encryption-key")]
         if encrypted:
             raise LogStoreConfigurationError(
-                f"{encrypted[0]}: tablelog has no encryption with a key of the client's own, and would write the log "
+                f"{encrypted[0]}: tablelog doesn't support encryption with a client's own key, and would write the log "
                 "without it; use the account's encryption scopes"
             )
         known = {*_OPTIONS, *_OTHER_OPTIONS, *_FOR_DATA_FILES, "use_listings_cache"}
         unknown = sorted(set(storage_options) - known)
         if unknown:
             raise LogStoreConfigurationError(
-                f"tablelog can't honour the storage options {', '.join(unknown)} for {scheme}; it has "
+                f"tablelog doesn't support the storage options {', '.join(unknown)} for {scheme}; it supports "
                 f"{', '.join(sorted(known))}"
             )
         always = keys.get("fs.azure.always.use.https", "true").lower() != "false"
         return cls(scheme in _SECURE_SCHEMES or always, keys, dict(storage_options))
 
     def access(self, authority: str) -> Access:
-        """How the account of a path with this authority is reached.
+        """The connection settings of the account for a path with this authority.
 
-        Raises LogStoreConfigurationError where nothing names an account, or the settings contradict each other.
+        Raises LogStoreConfigurationError if no account is set, or if the settings contradict each other.
         """
         container, host = place(authority)
-        given, environment = _given(self.options), _given(_environment())
-        account = host.partition(".")[0] if host else given.get("account_name") or environment.get("account_name")
+        options, environment = _with_account_name(self.options), _with_account_name(_environment())
+        account = host.partition(".")[0] if host else options.get("account_name") or environment.get("account_name")
         if not account:
             raise LogStoreConfigurationError(
-                f"nothing names the storage account of the container {container}: write "
+                f"the storage account of the container {container} isn't set: write "
                 "abfss://container@account.dfs.core.windows.net/…, or set the storage option account_name"
             )
-        if given.get("account_name", account) != account:
+        if options.get("account_name", account) != account:
             raise LogStoreConfigurationError(
-                f"the storage options are for the account {given['account_name']}, and the path is in {account}"
+                f"the storage options are for the account {options['account_name']}, but the path is in {account}"
             )
         url = self._url(account, host)
         access = (
             self._of_keys(account, container, host, url)
-            or _of_options(account, url, given)
+            or _of_options(account, url, options)
             or (_of_options(account, url, environment) if environment.get("account_name", account) == account else None)
             or Access(account, url, "default")
         )
@@ -220,16 +221,16 @@ class AzureSettings:
     def _url(self, account: str, host: str | None) -> str:
         protocol = "https" if self.secure else "http"
         endpoint = self.keys.get("fs.azure.abfs.endpoint")
-        if endpoint:  # Hadoop's own form: an address with a port, and the account in the path
+        if endpoint:  # Hadoop's form: host and port, and the account in the path
             if not re.fullmatch(r"[^/:@]+:[0-9]+", endpoint):
-                raise LogStoreConfigurationError("fs.azure.abfs.endpoint is not of the form host:port")
+                raise LogStoreConfigurationError("fs.azure.abfs.endpoint must have the form host:port")
             return f"{protocol}://{endpoint}/{account}"
         if self.options.get("account_host"):
             return checked_endpoint("account_host", f"{protocol}://{self.options['account_host']}")
         return f"{protocol}://{account}.{re.sub(r'^dfs[.]', 'blob.', _domain(host))}"
 
     def _key(self, name: str, account: str, host: str | None) -> str | None:
-        """Hadoop's key for the account, by any of its names, else for all accounts."""
+        """Hadoop's key for the account, in any of its forms, or the one for all accounts."""
         tail = _domain(host).partition(".")[2]
         for suffix in (f".{host}", f".{account}.dfs.{tail}", f".{account}.blob.{tail}", f".{account}", ""):
             value = self.keys.get(name + suffix)
@@ -245,7 +246,7 @@ class AzureSettings:
             value = key(name)
             if not value:
                 raise LogStoreConfigurationError(
-                    f"fs.azure.account.auth.type of the account {account} is {kind}, and {name} isn't set"
+                    f"fs.azure.account.auth.type of the account {account} is {kind}, but {name} isn't set"
                 )
             return value
 
@@ -265,8 +266,8 @@ class AzureSettings:
                     return Access(account, url, "key", {"key": shared})
                 return Access(account, url, "sas", {"sas": fixed}) if fixed else None
         raise LogStoreConfigurationError(
-            f"fs.azure.account.auth.type = {kind}: tablelog has SharedKey, SAS and OAuth; a provider written in Java "
-            "can't be used"
+            f"fs.azure.account.auth.type = {kind}: tablelog supports SharedKey, SAS and OAuth; a provider written in "
+            "Java can't be used"
         )
 
 
@@ -274,7 +275,7 @@ _AUTHORITY = "https://login.microsoftonline.com"
 
 
 def _of_provider(account: str, url: str, provider: str, key: Any, must: Any) -> Access:
-    """OAuth by one of Hadoop's token providers that needs no Java."""
+    """OAuth for the token providers of Hadoop that don't need Java."""
     name = "fs.azure.account.oauth2."
     match provider:
         case "ClientCredsTokenProvider":
@@ -296,62 +297,64 @@ def _of_provider(account: str, url: str, provider: str, key: Any, must: Any) -> 
             }
             return Access(account, url, "workload_identity", secret)
     raise LogStoreConfigurationError(
-        f"fs.azure.account.oauth.provider.type = {provider}: tablelog has ClientCredsTokenProvider, MsiTokenProvider "
-        "and WorkloadIdentityTokenProvider"
+        f"fs.azure.account.oauth.provider.type = {provider}: tablelog supports ClientCredsTokenProvider, "
+        "MsiTokenProvider and WorkloadIdentityTokenProvider"
     )
 
 
-def _of_options(account: str, url: str, given: Mapping[str, Any]) -> Access | None:
-    """Access by options under adlfs' names; None where they hold none."""
-    if given.get("connection_string"):
-        parts = _parts(given["connection_string"])
+def _of_options(account: str, url: str, options: Mapping[str, Any]) -> Access | None:
+    """Access by options with adlfs' names; None if there are none."""
+    if options.get("connection_string"):
+        parts = _parts(options["connection_string"])
         at = checked_endpoint("the BlobEndpoint of connection_string", parts.get("blobendpoint") or url)
-        return Access(account, at, "connection_string", {"connection_string": given["connection_string"]})
-    credential = given.get("credential")
+        return Access(account, at, "connection_string", {"connection_string": options["connection_string"]})
+    credential = options.get("credential")
     if isinstance(credential, str):
-        given = {**given, ("sas_token" if "sig=" in credential else "account_key"): credential}
+        options = {**options, ("sas_token" if "sig=" in credential else "account_key"): credential}
     elif credential is not None:
         from inspect import iscoroutinefunction
 
         if iscoroutinefunction(getattr(credential, "get_token", None)):
             raise LogStoreConfigurationError(
-                "the storage option credential is one of azure.identity.aio; give the one of azure.identity, or "
+                "the storage option credential is from azure.identity.aio; use one from azure.identity, or "
                 "tenant_id, client_id and client_secret"
             )
         return Access(account, url, "credential", {"credential": credential})
-    if given.get("account_key"):
-        return Access(account, url, "key", {"key": given["account_key"]})
-    if given.get("sas_token"):
-        return Access(account, url, "sas", {"sas": given["sas_token"]})
-    if given.get("client_id"):
-        missing = [name for name in ("tenant_id", "client_secret") if not given.get(name)]
+    if options.get("account_key"):
+        return Access(account, url, "key", {"key": options["account_key"]})
+    if options.get("sas_token"):
+        return Access(account, url, "sas", {"sas": options["sas_token"]})
+    if options.get("client_id"):
+        missing = [name for name in ("tenant_id", "client_secret") if not options.get(name)]
         if missing:
-            raise LogStoreConfigurationError(f"client_id is given for Azure, and {' and '.join(missing)} isn't")
+            raise LogStoreConfigurationError(f"client_id is set for Azure, but {' and '.join(missing)} isn't")
         names = ("tenant_id", "client_id", "client_secret")
-        return Access(account, url, "client_secret", {"authority": _AUTHORITY, **{name: given[name] for name in names}})
-    return Access(account, url, "anonymous") if given.get("anon") else None
+        return Access(
+            account, url, "client_secret", {"authority": _AUTHORITY, **{name: options[name] for name in names}}
+        )
+    return Access(account, url, "anonymous") if options.get("anon") else None
 
 
 def _domain(host: str | None) -> str:
-    """What stands behind the account in its host."""
+    """The part of a host after the account name."""
     return (host or "").partition(".")[2] or _SUFFIX
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with the account that a connection string names among them."""
-    given = {name: value for name, value in options.items() if value not in (None, "")}
-    if "connection_string" in given:
-        named = _parts(given["connection_string"]).get("accountname")
+def _with_account_name(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, including the account name from a connection string."""
+    result = {name: value for name, value in options.items() if value not in (None, "")}
+    if "connection_string" in result:
+        named = _parts(result["connection_string"]).get("accountname")
         if named:
-            given["account_name"] = named
-    return given
+            result["account_name"] = named
+    return result
 
 
 def _environment() -> dict[str, Any]:
-    """The variables that adlfs and the SDK's samples read, under adlfs' names of options."""
-    found: dict[str, Any] = {name: os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in _OPTIONS}
-    found["anon"] = os.environ.get("AZURE_STORAGE_ANON", "false").lower() not in ("false", "0", "f", "")
-    return found
+    """The environment variables of adlfs and the SDK's samples, as options with adlfs' names."""
+    options: dict[str, Any] = {name: os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in _OPTIONS}
+    options["anon"] = os.environ.get("AZURE_STORAGE_ANON", "false").lower() not in ("false", "0", "f", "")
+    return options
 
 
 def _parts(connection_string: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""The store on Azure's blob storage: one Put Blob with `If-None-Match: *`, which lets one of all writers in.
+"""The store on Azure Blob Storage: one Put Blob with `If-None-Match: *`, of which only one writer's succeeds.
 
-What the service answers is read from its status and code alone (`answer_of`, `refusal`), for the SDK's exceptions
-say less: a taken name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 ServerBusy is not defined as "not applied",
-so it is ambiguous as every other 5xx.
+The meaning of an answer depends only on its status and code (`answer_of`, `refusal`), because the SDK's exceptions have
+less information: an existing name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 ServerBusy isn't defined as "not
+applied", so it is ambiguous like every other 5xx.
 """
 
 import errno
@@ -32,21 +32,21 @@ _Result = TypeVar("_Result")
 
 SCHEMES = served_by("azure")
 
-# Each says, of a create, that something is at the name already. (No right to overwrite, an immutable blob, a lease.)
+# Codes for a create where the name exists. (No right to overwrite, an immutable blob, a lease.)
 _EXISTS = frozenset({"BlobAlreadyExists", "UnauthorizedBlobOverwrite", "BlobImmutableDueToPolicy", "LeaseIdMissing"})
 _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled"})
 _ABSENT = frozenset({"BlobNotFound", "ResourceNotFound", "PathNotFound", ""})
 _other_name = re.compile(r"[\\\x00-\x1f\x7f]|\.(?:/|$)").search
-_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
+_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 means that the file doesn't exist
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
 
 class AzureLogStore(LogStore):
-    """Blobs below a container, of as many accounts as the paths name.
+    """Blobs in a container, for all accounts in the paths.
 
-    A path is `abfss://container@account.dfs.core.windows.net/path` or `az://container/path`; it is always the blob
-    endpoint that is spoken to. The service can't be asked to begin a listing at a name, so one that starts late in a
-    long log still pages through what is before, 5,000 names a request.
+    A path is `abfss://container@account.dfs.core.windows.net/path` or `az://container/path`; the store always uses the
+    blob endpoint. The service can't start a listing at a name, so a listing from the end of a long log still pages
+    through all names before it, 5,000 per request.
     """
 
     exclusion: Exclusion = "global"
@@ -70,31 +70,31 @@ class AzureLogStore(LogStore):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         blob = self._blob(path)
-        data = bytes(memoryview(data))  # the SDK would take text too
+        data = bytes(memoryview(data))  # rejects text, which the SDK would accept
         if overwrite:
             _asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
         else:
             settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        scheme, authority, key = object_uri.split(path)  # the name to begin at stays here: it can be any
+        scheme, authority, key = object_uri.split(path)  # the start name isn't checked: it may be any string
         directory = object_uri.parent(key)
         _split(object_uri.join(scheme, authority, directory))
         start = key[len(directory) :].encode()
         container = self._clients[authority].get_container_client(place(authority).container)
-        found: dict[bytes, FileStatus] = {}
+        statuses: dict[bytes, FileStatus] = {}
 
         def scan() -> list[bytes]:
-            names = set()  # one that is replaced meanwhile may come twice
+            names = set()  # a blob that is replaced during the listing may be listed twice
             for blob in container.walk_blobs(name_starts_with=directory, delimiter="/"):
                 name = blob.name[len(directory) :].encode()
                 if name >= start and name and not name.endswith(b"/"):
                     modified = round(blob.last_modified.timestamp() * 1000)
-                    found[name] = FileStatus(object_uri.join(scheme, authority, blob.name), blob.size, modified)
+                    statuses[name] = FileStatus(object_uri.join(scheme, authority, blob.name), blob.size, modified)
                     names.add(name)
             return list(names)
 
-        return iter([found[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
+        return iter([statuses[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
 
     def delete(self, path: str) -> None:
         blob = self._blob(path)
@@ -112,18 +112,18 @@ class AzureLogStore(LogStore):
 
 
 def _split(path: str) -> tuple[str, str, str]:
-    """`object_uri.split`. Raises InvalidArgumentError also for what would be another name, or none, to the service."""
+    """`object_uri.split`. Raises InvalidArgumentError also for a name that the service changes or rejects."""
     scheme, authority, key = object_uri.split(path)
     if _other_name(key):
         raise InvalidArgumentError(
-            f"{shown(path)!r}: no blob can have a backslash (Azure takes it for a slash), a control character, or a "
-            "dot at the end of a part in its name"
+            f"{shown(path)!r}: a blob name can't have a backslash (Azure treats it as a slash), a control "
+            "character, or a dot at the end of a part"
         )
     return scheme, authority, key
 
 
 def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
-    """What the reply to a conditional Put Blob means, by its status and its `x-ms-error-code`."""
+    """The answer for the reply to a conditional Put Blob, by its status and its `x-ms-error-code`."""
     if status == 201:
         return Answer(Verdict.APPLIED)
     if status == 412 or code in _EXISTS:
@@ -136,18 +136,18 @@ def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
 
 
 def refusal(operation: str, path: str, status: int, code: str, note: str = "") -> StorageError:
-    """The error for a reply that isn't a success; `note` says more on why."""
-    what = f"{operation} {shown(path)}: Azure answered {_said(status, code)}{note}"
+    """The error for a reply that isn't a success; `note` adds a reason."""
+    context = f"{operation} {shown(path)}: Azure answered {_said(status, code)}{note}"
     if status == 404 or code in _MISSING:
-        return StorageMissingError(f"{what}; there is no such container, or it is being removed: create it first")
+        return StorageMissingError(f"{context}; the container doesn't exist, or is being removed: create it first")
     if status in (401, 403):
         return StorageAccessError(
-            f"{what}; check the account key, the SAS token (its permissions and its end) or the role of the identity, "
-            "and this machine's clock"
+            f"{context}; check the account key, the SAS token (its permissions and expiry) or the role of the "
+            "identity, and this machine's clock"
         )
     if status in (408, 429) or status >= 500:
-        return StorageUnavailableError(f"{what}; try again later")
-    return StorageError(f"{what}; the service refuses this request however often it is made")
+        return StorageUnavailableError(f"{context}; try again later")
+    return StorageError(f"{context}; the service rejects this request, and retrying doesn't help")
 
 
 def _said(status: int, code: str) -> str:
@@ -155,10 +155,10 @@ def _said(status: int, code: str) -> str:
 
 
 def _created(path: str, send: Callable[[], Any]) -> Answer:
-    """Send a conditional write once and say what became of it."""
+    """Send a conditional write once and return the answer."""
     try:
         send()
-    except (ValueError, TypeError):  # from the SDK, before it sends
+    except (ValueError, TypeError):  # raised by the SDK before it sends
         raise
     except Exception as error:
         reply = _reply_in(error)
@@ -197,26 +197,26 @@ def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result
 
 
 def _reply_in(error: Exception) -> tuple[int, str, str] | None:
-    """(status, code, note on the clock) of the service's reply, where the error stands for one."""
+    """(status, code, note on the clock) of the service's reply, if the error has one."""
     from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 
     response = getattr(error, "response", None)
     if not isinstance(error, HttpResponseError) or response is None:
         return None
     if isinstance(error, ClientAuthenticationError) and "x-ms-request-id" not in response.headers:
-        return None  # the reply of a token service, or of a proxy
+        return None  # the reply of a token service or of a proxy
     code = response.headers.get("x-ms-error-code") or getattr(error, "error_code", None) or ""
     note = skew_note(response.headers.get("Date")) if response.status_code == 403 else ""
     return response.status_code, str(getattr(code, "value", code)), note
 
 
 def _without_reply(operation: str, path: str, error: Exception) -> StorageError | None:
-    """The error for a request that has surely not been served; None: nobody knows."""
+    """The error for a request that was certainly not served; None: it is unknown whether it was."""
     from azure.core.exceptions import ClientAuthenticationError
 
     if isinstance(error, ClientAuthenticationError):
         return StorageAccessError(
-            f"{operation} {shown(path)}: there are no credentials that Azure takes ({type(error).__name__}); set an "
+            f"{operation} {shown(path)}: there are no credentials that Azure accepts ({type(error).__name__}); set an "
             "account key, a SAS token or a service principal"
         )
     if never_sent(error):

@@ -1,1 +1,1 @@
-"""What the stores share: URIs, listings, HTTP clients, conditional requests, steps of a safe write on POSIX."""
+"""Code that several stores share: URIs, listings, HTTP clients, conditional requests, safe writes on POSIX."""

@@ -1,8 +1,8 @@
-"""What a service's reply to a request means, and what may be done about it: guarantee 4 in one place.
+"""What a service's reply to a request means and what to do then: the only implementation of guarantee 4.
 
-A backend has one pure function from a reply (status, code, exception) to an `Answer`. `settle` makes a conditional
-write of it: it is sent once, and again only after an answer that the service defines as "not applied". `persist`
-repeats what may be repeated: reads, listings, deletes, overwrites.
+Each backend has one pure function from a reply (status, code, exception) to an `Answer`. `settle` runs a conditional
+write: it is sent once, and again only after an answer that the service defines as "not applied". `persist` repeats
+requests that may be repeated: reads, listings, deletes, overwrites.
 """
 
 import random
@@ -18,27 +18,27 @@ from .uri import shown
 _Result = TypeVar("_Result")
 
 PATIENCE_SECONDS = 30.0
-"""How long a request that was turned away is tried again."""
+"""How long a rejected request is repeated, in seconds."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 class Verdict(Enum):
-    """What became of a request."""
+    """The outcome of a request."""
 
     APPLIED = auto()
     EXISTS = auto()
-    """Not applied, and it never will be: the name is taken."""
+    """Not applied, and it never will be: the name exists."""
     NOT_APPLIED = auto()
-    """Turned away by a busy service: it may be sent again."""
+    """A busy service rejected it: it may be sent again."""
     AMBIGUOUS = auto()
-    """It may have been applied, or still be."""
+    """It may have been applied, or may still be applied."""
     FAILED = auto()
-    """Refused for good."""
+    """Rejected; repeating it is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A verdict with what the service said (`reason`, no secret in it) and the `error` that FAILED stands for."""
+    """A verdict, the service's message without secrets (`reason`), and the `error` to raise for FAILED."""
 
     verdict: Verdict
     reason: str = ""
@@ -46,15 +46,18 @@ class Answer:
 
     @classmethod
     def failed(cls, error: TablelogError) -> "Answer":
-        """The request was refused with `error`."""
+        """The request was rejected; `error` is to be raised."""
         return cls(Verdict.FAILED, str(error), error)
 
 
 def settle(path: str, attempt: Callable[[], Answer], *, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Make a conditional write of `attempt`, which sends it once and never raises for what the service answers.
+    """Run a conditional write. `attempt` sends it once and returns an `Answer` instead of raising an error.
 
-    Raises FileExistsError (lost), WriteOutcomeUnknown, the error of a refusal, or StorageUnavailableError when the
-    service still turns it away after `PATIENCE_SECONDS`.
+    Raises:
+        FileExistsError: The path exists.
+        WriteOutcomeUnknown: The answer was ambiguous.
+        StorageUnavailableError: The service still rejected it after `PATIENCE_SECONDS`.
+        TablelogError: The error of a FAILED answer.
     """
     waits = _Waits(sleep)
     while True:
@@ -72,7 +75,7 @@ def settle(path: str, attempt: Callable[[], Answer], *, sleep: Callable[[float],
             case Verdict.NOT_APPLIED:
                 if not waits.another():
                     raise StorageUnavailableError(
-                        f"writing {shown(path)}: the store turned the request away for {PATIENCE_SECONDS:.0f} s "
+                        f"writing {shown(path)}: the store rejected the request for {PATIENCE_SECONDS:.0f} s "
                         f"({answer.reason}); nothing was written, try again later"
                     )
 
@@ -84,7 +87,7 @@ def persist(
     attempts: int = 4,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _Result:
-    """The result of a request that may be repeated; an error that is `passing` is tried again, `attempts` in all."""
+    """The result of a request that may be repeated: `passing` errors are tried again, `attempts` times in all."""
     waits = _Waits(sleep)
     for _ in range(attempts - 1):
         try:
@@ -96,7 +99,7 @@ def persist(
 
 
 class _Waits:
-    """Pauses that double, with jitter, so that those who collided don't meet again; their sum is bounded."""
+    """Pauses that double, with random jitter against repeated collisions; their sum is limited."""
 
     def __init__(self, sleep: Callable[[float], None]) -> None:
         self._sleep = sleep
@@ -104,7 +107,7 @@ class _Waits:
         self._left = PATIENCE_SECONDS
 
     def another(self) -> bool:
-        """Pause once more; False: patience is at its end."""
+        """Pause once more; False if the limit is reached."""
         if self._left <= 0:
             return False
         pause = self._pause * random.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""What stores that talk HTTP have in common: their clients, and how much is known of a request without a reply."""
+"""Code for stores that use HTTP: their clients, and the classification of requests without a reply."""
 
 import os
 import ssl
@@ -19,11 +19,11 @@ _SKEW_MINUTES = 5
 
 
 class Clients(Generic[_Key, _Client]):
-    """The client for each key, made by `make` when it is first asked for, once in each process and for all its threads.
+    """The client for each key, created on first use, once for each process, and shared by its threads.
 
-    A forked child gets clients of its own, for two processes must not share a connection; a pickled copy has none
-    yet. There is no lock that a fork could copy while it is held: of two threads that come first at once, one makes a
-    client in vain. They are closed when this object goes, with the store that has it: nobody uses them then.
+    A forked child creates its own clients, because two processes must not share a connection; a pickled copy starts
+    without clients. There is no lock that could be held during a fork: if two threads create a client at the same time,
+    one client isn't used. The clients are closed when this object is deleted together with its store.
     """
 
     def __init__(self, make: Callable[[_Key], _Client]) -> None:
@@ -31,10 +31,10 @@ class Clients(Generic[_Key, _Client]):
         self._made: dict[tuple[int, _Key], _Client] = {}
 
     def __getitem__(self, key: _Key) -> _Client:
-        here = (os.getpid(), key)
-        client = self._made.get(here)
+        process_key = (os.getpid(), key)
+        client = self._made.get(process_key)
         if client is None:
-            client = self._made.setdefault(here, self._make(key))
+            client = self._made.setdefault(process_key, self._make(key))
         return client
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,57 +45,57 @@ class Clients(Generic[_Key, _Client]):
 
 
 def close(clients: Iterable[Any]) -> None:
-    """Close the connections of clients that nobody uses any more, of this process alone; errors mean nothing then."""
+    """Close the connections of clients that are no longer used in this process; errors are ignored."""
     for client in clients:
         with suppress(Exception):
             client.close()
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module of an optional package. Raises UnsupportedEnvironmentError that says how to install it."""
+    """The module of an optional package. Raises UnsupportedEnvironmentError with the pip command to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise UnsupportedEnvironmentError(
-            f"the Python package behind {module} is missing: pip install 'tablelog[{extra}]'"
+            f"the Python package of the module {module} is missing: pip install 'tablelog[{extra}]'"
         ) from error
 
 
 def hadoop_keys(conf: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's keys without the `spark.hadoop.` that Spark's configuration has before them; the plain one wins."""
+    """Hadoop's keys without Spark's prefix `spark.hadoop.`; if a key is set both ways, the one without it wins."""
     keys = {key.removeprefix("spark.hadoop."): str(value).strip() for key, value in conf.items()}
     keys.update({key: str(value).strip() for key, value in conf.items() if not key.startswith("spark.hadoop.")})
     return keys
 
 
 def never_sent(error: BaseException) -> bool:
-    """Whether the request behind an error of requests, or of an SDK on top of it, has surely not left this machine.
+    """Whether an error of requests, or of an SDK that uses it, proves that the request wasn't sent.
 
-    So it is where no connection came about: refused, no such host, a time-out of the connecting, a certificate.
+    This is so if no connection was made: refused, unknown host, connect time-out, invalid certificate.
     """
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 
     return any(
-        isinstance(found, NewConnectionError | ConnectTimeoutError | ProxyError | ssl.SSLCertVerificationError)
-        for found in _within(error)
+        isinstance(inner, NewConnectionError | ConnectTimeoutError | ProxyError | ssl.SSLCertVerificationError)
+        for inner in _within(error)
     )
 
 
 def _within(error: BaseException) -> Iterator[BaseException]:
-    """`error` and those that it was made of."""
+    """`error` and the errors that caused it."""
     waiting, seen = [error], set[int]()
     while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
+        current = waiting.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(found))
-        yield found
-        inner = (found.__cause__, getattr(found, "reason", None), getattr(found, "inner_exception", None))
-        waiting += [one for one in (*inner, *found.args) if isinstance(one, BaseException)]
+        seen.add(id(current))
+        yield current
+        causes = (current.__cause__, getattr(current, "reason", None), getattr(current, "inner_exception", None))
+        waiting += [cause for cause in (*causes, *current.args) if isinstance(cause, BaseException)]
 
 
 def skew_note(date: str | None) -> str:
-    """A clause on this machine's clock, where a reply's `Date` header says that it is off; else nothing."""
+    """A clause about this machine's clock if a reply's `Date` header shows that it is wrong; else an empty string."""
     from email.utils import parsedate_to_datetime
 
     if not date:

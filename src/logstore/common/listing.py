@@ -1,4 +1,4 @@
-"""A listing that is no snapshot of its directory, made safe to draw conclusions from."""
+"""A directory listing that isn't a snapshot of its directory, corrected so that callers may rely on it."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -7,12 +7,12 @@ _DIGITS = 20
 
 
 def without_false_gaps(scan: Callable[[], list[bytes]], start: bytes) -> list[bytes]:
-    """The names >= `start` that `scan` gives, in byte order, with no hole that isn't in the directory.
+    """The names >= `start` that `scan` returns, in byte order, without gaps that don't exist in the directory.
 
-    A directory is read in pieces, so a file that is made meanwhile may be missed while a later one is seen: on ext4
-    that happens in one listing of five of a busy log, and looks as if a version were missing. All that was made
-    before the first scan ended is in a second one. So where the first has a gap in the numbers that the log's names
-    start with, the second is taken, up to the greatest number of the first: what is beyond came after the call.
+    A directory is read in pieces, so a listing may miss a new file but have a later one. On ext4 this happens in one of
+    five listings of a busy log; a version then seems to be missing. A second scan has every file that was created
+    before the first scan ended. So if the first scan has a gap in the version numbers of its names, the second scan is
+    used, up to the highest number of the first: later files were created after the call.
     """
     names = sorted(scan())
     numbers = _numbers(names)
@@ -26,11 +26,11 @@ def without_false_gaps(scan: Callable[[], list[bytes]], start: bytes) -> list[by
 
 
 def _numbers(names: list[bytes]) -> set[bytes]:
-    """The numbers of the log's files in `names`, which is sorted."""
+    """The version numbers of the log files in `names`, which is sorted."""
     first, end = bisect_left(names, b"0"), bisect_left(names, b":")
     return {name[:_DIGITS] for name in names[first:end] if is_numbered(name)}
 
 
 def is_numbered(name: bytes) -> bool:
-    """Whether `name` begins as those of the log's files do, with the number of a version."""
+    """Whether `name` starts with a version number, as the names of log files do."""
     return name[_DIGITS : _DIGITS + 1] == b"." and name[:_DIGITS].isdigit()

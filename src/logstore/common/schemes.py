@@ -1,4 +1,4 @@
-"""The schemes of paths, and what holds of the storage behind each: one table for the log, data files and Hadoop."""
+"""The URI schemes and the properties of the storage of each: one table for the log, data files and Hadoop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,24 +9,24 @@ Backend: TypeAlias = Literal["local", "memory", "s3", "azure", "gcs", "hdfs"]
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What holds for every path of one scheme."""
+    """The properties of all paths of one scheme."""
 
     backend: Backend | None = None
-    """The folder of `tablelog.logstore` whose store serves the log; None: a store of the user's own, if any."""
+    """The folder of `tablelog.logstore` with the store for the log; None: only a user's own store."""
     fsspec: Backend | None = None
-    """Whose fsspec file system reads data files that Spark's JVM doesn't reach; None: what fsspec has itself."""
+    """The backend whose fsspec file system reads data files that Spark's JVM can't read; None: fsspec's default."""
     same_as: str | None = None
-    """Another scheme that names the same storage."""
+    """Another scheme of the same storage."""
     has_container: bool = False
-    """Whether what stands before the @ of the authority is a container, and no user information."""
+    """Whether the part before the @ of the authority is a container, not user information."""
     hadoop_keys: tuple[str, ...] = ()
-    """What Hadoop's keys for this storage begin with."""
+    """Prefixes of Hadoop's keys for this storage."""
     renames: bool = False
-    """Whether Hadoop's client renames a file without a copy, so that a write may stage its files."""
+    """Whether Hadoop's client renames a file without copying it, so a write may use staging files."""
     has_directories: bool = True
-    """Whether Hadoop's client has directories there that are more than parts of names."""
+    """Whether directories are real in Hadoop's client, not only parts of names."""
     vacuum_is_logged: bool = False
-    """Whether VACUUM is recorded in the log where the session says nothing, as Delta does."""
+    """Whether VACUUM is recorded in the log by default, as in Delta."""
 
 
 _S3 = Scheme("s3", "s3", hadoop_keys=("fs.s3a.",), has_directories=False)
@@ -54,7 +54,7 @@ SCHEMES: Mapping[str, Scheme] = {
     "hdfs": replace(_HDFS, fsspec="hdfs", vacuum_is_logged=True),
     "viewfs": replace(_HDFS, fsspec="hdfs"),
     "ofs": _HDFS,
-    # Without a store of ours: Hadoop's clients alone know these.
+    # Only Hadoop's clients support these; tablelog has no store for them.
     "o3fs": _HADOOP,
     "adl": Scheme(vacuum_is_logged=True),
     "oss": _FLAT,
@@ -66,10 +66,10 @@ _UNKNOWN = Scheme()
 
 
 def about(scheme: str) -> Scheme:
-    """What is known of a scheme, in lower case; the defaults for one that isn't in the table."""
+    """The properties of a scheme (lower case); the defaults for an unknown one."""
     return SCHEMES.get(scheme, _UNKNOWN)
 
 
 def served_by(backend: Backend) -> frozenset[str]:
-    """The schemes whose logs a backend serves."""
+    """The schemes that a backend supports for logs."""
     return frozenset(name for name, scheme in SCHEMES.items() if scheme.backend == backend)

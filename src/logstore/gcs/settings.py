@@ -1,4 +1,4 @@
-"""How Google Cloud Storage is reached: Hadoop's keys, then fsspec's options, then the SDK's own chain."""
+"""The connection settings of Google Cloud Storage: Hadoop's keys, then fsspec's options, then the SDK's own sources."""
 
 import json
 import os
@@ -20,13 +20,13 @@ _OPTIONS = frozenset({"token", "project", "endpoint_url", "requester_pays"})
 _FOR_DATA_FILES = frozenset(
     {"access", "block_size", "consistency", "requests_timeout", "timeout", "default_location", "skip_instance_cache"}
 )
-# What these ask for can't be had here, and the log would be written as another, or unencrypted.
+# Unsupported settings: without them, the log would be written as another user, or unencrypted.
 _REFUSED = {
-    "fs.gs.auth.access.token.provider": "a provider of tokens that is written in Java can't be used",
-    "fs.gs.auth.impersonation.": "there is no impersonation; let a key file or the environment do it",
-    "fs.gs.auth.service.account.keyfile": "there are no P12 key files; use a JSON key file",
-    "fs.gs.encryption.": "there is no encryption with a key of the client's own",
-    "fs.gs.proxy.": "proxies are taken from the environment (HTTPS_PROXY)",
+    "fs.gs.auth.access.token.provider": "a token provider written in Java can't be used",
+    "fs.gs.auth.impersonation.": "impersonation isn't supported; configure it in a key file or the environment",
+    "fs.gs.auth.service.account.keyfile": "P12 key files aren't supported; use a JSON key file",
+    "fs.gs.encryption.": "encryption with a client's own key isn't supported",
+    "fs.gs.proxy.": "proxies are configured in the environment (HTTPS_PROXY)",
 }
 
 Kind = Literal["anonymous", "keyfile", "info", "token", "credentials", "compute", "default"]
@@ -34,13 +34,13 @@ Kind = Literal["anonymous", "keyfile", "info", "token", "credentials", "compute"
 
 @dataclass(frozen=True)
 class Access:
-    """By what one gets in; `secret` is the path of a key file, its content, a token or an object of google-auth."""
+    """The credentials; `secret` is the path of a key file, its content, a token or an object of google-auth."""
 
     kind: Kind
     secret: Any = field(default=None, repr=False)
 
     def credentials(self) -> Any:
-        """The credentials of google-auth, which fetch their tokens when they are first used."""
+        """The credentials of google-auth, which fetch their tokens on first use."""
         auth = needed("google.auth", "gcs")
         match self.kind:
             case "anonymous":
@@ -59,13 +59,13 @@ class Access:
 
     @property
     def token(self) -> Any:
-        """The same as gcsfs' option `token`."""
+        """The credentials as gcsfs' option `token`."""
         names = {"anonymous": "anon", "compute": "cloud", "default": "google_default"}
         return names.get(self.kind, self.secret)
 
 
 def _of_info(info: Mapping[str, Any]) -> Any:
-    """The credentials in what a key file holds. Raises ValueError where that is of another kind."""
+    """The credentials in the content of a key file. Raises ValueError for an unknown kind."""
     match info.get("type"):
         case "service_account":
             kind = needed("google.oauth2.service_account", "gcs").Credentials
@@ -77,9 +77,9 @@ def _of_info(info: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class GCSSettings:
-    """The endpoint (a URL without a slash at the end), the access, and who pays where it isn't the bucket's owner.
+    """The endpoint (a URL without a trailing slash), the credentials, and the project that pays for requests.
 
-    `payer` holds for the buckets of `paid_buckets`, or for all where that is None.
+    `payer` applies to the buckets in `paid_buckets`, or to all if that is None.
     """
 
     endpoint: str
@@ -91,17 +91,17 @@ class GCSSettings:
 
     @classmethod
     def of(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        """The settings for paths of `scheme`. Raises LogStoreConfigurationError for what can't be honoured."""
+        """The settings for paths of `scheme`. Raises LogStoreConfigurationError for unsupported settings."""
         keys = _plain(hadoop_keys(conf))
         for key in keys:
-            for refused, why in _REFUSED.items():
+            for refused, reason in _REFUSED.items():
                 if key.startswith(refused):
-                    raise LogStoreConfigurationError(f"tablelog can't honour {key}: {why}")
+                    raise LogStoreConfigurationError(f"tablelog doesn't support {key}: {reason}")
         known = {*_OPTIONS, *_FOR_DATA_FILES, "use_listings_cache"}
         unknown = sorted(set(storage_options) - known)
         if unknown:
             raise LogStoreConfigurationError(
-                f"tablelog can't honour the storage options {', '.join(unknown)} for {scheme}; it has "
+                f"tablelog doesn't support the storage options {', '.join(unknown)} for {scheme}; it supports "
                 f"{', '.join(sorted(known))}"
             )
         emulator = os.environ.get("STORAGE_EMULATOR_HOST")
@@ -122,29 +122,29 @@ class GCSSettings:
         )
 
     def pays(self, bucket: str) -> str | None:
-        """The project that is charged for requests to `bucket`, where it isn't the bucket's own."""
+        """The project that pays for requests to `bucket`, if it isn't the bucket's own."""
         return self.payer if self.paid_buckets is None or bucket in self.paid_buckets else None
 
     def session(self, endpoint: str) -> Any:
-        """A session of `requests` that carries the credentials and repeats nothing but a request refused with 401.
+        """A session of `requests` with the credentials; it repeats only a request rejected with 401.
 
-        Raises StorageAccessError where there are no credentials, LogStoreConfigurationError where they are none.
+        Raises StorageAccessError if there are no credentials, LogStoreConfigurationError if they are invalid.
         """
         transport = needed("google.auth.transport.requests", "gcs")
         adapters = needed("requests.adapters", "gcs")
         errors = needed("google.auth.exceptions", "gcs")
         try:
-            # Nobody's credentials can't be fetched anew.
-            anew = {"refresh_status_codes": ()} if self.access.kind == "anonymous" else {}
-            session = transport.AuthorizedSession(self.access.credentials(), **anew)
+            # Anonymous credentials can't be refreshed.
+            options = {"refresh_status_codes": ()} if self.access.kind == "anonymous" else {}
+            session = transport.AuthorizedSession(self.access.credentials(), **options)
         except errors.DefaultCredentialsError as error:
             raise StorageAccessError(
                 f"there are no credentials for {endpoint}: set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth "
                 "application-default login`, or set fs.gs.auth.service.account.json.keyfile"
             ) from error
-        except (ValueError, TypeError, AttributeError, OSError):  # their text may quote what was given
+        except (ValueError, TypeError, AttributeError, OSError):  # their text may quote a secret
             raise LogStoreConfigurationError(
-                f"the credentials for {endpoint} are none: {_what(self.access)}; another kind is taken from "
+                f"the credentials for {endpoint} are invalid: {_invalid(self.access)}; for other kinds use "
                 "GOOGLE_APPLICATION_CREDENTIALS"
             ) from None
         for protocol in ("https://", "http://"):
@@ -152,7 +152,7 @@ class GCSSettings:
         return session
 
     def fsspec_options(self, bucket: str) -> dict[str, Any]:
-        """The options with which gcsfs reads data files at the same place, with no listing cached."""
+        """The options of gcsfs for data files at the same location, without a cache of listings."""
         options: dict[str, Any] = {
             **self.for_data_files,
             "token": self.access.token,
@@ -163,13 +163,13 @@ class GCSSettings:
         return {**options, "project": self.project} if self.project else options
 
 
-def _what(access: Access) -> str:
-    where = f"the file {access.secret}" if access.kind == "keyfile" else "what was given"
-    return f"{where} holds neither a service account nor a user"
+def _invalid(access: Access) -> str:
+    source = f"the file {access.secret}" if access.kind == "keyfile" else "the configured value"
+    return f"{source} is neither a service account nor a user"
 
 
 def _plain(keys: Mapping[str, str]) -> dict[str, str]:
-    """The keys under their names of today: `google.cloud.auth.*` became `fs.gs.auth.*`, which comes first."""
+    """The keys with their current names: `fs.gs.auth.*`, formerly `google.cloud.auth.*`; the new ones win."""
     old = {key.replace("google.cloud.auth.", "fs.gs.auth.", 1): value for key, value in keys.items() if value}
     return {**old, **{key: value for key, value in keys.items() if value and key in old}}
 
@@ -178,7 +178,7 @@ def _of_keys(keys: Mapping[str, str]) -> Access | None:
     def must(name: str) -> str:
         value = keys.get(name)
         if not value:
-            raise LogStoreConfigurationError(f"fs.gs.auth.type is {kind}, and {name} isn't set")
+            raise LogStoreConfigurationError(f"fs.gs.auth.type is {kind}, but {name} isn't set")
         return value
 
     kind = keys.get("fs.gs.auth.type")
@@ -204,8 +204,8 @@ def _of_keys(keys: Mapping[str, str]) -> Access | None:
                 return Access("anonymous")
             return _of_service_account(keys)
     raise LogStoreConfigurationError(
-        f"fs.gs.auth.type = {kind}: tablelog has APPLICATION_DEFAULT, COMPUTE_ENGINE, SERVICE_ACCOUNT_JSON_KEYFILE, "
-        "USER_CREDENTIALS and UNAUTHENTICATED"
+        f"fs.gs.auth.type = {kind}: tablelog supports APPLICATION_DEFAULT, COMPUTE_ENGINE, "
+        "SERVICE_ACCOUNT_JSON_KEYFILE, USER_CREDENTIALS and UNAUTHENTICATED"
     )
 
 
@@ -237,14 +237,17 @@ def _of_token(token: Any) -> Access | None:
         case "google_default":
             return Access("default")
         case "browser" | "cache":
-            raise LogStoreConfigurationError(f"the storage option token = {token!r} asks a person; give a key file")
+            raise LogStoreConfigurationError(
+                f"the storage option token = {token!r} needs a person's input; give a key file"
+            )
         case str():
             return Access("keyfile" if os.path.exists(token) else "token", token)
         case Mapping():
             return Access("info", {"type": "authorized_user", **token})
     if not hasattr(token, "before_request"):
         raise LogStoreConfigurationError(
-            f"the storage option token is a {type(token).__name__}, and no credentials of google-auth"
+            f"the storage option token is a {type(token).__name__}, but must be credentials of google-auth, a token or "
+            "a key file"
         )
     return Access("credentials", token)
 
@@ -252,22 +255,24 @@ def _of_token(token: Any) -> Access | None:
 def _payer(
     keys: Mapping[str, str], options: Mapping[str, Any], project: str | None
 ) -> tuple[str | None, frozenset[str] | None]:
-    """The project that pays, and for which buckets (None: all)."""
+    """The project that pays, and its buckets (None: all)."""
     mode = keys.get("fs.gs.requester.pays.mode", "").upper()
     payer = keys.get("fs.gs.requester.pays.project.id") or project
     if mode in ("ENABLED", "CUSTOM"):
         if not payer:
             raise LogStoreConfigurationError(
-                f"fs.gs.requester.pays.mode is {mode}, and neither fs.gs.requester.pays.project.id nor a project is set"
+                f"fs.gs.requester.pays.mode is {mode}, but neither fs.gs.requester.pays.project.id nor a project is set"
             )
         named = keys.get("fs.gs.requester.pays.buckets", "").split(",")
         return payer, frozenset(name.strip() for name in named) if mode == "CUSTOM" else None
     if mode == "AUTO":
-        raise LogStoreConfigurationError("fs.gs.requester.pays.mode = AUTO: say ENABLED, or CUSTOM with the buckets")
-    asked = options.get("requester_pays") if not mode else None
-    if asked is True and not project:
-        raise LogStoreConfigurationError("the storage option requester_pays is set, and no project is")
-    return (asked if isinstance(asked, str) else project if asked else None), None
+        raise LogStoreConfigurationError(
+            "fs.gs.requester.pays.mode = AUTO isn't supported: set ENABLED, or CUSTOM with the buckets"
+        )
+    requester_pays = options.get("requester_pays") if not mode else None
+    if requester_pays is True and not project:
+        raise LogStoreConfigurationError("the storage option requester_pays is set, but no project is set")
+    return (requester_pays if isinstance(requester_pays, str) else project if requester_pays else None), None
 
 
 def _with_protocol(endpoint: str) -> str:

@@ -1,7 +1,7 @@
-"""The store on Google Cloud Storage: an upload in one request with `ifGenerationMatch=0`, over the JSON API.
+"""The store on Google Cloud Storage: an upload in one request with `ifGenerationMatch=0`, with the JSON API.
 
-The requests are made here and not by Google's client, whose uploads repeat themselves: so each is sent once, and what
-its reply means is decided by `answer_of` alone.
+The store doesn't use Google's client, which repeats uploads: it sends each request once, and `answer_of` alone decides
+what a reply means.
 """
 
 import errno
@@ -31,11 +31,11 @@ _LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 _REFUSED = frozenset({400, 401, 403, 404, 405, 410, 411, 413, 414, 416})
 _REDIRECTED = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTIONS = 3
-_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 says there that it is absent
+_OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 means that the file doesn't exist
 
 
 class GCSLogStore(LogStore):
-    """Objects of any bucket: `gs://bucket/path`."""
+    """Objects in any bucket: `gs://bucket/path`."""
 
     exclusion: Exclusion = "global"
     partial_writes_visible = False
@@ -58,42 +58,42 @@ class GCSLogStore(LogStore):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         _, bucket, key = object_uri.split(path)
-        data = bytes(memoryview(data))  # requests would take text too
+        data = bytes(memoryview(data))  # rejects text, which requests would accept
         uploads = f"/upload{_objects(bucket)}"
-        asked = {"uploadType": "media", "name": key}
+        parameters = {"uploadType": "media", "name": key}
         if overwrite:
-            self._asked("overwriting", path, "POST", uploads, asked, data)
+            self._asked("overwriting", path, "POST", uploads, parameters, data)
         else:
-            settle(path, lambda: self._created(path, uploads, {**asked, "ifGenerationMatch": "0"}, data))
+            settle(path, lambda: self._created(path, uploads, {**parameters, "ifGenerationMatch": "0"}, data))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, bucket, key = object_uri.split(path)
         directory = object_uri.parent(key)
         start = key[len(directory) :].encode()
-        found: dict[bytes, FileStatus] = {}
+        statuses: dict[bytes, FileStatus] = {}
 
         def scan() -> list[bytes]:
-            asked = {
+            parameters = {
                 "prefix": directory,
                 "delimiter": "/",
                 "startOffset": key,
                 "fields": "nextPageToken,items(name,size,updated)",
             }
-            names = set()  # one that is replaced meanwhile may come twice
+            names = set()  # an object that is replaced during the listing may be listed twice
             while True:
-                page = self._asked("listing", path, "GET", _objects(bucket), asked).json()
+                page = self._asked("listing", path, "GET", _objects(bucket), parameters).json()
                 for item in page.get("items", ()):
                     name = item["name"][len(directory) :].encode()
                     if name >= start and name and not name.endswith(b"/"):
                         modified = round(datetime.fromisoformat(item["updated"]).timestamp() * 1000)
                         uri = object_uri.join(scheme, bucket, item["name"])
-                        found[name] = FileStatus(uri, int(item["size"]), modified)
+                        statuses[name] = FileStatus(uri, int(item["size"]), modified)
                         names.add(name)
                 if not page.get("nextPageToken"):
                     return list(names)
-                asked["pageToken"] = page["nextPageToken"]
+                parameters["pageToken"] = page["nextPageToken"]
 
-        return iter([found[name] for name in without_false_gaps(scan, start)])
+        return iter([statuses[name] for name in without_false_gaps(scan, start)])
 
     def delete(self, path: str) -> None:
         _, bucket, key = object_uri.split(path)
@@ -105,13 +105,13 @@ class GCSLogStore(LogStore):
         return object_uri.resolve(path)
 
     def _asked(
-        self, operation: str, path: str, method: str, at: str, asked: Mapping[str, str], data: bytes | None = None
+        self, operation: str, path: str, method: str, at: str, parameters: Mapping[str, str], data: bytes | None = None
     ) -> "Reply":
         """The reply to a request that may be repeated, or a typed error."""
 
         def attempt() -> Reply:
             try:
-                reply = self._sent(path, method, at, asked, data)
+                reply = self._sent(path, method, at, parameters, data)
             except TablelogError:
                 raise
             except Exception as error:
@@ -124,11 +124,11 @@ class GCSLogStore(LogStore):
 
         return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
 
-    def _created(self, path: str, at: str, asked: Mapping[str, str], data: bytes) -> Answer:
-        """Send a conditional write once and say what became of it."""
+    def _created(self, path: str, at: str, parameters: Mapping[str, str], data: bytes) -> Answer:
+        """Send a conditional write once and return the answer."""
         try:
-            return answer_of(path, self._sent(path, "POST", at, asked, data))
-        except TablelogError:  # of the settings, or of a redirection: nothing was written
+            return answer_of(path, self._sent(path, "POST", at, parameters, data))
+        except TablelogError:  # a wrong setting or a redirection: nothing was written
             raise
         except Exception as error:
             failed = _without_reply("writing", path, error)
@@ -136,12 +136,12 @@ class GCSLogStore(LogStore):
                 return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
             return Answer.failed(failed)
 
-    def _sent(self, path: str, method: str, at: str, asked: Mapping[str, str], data: bytes | None) -> "Reply":
-        """Send a request once and, where the service says so, to another place: with the same method and condition."""
+    def _sent(self, path: str, method: str, at: str, query: Mapping[str, str], data: bytes | None) -> "Reply":
+        """Send a request once; follow redirections of the service with the same method and condition."""
         endpoint = self.settings.endpoint
         session = self._sessions[endpoint]
         payer = self.settings.pays(object_uri.split(path)[1])
-        parameters = {**asked, "userProject": payer} if payer else dict(asked)
+        parameters = {**query, "userProject": payer} if payer else dict(query)
         headers = {"Accept-Encoding": "identity"}
         if data is not None:
             headers["Content-Type"] = "application/octet-stream"
@@ -160,16 +160,16 @@ class GCSLogStore(LogStore):
             if response.status_code not in _REDIRECTED or not target:
                 break
             url = urljoin(url, target).partition("?")[0]
-            if not _same_service(endpoint, url):  # it would be given the token
+            if not _same_service(endpoint, url):  # another service must not get the token
                 raise _RedirectedError(
-                    f"{shown(path)}: {urlsplit(endpoint).hostname} redirects to {urlsplit(url).hostname}; if that is "
-                    "right, set it as fs.gs.storage.root.url"
+                    f"{shown(path)}: {urlsplit(endpoint).hostname} redirects to {urlsplit(url).hostname}; if this "
+                    "host is correct, set it as fs.gs.storage.root.url"
                 )
         return Reply.of(response)
 
 
 class Reply(NamedTuple):
-    """What a service answered: `code` is the reason in an error's body, `message` its text, `date` its clock."""
+    """A service's answer: `code` is the reason in an error's body, `message` its text, `date` the service's time."""
 
     status: int
     code: str
@@ -182,7 +182,7 @@ class Reply(NamedTuple):
         """The reply in a response of `requests`."""
         length = None if "Content-Encoding" in response.headers else response.headers.get("Content-Length")
         if length is not None and response.request.method == "GET" and int(length) != len(response.content):
-            raise OSError(f"{len(response.content)} of {length} bytes came")
+            raise OSError(f"only {len(response.content)} of {length} bytes were received")
         code, message = "", ""
         if response.status_code >= 400:
             with suppress(ValueError, KeyError, IndexError, TypeError):
@@ -192,32 +192,32 @@ class Reply(NamedTuple):
         return cls(response.status_code, code, response.content, message, response.headers.get("Date"))
 
     def json(self) -> Any:
-        """The body. Raises StorageError where it is none of the API's."""
+        """The body. Raises StorageError if it isn't a reply of the API."""
         try:
-            found = json.loads(self.body)
+            body = json.loads(self.body)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise StorageError("what answers is not Google Cloud Storage: check fs.gs.storage.root.url")
-        return found
+            body = None
+        if not isinstance(body, dict):
+            raise StorageError("the reply isn't from Google Cloud Storage: check fs.gs.storage.root.url")
+        return body
 
 
 class _NoReplyError(StorageUnavailableError):
-    """Nobody knows whether the request was served."""
+    """It is unknown whether the request was served."""
 
 
 class _RedirectedError(StorageError):
-    """The service sends us to a place that the credentials aren't for."""
+    """The service redirects to another service, for which the credentials aren't meant."""
 
 
 def answer_of(path: str, reply: Reply) -> Answer:
-    """What the reply to an upload with `ifGenerationMatch=0` means."""
+    """The answer for the reply to an upload with `ifGenerationMatch=0`."""
     status, code = reply.status, reply.code
     if status == 200:
         with suppress(StorageError):
             if "name" in reply.json():
                 return Answer(Verdict.APPLIED)
-        return Answer(Verdict.AMBIGUOUS, "the reply is none of Google Cloud Storage's")
+        return Answer(Verdict.AMBIGUOUS, "the reply isn't from Google Cloud Storage")
     if status == 412:
         return Answer(Verdict.EXISTS)
     if status == 429 or code in _LIMITED:
@@ -230,17 +230,17 @@ def answer_of(path: str, reply: Reply) -> Answer:
 def refusal(operation: str, path: str, reply: Reply) -> StorageError:
     """The error for a reply that isn't a success."""
     status, code = reply.status, reply.code
-    what = f"{operation} {shown(path)}: Google Cloud Storage answered {_said(reply)}"
+    context = f"{operation} {shown(path)}: Google Cloud Storage answered {_said(reply)}"
     if status in (408, 429) or status >= 500 or code in _LIMITED:
-        return StorageUnavailableError(f"{what}; try again later")
+        return StorageUnavailableError(f"{context}; try again later")
     if status in (401, 403):
         return StorageAccessError(
-            f"{what}{skew_note(reply.date)}; check the credentials, the role that they have on the bucket, and this "
-            "machine's clock"
+            f"{context}{skew_note(reply.date)}; check the credentials, their role on the bucket, and this machine's "
+            "clock"
         )
     if status == 404:
-        return StorageMissingError(f"{what}; there is no such bucket: create it first")
-    return StorageError(f"{what}; the service refuses this request however often it is made")
+        return StorageMissingError(f"{context}; the bucket doesn't exist: create it first")
+    return StorageError(f"{context}; the service rejects this request, and retrying doesn't help")
 
 
 def _no_bucket(reply: Reply) -> bool:
@@ -252,19 +252,20 @@ def _said(reply: Reply) -> str:
 
 
 def _without_reply(operation: str, path: str, error: Exception) -> StorageError:
-    """The error for a request to which no reply came; `_NoReplyError` where nobody knows whether it was served."""
+    """The error for a request without a reply; `_NoReplyError` if it is unknown whether it was served."""
     from google.auth.exceptions import GoogleAuthError, TransportError
 
-    what = f"{operation} {shown(path)}"
+    context = f"{operation} {shown(path)}"
     if isinstance(error, GoogleAuthError) and not isinstance(error, TransportError):
         return StorageAccessError(
-            f"{what}: no token could be had for the credentials ({type(error).__name__}); check them and their end"
+            f"{context}: no token could be fetched for the credentials ({type(error).__name__}); check them and their "
+            "expiry"
         )
     if isinstance(error, GoogleAuthError):
-        return StorageUnavailableError(f"{what}: the service that gives tokens can't be reached; check the network")
+        return StorageUnavailableError(f"{context}: the token service can't be reached; check the network")
     if never_sent(error):
-        return StorageUnavailableError(f"{what}: the service can't be reached; check the endpoint and the network")
-    return _NoReplyError(f"{what}: no whole reply came ({type(error).__name__}); try again later")
+        return StorageUnavailableError(f"{context}: the service can't be reached; check the endpoint and the network")
+    return _NoReplyError(f"{context}: no whole reply came ({type(error).__name__}); try again later")
 
 
 def _same_service(endpoint: str, url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The store on HDFS, over Spark's Hadoop client or hdfs-native."""
+"""The store on HDFS, with Spark's Hadoop client or hdfs-native."""
 
 from .store import HDFSLogStore
 

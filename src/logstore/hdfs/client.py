@@ -1,10 +1,10 @@
-"""What `HDFSLogStore` asks of a client of HDFS: Hadoop's own in Spark's JVM, or hdfs-native without one."""
+"""The interface of an HDFS client for `HDFSLogStore`: Hadoop's own in Spark's JVM, or hdfs-native without a JVM."""
 
 from typing import NamedTuple, Protocol
 
 
 class HdfsEntry(NamedTuple):
-    """A file in a directory: `name` with nothing escaped, `size` in bytes, by the NameNode's clock `modified_ms`."""
+    """A file in a directory: unescaped `name`, `size` in bytes, `modified_ms` by the NameNode's clock."""
 
     name: str
     size: int
@@ -12,29 +12,29 @@ class HdfsEntry(NamedTuple):
 
 
 class HdfsClient(Protocol):
-    """What the store asks of a client. Paths are canonical URIs.
+    """The operations that the store needs. Paths are canonical URIs.
 
-    Every call ends within a bounded time, and fails with FileNotFoundError, FileExistsError or a `TablelogError` that
-    says what the service said. What a client repeats by itself is up to it.
+    Every call ends within a bounded time. Its errors are FileNotFoundError, FileExistsError or a `TablelogError` with
+    the service's message. A client may repeat requests itself.
     """
 
     def default_file_system(self) -> str:
-        """`fs.defaultFS` as the client has it; empty where it is not set."""
+        """The client's `fs.defaultFS`; empty if it isn't set."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
+        """Whether the file or directory exists."""
 
     def read(self, path: str) -> bytes:
-        """All of a file, as of now."""
+        """The whole current content of a file."""
 
     def entries(self, directory: str) -> list[HdfsEntry]:
-        """The files in a directory as of now, hidden ones too, without those in directories below."""
+        """The current files in a directory, including hidden ones, without subdirectories."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Write the whole file `path`, which nobody else writes, with its parents; closed and synced on return."""
+        """Write the whole file `path`, which no other writer uses, and its parents; closed and synced on return."""
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:
-        """Rename a file, in one step; FileExistsError where `target` is there and mustn't be replaced."""
+        """Rename a file atomically; FileExistsError if `target` exists and `overwrite` is false."""
 
     def delete(self, path: str) -> bool:
-        """Remove a file; whether it was there."""
+        """Remove a file; returns whether it existed."""

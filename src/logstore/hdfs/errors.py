@@ -1,4 +1,4 @@
-"""From the Java exception that a Hadoop service answers with to an error of ours, whichever client carried it over."""
+"""Converts the Java exceptions of a Hadoop service to our errors, for both clients."""
 
 from ...errors import (
     InvalidArgumentError,
@@ -26,33 +26,38 @@ _BAD_PATH = frozenset(
 _NO_CLIENT = frozenset(
     "UnsupportedFileSystemException UnsupportedOperationException ClassNotFoundException NoClassDefFoundError".split()
 )
-_SAID = {
-    "SafeModeException": "the NameNode is in safe mode: it is starting, or an administrator put it there",
+_EXPLANATIONS = {
+    "SafeModeException": "the NameNode is in safe mode: it is starting, or an administrator enabled safe mode",
     "StandbyException": "no NameNode is active",
-    "UnknownHostException": "the host has no address: is the name right, and are its dfs.ha.* keys set?",
-    "ConnectException": "nobody answers at the address",
-    "NoRouteToHostException": "there is no way to the address",
+    "UnknownHostException": "the host name can't be resolved: check the name and the dfs.ha.* keys",
+    "ConnectException": "the connection to the address was refused",
+    "NoRouteToHostException": "there is no route to the address",
     "ConnectTimeoutException": "the address didn't answer in time",
     "SocketTimeoutException": "the server didn't answer in time",
 }
 
 
 def error_for(exception: str, message: str, doing: str, path: str) -> Exception:
-    """The error for the Java class `exception` and its message, met while `doing` something to `path`.
+    """The error for the Java class `exception` and its message, raised while `doing` something to `path`.
 
-    FileNotFoundError and FileExistsError stand for Java's own two; anything that isn't known is a service that fails.
+    FileNotFoundError and FileExistsError stand for Java's two classes; an unknown exception counts as a failing
+    service.
     """
     name = exception.rpartition(".")[2].rpartition("$")[2]
-    what = f"{doing} {shown(path)}"
-    first = message.partition("\n")[0].strip()  # what follows is Java's stack
-    said = f"{name}: {first[:500]}" if first else name
+    context = f"{doing} {shown(path)}"
+    first = message.partition("\n")[0].strip()  # the rest is Java's stack trace
+    reply = f"{name}: {first[:500]}" if first else name
     if name == "IllegalArgumentException" and "UnknownHostException" in message:
         name = "UnknownHostException"
     if name in ("FileNotFoundException", "NoSuchFileException"):
-        return FileNotFoundError(f"{shown(path)}: {said}")
+        return FileNotFoundError(f"{shown(path)}: {reply}")
     if name == "FileAlreadyExistsException":
-        return FileExistsError(f"{shown(path)}: {said}")
-    return _kind(name)(f"{what}: {_SAID[name]} ({said})" if name in _SAID else f"{what}: {_advice(name)} ({said})")
+        return FileExistsError(f"{shown(path)}: {reply}")
+    return _kind(name)(
+        f"{context}: {_EXPLANATIONS[name]} ({reply})"
+        if name in _EXPLANATIONS
+        else f"{context}: {_advice(name)} ({reply})"
+    )
 
 
 def _kind(name: str) -> type[TablelogError]:
@@ -73,7 +78,7 @@ def _advice(name: str) -> str:
     if name in _QUOTA:
         return "a quota or the space is used up; remove data or raise it"
     if name in _BAD_PATH:
-        return "the file system has no such path, or takes none"
+        return "the path doesn't exist, or isn't valid in this file system; check it"
     if name in _NO_CLIENT:
-        return "there is no Hadoop client for this here; check the jars and fs.<scheme>.impl"
+        return "there is no Hadoop client for this scheme; check the jars and fs.<scheme>.impl"
     return "the file system failed; try again later"

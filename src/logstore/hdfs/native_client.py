@@ -1,7 +1,7 @@
-"""HDFS without a JVM, by hdfs-native: the client of `HDFSLogStore` where there is no Spark session.
+"""HDFS without a JVM, with hdfs-native: the client of `HDFSLogStore` if there is no Spark session.
 
-It speaks the NameNode's protocol itself and logs in by the ticket cache of Kerberos. It has no time-outs of its own, so
-each call runs on a thread that can be left behind.
+hdfs-native implements the NameNode's protocol itself and logs in with the ticket cache of Kerberos. It has no
+time-outs, so each call runs on a thread that is abandoned after a time-out.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from .client import HdfsEntry
 from .errors import error_for
 
 TIMEOUT_SECONDS = 60.0
-"""How long one call may take: a request to the NameNode, or the reading or writing of one file."""
+"""The time limit of one call in seconds: a request to the NameNode, or the reading or writing of one file."""
 
 _Result = TypeVar("_Result")
 _PROVIDER = "dfs.client.failover.proxy.provider."
@@ -40,14 +40,14 @@ _MOUNT = re.compile(r"\.(link\./.*|linkFallback|homedir)$").search
 _PORT = 8020
 _ATTEMPTS = "dfs.client.failover.max.attempts"
 _ATTEMPTS_AT_ONE = "3"
-"""Of requests to a NameNode that has no other beside it, over two seconds; Hadoop's 15 are for a failover."""
+"""Attempts at a single NameNode without failover, within two seconds; Hadoop's 15 are for a failover."""
 _JAVA = re.compile(r'(?:Fatal)?RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)').match
 _LOGIN = ("SASLError", "GSSAPIError", "NoSASLMechanism")
 _WRONG = ("InvalidArgument", "UrlParseError", "InvalidPath")
 
 
 class NativeFiles:
-    """A client for all name services; see `HadoopFiles`. Shared by threads, not by a forked child."""
+    """A client for all name services; see `HdfsClient`. Threads may share it, a forked child may not."""
 
     def __init__(self, conf: Mapping[str, str]) -> None:
         self._conf = {**_site_files(), **conf}
@@ -76,19 +76,19 @@ class NativeFiles:
         return self._call(read, "reading", path)
 
     def entries(self, directory: str) -> list[HdfsEntry]:
-        def found(client: Any, name: str) -> list[HdfsEntry]:
+        def list_files(client: Any, name: str) -> list[HdfsEntry]:
             return [
                 HdfsEntry(status.path.rpartition("/")[2], status.length, status.modification_time)
                 for status in client.list_status(name)
                 if not status.isdir
             ]
 
-        return self._call(found, "listing", directory)
+        return self._call(list_files, "listing", directory)
 
     def write(self, path: str, data: bytes) -> None:
         from hdfs_native import WriteOptions
 
-        # A request that is repeated after a lost reply meets the file that the first one made: it takes its place.
+        # A request that is repeated after a lost reply replaces the file that the first one created.
         options = WriteOptions(permission=0o666 & ~self._umask, overwrite=True, create_parent=False)
 
         def write(client: Any, name: str) -> None:
@@ -99,7 +99,7 @@ class NativeFiles:
                 file = client.create(name, options)
             if data:
                 file.write(data)
-                with contextlib.suppress(NotImplementedError):  # of erasure-coded files
+                with contextlib.suppress(NotImplementedError):  # for erasure-coded files
                     file.hsync()
             file.close()
 
@@ -120,18 +120,18 @@ class NativeFiles:
                 client = self._clients.setdefault(root, self._client(root))
             return _bounded(partial(call, client, _name(path)))
         except TimeoutError:
-            self._clients.pop(root, None)  # its connection may be dead, and would be waited for again
+            self._clients.pop(root, None)  # its connection may be dead, and the next call would wait for it again
             raise StorageUnavailableError(
                 f"{doing} {shown(path)}: no answer within {TIMEOUT_SECONDS:.0f} s; is the NameNode up?"
             ) from None
         except TablelogError:
             raise
-        except (FileNotFoundError, FileExistsError) as error:  # the text goes on with Java's stack
+        except (FileNotFoundError, FileExistsError) as error:  # the text also has Java's stack trace
             raise type(error)(f"{doing} {shown(path)}: {str(error).partition(chr(10))[0]}") from error
         except Exception as error:
             raise native_error(error, doing, path) from error
         except BaseException as error:
-            if type(error).__name__ == "PanicException":  # Rust's, which is no Exception
+            if type(error).__name__ == "PanicException":  # a Rust panic, which isn't an Exception
                 raise StorageUnavailableError(f"{doing} {shown(path)}: hdfs-native failed ({error})") from error
             raise
 
@@ -141,43 +141,41 @@ class NativeFiles:
         scheme, _, authority = root.partition("://")
         conf = _always_active(self._conf)
         if scheme == "viewfs":
-            strange = [k for k in conf if k.startswith(f"{_MOUNTS}{authority}.") and not _MOUNT(k)]
-            if strange:
+            unsupported = [k for k in conf if k.startswith(f"{_MOUNTS}{authority}.") and not _MOUNT(k)]
+            if unsupported:
                 raise UnsupportedEnvironmentError(
-                    f"{root} has mounts that hdfs-native doesn't know ({', '.join(sorted(strange))}); "
-                    "use the store in a process with a Spark session, or the hdfs:// path itself"
+                    f"{root} has mounts that hdfs-native doesn't support ({', '.join(sorted(unsupported))}); "
+                    "use the store in a process with a Spark session, or use the hdfs:// path"
                 )
         elif scheme != "hdfs":
             raise UnsupportedEnvironmentError(
-                f"{scheme} is reached through Spark's own Hadoop client only: use it in a process with a Spark session"
+                f"{scheme} needs Spark's own Hadoop client: use it in a process with a Spark session"
             )
         elif ":" not in authority and f"dfs.ha.namenodes.{authority}" not in conf:
-            root = f"{root}:{_PORT}"  # one NameNode, at Hadoop's own port
+            root = f"{root}:{_PORT}"  # a single NameNode, at Hadoop's default port
         if not any(key.startswith("dfs.ha.namenodes.") for key in conf):
             conf.setdefault(_ATTEMPTS, _ATTEMPTS_AT_ONE)
         return Client(root, conf)
 
 
 def native_error(error: Exception, doing: str, path: str) -> Exception:
-    """What an exception of hdfs-native means: its text has the class of Java's exception, or its own kind."""
+    """Our error for an exception of hdfs-native: its text has the class of Java's exception, or hdfs-native's kind."""
     text = str(error)
     java = _JAVA(text)
     if java:
         return error_for(java[1], java[2].replace("\\n", "\n").replace("\\t", " "), doing, path)
     kind = text.partition("(")[0]
     if kind in _LOGIN:
-        return StorageAccessError(
-            f"{doing} {shown(path)}: the login failed; is there a Kerberos ticket? ({text[:300]})"
-        )
+        return StorageAccessError(f"{doing} {shown(path)}: the login failed; check the Kerberos ticket ({text[:300]})")
     if kind in _WRONG:
         return LogStoreConfigurationError(
             f"{doing} {shown(path)}: the path or Hadoop's configuration (dfs.ha.*, fs.viewfs.*) is wrong ({text[:300]})"
         )
-    return StorageUnavailableError(f"{doing} {shown(path)}: {text[:300]}; is the NameNode up, and its address right?")
+    return StorageUnavailableError(f"{doing} {shown(path)}: {text[:300]}; check the NameNode and its address")
 
 
 def _bounded(call: Callable[[], _Result]) -> _Result:
-    """The result of `call`, run on a thread that can be left behind; TimeoutError if it takes too long."""
+    """The result of `call`, run on a thread that is abandoned on a time-out; TimeoutError if it takes too long."""
     future: Future[_Result] = Future()
 
     def run() -> None:
@@ -195,7 +193,7 @@ _alive: "weakref.WeakSet[NativeFiles]" = weakref.WeakSet()
 
 
 def _keep_for_ever() -> None:
-    """In a child that was forked: the end of a client would wait for threads of the parent's, for ever."""
+    """Keep the clients in a forked child: deleting them would wait forever for threads that only the parent has."""
     for files in list(_alive):
         for client in files._clients.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client.inner))
@@ -205,7 +203,7 @@ os.register_at_fork(after_in_child=_keep_for_ever)
 
 
 def _check_process() -> None:
-    """Refuse to work in a child that was forked after hdfs-native had been used."""
+    """Raise UnsupportedEnvironmentError in a child that was forked after hdfs-native had been used."""
     if not _used_in:
         try:
             import hdfs_native  # noqa: F401
@@ -215,9 +213,9 @@ def _check_process() -> None:
             ) from error
         _used_in.append(os.getpid())
     if _used_in[0] != os.getpid():
-        # Its connections to DataNodes are kept for all clients of a process, and the child has the parent's.
+        # hdfs-native shares its connections to DataNodes in a process, and the child would use the parent's.
         raise UnsupportedEnvironmentError(
-            "hdfs-native was in use when this process was forked, and doesn't work in the child: start processes by "
+            "hdfs-native was used before this process was forked, and doesn't work in the child: start processes with "
             'multiprocessing.get_context("spawn") or "forkserver"'
         )
 
@@ -229,7 +227,7 @@ def _root(path: str) -> str:
 
 
 def _name(path: str) -> str:
-    """The path in a canonical URI, with nothing escaped."""
+    """The path of a canonical URI, unescaped."""
     return unquote(path[len(_root(path)) :], errors="surrogateescape") or "/"
 
 
@@ -239,21 +237,21 @@ def _umask(conf: Mapping[str, str]) -> int:
         return int(text, 8)
     except ValueError:
         raise LogStoreConfigurationError(
-            f"fs.permissions.umask-mode = {text}: without a Spark session only an octal number is understood"
+            f"fs.permissions.umask-mode = {text}: without a Spark session it must be an octal number"
         ) from None
 
 
 def _always_active(conf: Mapping[str, str]) -> dict[str, str]:
-    """`conf` with reads that never go to an observer: hdfs-native has no msync before a read (delta-io/delta#769)."""
+    """`conf` without observer reads: hdfs-native has no msync before a read (delta-io/delta#769)."""
     observers = {key: _FAILOVER for key, value in conf.items() if key.startswith(_PROVIDER) and "Observer" in value}
     return {**conf, **observers}
 
 
 def _site_files() -> dict[str, str]:
-    """The keys in core-site.xml and hdfs-site.xml, where hdfs-native looks for them too."""
+    """The keys in core-site.xml and hdfs-site.xml, from the directories that hdfs-native uses too."""
     home = os.environ.get("HADOOP_HOME")
     directory = os.environ.get("HADOOP_CONF_DIR") or (home and os.path.join(home, "etc", "hadoop"))
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for file in ("core-site.xml", "hdfs-site.xml") if directory else ():
         path = Path(directory or "", file)
         if not path.exists():
@@ -262,8 +260,8 @@ def _site_files() -> dict[str, str]:
             root = ElementTree.parse(path).getroot()
         except (ElementTree.ParseError, OSError) as error:
             raise LogStoreConfigurationError(f"{path} can't be read: {error}") from error
-        for one in root.iter("property"):
-            key, value = one.findtext("name"), one.findtext("value")
+        for property_ in root.iter("property"):
+            key, value = property_.findtext("name"), property_.findtext("value")
             if key and value:
-                found[key.strip()] = value.strip()
-    return found
+                keys[key.strip()] = value.strip()
+    return keys

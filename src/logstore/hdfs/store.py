@@ -1,18 +1,18 @@
-"""The store for HDFS: a whole temporary file beside the target, then a rename that never replaces.
+"""The store for HDFS: write a whole temporary file, then rename it without replacing an existing file.
 
-The NameNode makes a rename one step under its lock, so of all who rename to one name one wins. What is left to do is
-to be honest about replies that are lost. A rename takes its source away, and only the rename does. So after any answer
-but "done" the temporary file is removed, which has to be done anyway, and its removal is the evidence:
+The NameNode renames atomically under its lock, so exactly one of several renames to the same name succeeds. The
+remaining problem is a lost reply. A rename removes its source, and nothing else does. So after any answer other than
+"done" the temporary file is deleted, which is necessary anyway, and the result of the deletion is the evidence:
 
-- it was there and now is gone: our rename was not applied, and never will be, not even one that is still on its way.
-  We lost if the name is taken, else nothing was written;
-- it wasn't there: our rename may have taken it, whatever the answer said. Unknown;
-- nobody answers: unknown.
+- the file existed and was deleted: our rename was not applied, and never will be, even if a request is still on its
+  way. We lost if the target exists, else nothing was written;
+- the file didn't exist: our rename may have been applied, whatever the answer said. The outcome is unknown;
+- there is no answer: the outcome is unknown.
 
-This holds on any client. Hadoop's own repeats a rename after a lost reply and after a failover with the same client id
-and call id, by which the NameNode's retry cache (kept over restarts and failovers, for ten minutes) gives the first
-answer again. hdfs-native repeats it too, under new ids: the second answer is then "no such file" for the source, or,
-on the other NameNode, anything. Neither answer is taken for more than it is.
+This holds for every client. Hadoop's client repeats a rename after a lost reply and after a failover with the same
+client id and call id, and the NameNode's retry cache (kept over restarts and failovers, for ten minutes) then returns
+the first answer again. hdfs-native repeats it too, but with new ids: the second answer is then "no such file" for the
+source, or, on the other NameNode, anything. The evidence above doesn't depend on these answers.
 """
 
 import logging
@@ -38,7 +38,7 @@ from ..common.uri import escaped, shown, without_user
 from .client import HdfsClient
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
-"""A temporary file older than this was left by a writer that died."""
+"""A temporary file older than this was left by a writer that was killed."""
 
 _SWEEP_EVERY_SECONDS = 3600.0
 _MOST_SWEPT = 10_000
@@ -53,15 +53,15 @@ logger = logging.getLogger(__name__)
 
 
 Clients: TypeAlias = Callable[[Mapping[str, str]], HdfsClient]
-"""Makes a client from Hadoop's keys; it goes over those that the client finds by itself."""
+"""Creates a client from Hadoop's keys, which take precedence over the keys that the client finds itself."""
 
 _in_use: tuple[int, Clients] | None = None
 
 
 def use(clients: Clients) -> None:
-    """Have every store of this process reach HDFS by `clients`; a forked child doesn't inherit it.
+    """Set the client of all HDFS stores in this process; a forked child doesn't inherit it.
 
-    Without it that is hdfs-native. The engine sets Spark's own Hadoop client when there is a session.
+    The default is hdfs-native. The engine sets Spark's own Hadoop client when there is a session.
     """
     global _in_use  # noqa: PLW0603 - it is a setting of the process
     _in_use = (os.getpid(), clients)
@@ -78,8 +78,8 @@ def _clients() -> Clients:
 class HDFSLogStore(LogStore):
     """Files on HDFS (`hdfs`, `viewfs`) or Ozone (`ofs`), for any number of processes on any number of hosts.
 
-    `conf` holds Hadoop's keys. A writer that dies on the way leaves at most a hidden temporary file; an overwrite
-    (once for each checkpoint) removes those that are older than a day.
+    `conf` has Hadoop's keys. A writer that is killed leaves at most a hidden temporary file; an overwrite (once for
+    each checkpoint) removes those that are older than a day.
     """
 
     exclusion: Exclusion = "global"
@@ -95,14 +95,14 @@ class HDFSLogStore(LogStore):
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        """With the keys of Hadoop from `conf` and, for those that aren't there, from `storage_options`.
+        """Create the store with Hadoop's keys from `conf`, and from `storage_options` for the missing ones.
 
-        A key without `spark.hadoop.` in front goes over the same with it, as in Spark.
+        As in Spark, a key without `spark.hadoop.` takes precedence over the same key with it.
         """
-        strange = sorted(key for key in storage_options if not key.startswith(cls.configuration_prefixes))
-        if strange:
+        unknown = sorted(key for key in storage_options if not key.startswith(cls.configuration_prefixes))
+        if unknown:
             raise LogStoreConfigurationError(
-                f"the storage options {', '.join(strange)} mean nothing for {scheme}: give keys of Hadoop "
+                f"the storage options {', '.join(unknown)} are unknown for {scheme}: give keys of Hadoop "
                 f"({', '.join(_PREFIXES)}...)"
             )
         return cls({**_plain(storage_options), **_plain(conf)})
@@ -114,14 +114,16 @@ class HDFSLogStore(LogStore):
         return self._files().read(self.resolve(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        data = bytes(memoryview(data))  # what is no bytes fails here, and not halfway
+        data = bytes(memoryview(data))  # an argument that isn't bytes-like fails here, before the write
         files, final = self._files(), self.resolve(path)
         directory, _, name = final.rpartition("/")
         raw = unquote_to_bytes(name)
         if not raw or posix.is_hidden(raw):
-            raise InvalidArgumentError(f"{shown(path)} can't be written: a listing would never show such a name")
+            raise InvalidArgumentError(
+                f"{shown(path)} can't be written: listings omit files with such a name. Use another name"
+            )
         if not overwrite and files.exists(final):
-            raise posix.lost(shown(final))  # the rename would say the same, after a write for nothing
+            raise posix.lost(shown(final))  # the rename would fail too, but only after a useless write
         temporary = f"{directory}/{escaped(os.fsencode(posix.temporary_beside('', os.fsdecode(raw))))}"
         try:
             files.write(temporary, data)
@@ -141,31 +143,30 @@ class HDFSLogStore(LogStore):
             self._sweep(files, directory)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        # The NameNode gives a directory in the order of bytes, batch after batch, each as of its own moment: what comes
-        # later in the order is never older than what came before, so there is no false gap.
+        # The NameNode lists a directory in byte order, in batches, each with the state at its time. A later batch is
+        # never older than an earlier one, so there is no false gap.
         resolved = self.resolve(path)
         directory, _, start = (resolved.rstrip("/"), "", "") if path.endswith("/") else resolved.rpartition("/")
         first = unquote_to_bytes(start)
-        found = [(os.fsencode(entry.name), entry) for entry in self._files().entries(directory + "/")]
-        kept = sorted(one for one in found if one[0] >= first and not posix.is_hidden(one[0]))
+        entries = [(os.fsencode(entry.name), entry) for entry in self._files().entries(directory + "/")]
+        kept = sorted(item for item in entries if item[0] >= first and not posix.is_hidden(item[0]))
         return (FileStatus(f"{directory}/{escaped(raw)}", entry.size, entry.modified_ms) for raw, entry in kept)
 
     def delete(self, path: str) -> None:
         self._files().delete(self.resolve(path))
 
     def resolve(self, path: str) -> str:
-        """`scheme://authority/path`, percent-escaped, with no empty parts and no slash at the end.
+        """`scheme://authority/path`, percent-escaped, without empty parts and without a trailing slash.
 
-        Without an authority it is that of `fs.defaultFS`. Raises InvalidArgumentError for `.` and `..`, and where
-        there is no authority to be had.
+        The default authority is that of `fs.defaultFS`. Raises InvalidArgumentError for `.` and `..`, and if there is
+        no authority.
         """
         match = _URI(path)
         if match is None:
-            raise InvalidArgumentError(f"{shown(path)!r} is no path of HDFS: write hdfs://nameservice/path")
+            raise InvalidArgumentError(f"{shown(path)!r} isn't a path of HDFS: write hdfs://nameservice/path")
         scheme = match[1].lower()
-        authority = without_user(match[2] or "") or self._default_authority(
-            scheme, path
-        )  # HDFS has no use for a user there
+        # HDFS ignores a user in the authority.
+        authority = without_user(match[2] or "") or self._default_authority(scheme, path)
         return f"{scheme}://{authority}{_canonical(match[3], path)}"
 
     def _default_authority(self, scheme: str, path: str) -> str:
@@ -182,20 +183,20 @@ class HDFSLogStore(LogStore):
         files = self._made.get(key)
         if files is None:
             files = key[1](self._conf)
-            self._made = {key: files}  # a client of the parent's, or of a session that ended, is of no more use
+            self._made = {key: files}  # clients of a parent process or of an ended session aren't needed any more
         return files
 
     def _sweep(self, files: HdfsClient, directory: str) -> None:
-        """Remove stale temporary files, now and then: no part of the write, so a failure only warns."""
+        """Remove stale temporary files, at most once an hour. It isn't part of the write, so a failure only warns."""
         now = time.monotonic()
         if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
             return
         if len(self._swept) >= _MOST_SWEPT:
-            self._swept.clear()  # some directories are looked at again too soon
+            self._swept.clear()  # then some directories are checked again too early
         self._swept[directory] = now
         try:
             entries = files.entries(directory + "/")
-            # By the NameNode's own clock, which stamped the file just written: ours may be a day off.
+            # By the NameNode's clock, which set the time of the file just written: our clock may be wrong by a day.
             newest = max((entry.modified_ms for entry in entries), default=0)
             for entry in entries:
                 raw = os.fsencode(entry.name)
@@ -206,14 +207,14 @@ class HDFSLogStore(LogStore):
 
 
 def _settle(files: HdfsClient, temporary: str, final: str, overwrite: bool, error: Exception) -> None:
-    """Raise what a rename that ended with `error` came to, by whether its source is still there."""
+    """Raise the outcome of a rename that failed with `error`, depending on whether its source still exists."""
     try:
         never_applied = files.delete(temporary)
     except (OSError, TablelogError) as second:
         raise WriteOutcomeUnknown(shown(final), f"{error}; and then {second}") from error
     if not never_applied:
         raise WriteOutcomeUnknown(
-            shown(final), f"{error}; but the temporary file is gone, as after a rename that was made"
+            shown(final), f"{error}; but the temporary file doesn't exist, so the rename may have been applied"
         ) from error
     if not overwrite and (isinstance(error, FileExistsError) or files.exists(final)):
         raise posix.lost(shown(final)) from error
@@ -223,7 +224,7 @@ def _settle(files: HdfsClient, temporary: str, final: str, overwrite: bool, erro
 
 
 def _plain(conf: Mapping[str, Any]) -> dict[str, str]:
-    """Hadoop's own names for the keys; a name that is there both ways counts as it is written here."""
+    """Hadoop's keys without `spark.hadoop.`; if a key is there in both forms, the one without it wins."""
     prefixed = {key.removeprefix(_HADOOP): str(value) for key, value in conf.items() if key.startswith(_HADOOP)}
     return {**prefixed, **{key: str(value) for key, value in conf.items() if not key.startswith(_HADOOP)}}
 
@@ -231,7 +232,7 @@ def _plain(conf: Mapping[str, Any]) -> dict[str, str]:
 def _remove_quietly(files: HdfsClient, path: str) -> None:
     try:
         files.delete(path)
-    except (OSError, TablelogError) as error:  # it is hidden, and swept away in a day
+    except (OSError, TablelogError) as error:  # it is hidden, and a later sweep removes it
         logger.debug("couldn't remove %s: %s", shown(path), error)
 
 
@@ -239,5 +240,5 @@ def _canonical(path: str, shown_as: str) -> str:
     raw = unquote_to_bytes(path)
     parts = [part for part in raw.split(b"/") if part]
     if b"\0" in raw or not {b".", b".."}.isdisjoint(parts):
-        raise InvalidArgumentError(f"{shown(shown_as)!r} holds '.', '..' or a null character, which HDFS doesn't take")
+        raise InvalidArgumentError(f"{shown(shown_as)!r} has '.', '..' or a null character, which HDFS doesn't allow")
     return posixpath.join("/", escaped(b"/".join(parts)))

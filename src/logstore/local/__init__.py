@@ -1,4 +1,4 @@
-"""The store on a file system of this machine."""
+"""The store on a local file system."""
 
 from .store import LocalLogStore
 

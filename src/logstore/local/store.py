@@ -1,4 +1,4 @@
-"""The store for a file system of this machine: a whole temporary file, then one exclusive link."""
+"""The store for a local file system: write a whole temporary file, then link it exclusively."""
 
 import contextlib
 import errno
@@ -17,14 +17,14 @@ from ..common.schemes import served_by
 from ..common.uri import escaped, local_path, local_uri, shown
 
 STALE_AFTER_MS = 24 * 60 * 60 * 1000
-"""A temporary file older than this was left by a writer that died."""
+"""A temporary file older than this was left by a writer that was killed."""
 
 _SWEEP_EVERY_SECONDS = 3600.0
 _MOST_SWEPT = 10_000
 
-_TOLD_AGAIN = ".crc"
-"""Version checksums aren't flushed to disk: they double the time of a commit, and one that a power failure damages is
-ignored by every reader, for it says nothing that the log doesn't."""
+_UNFLUSHED = ".crc"
+"""The suffix of version checksums, which aren't flushed to disk. A flush would double the time of a commit, and readers
+ignore a checksum that a power failure damaged: the log has all of its information."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 class LocalLogStore(LogStore):
     """Files on a local file system, for any number of processes on one host.
 
-    A write makes a whole temporary file with a hidden name (`.<name>.<uuid>.tmp`), flushes it, and links it to its
-    final name, which the kernel refuses when that name is taken. A process that dies on the way leaves at most a
-    hidden temporary file; an overwrite (once for each checkpoint) removes those that are older than a day.
+    A write creates a whole temporary file with a hidden name (`.<name>.<uuid>.tmp`), flushes it, and links it to its
+    final name; the kernel refuses the link if that name exists. A process that is killed leaves at most a hidden
+    temporary file. An overwrite (once for each checkpoint) removes those that are older than a day.
 
-    Hadoop keeps a checksum of each local file in a hidden sidecar (`.<name>.crc`) and refuses the file when they
-    differ, so a sidecar never outlives the bytes that it was made for.
+    Hadoop keeps a checksum of each local file in a hidden sidecar (`.<name>.crc`) and rejects the file if they don't
+    match, so a sidecar is always deleted before its file is replaced.
     """
 
     exclusion: Exclusion = "host"
@@ -76,13 +76,13 @@ class LocalLogStore(LogStore):
         self._write(path, pieces, overwrite)
 
     def _write(self, path: str, pieces: Iterable[bytes], overwrite: bool) -> None:
-        own: list[BaseException] = []
+        piece_errors: list[BaseException] = []
 
         def watched() -> Iterator[bytes]:
             try:
                 yield from pieces
             except BaseException as error:
-                own.append(error)
+                piece_errors.append(error)
                 raise
 
         try:
@@ -90,8 +90,8 @@ class LocalLogStore(LogStore):
         except FileExistsError:
             raise
         except OSError as error:
-            # What made the pieces fail is the caller's, and comes through as it is.
-            if error in own or isinstance(error, TablelogError):
+            # An error of `pieces` is the caller's, and is raised unchanged.
+            if error in piece_errors or isinstance(error, TablelogError):
                 raise
             if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}:
                 raise posix.storage_error(error, "writing", shown(path)) from error
@@ -101,16 +101,18 @@ class LocalLogStore(LogStore):
         final = local_path(path)
         directory, name = os.path.split(final)
         if not name or posix.is_hidden(os.fsencode(name)):
-            raise InvalidArgumentError(f"{path} can't be written: a listing would never show a file of that name")
+            raise InvalidArgumentError(
+                f"{shown(path)} can't be written: listings omit files with such a name. Use another name"
+            )
         if not overwrite and os.path.lexists(final):
-            raise posix.lost(path)  # link would say the same, after a flush that takes longer than all the rest
-        flush = not name.endswith(_TOLD_AGAIN)
+            raise posix.lost(path)  # link would fail too, but only after the flush, which is the slowest step
+        flush = not name.endswith(_UNFLUSHED)
         temporary = posix.temporary_beside(directory, name)
         posix.write_whole(temporary, pieces, flush=flush)
         try:
             sidecar = os.path.join(directory, f".{name}.crc")
             if overwrite:
-                # The sidecar goes first: between the two steps, and after a crash there, the old bytes have none.
+                # The sidecar is removed first: a crash between the two steps leaves the old file without a sidecar.
                 _remove_if_there(sidecar)
                 os.replace(temporary, final)
             else:
@@ -123,9 +125,9 @@ class LocalLogStore(LogStore):
             if flush:
                 posix.flush_directory(directory or ".")
         except OSError as error:
-            # Others see the file and may have built on it, so it stays; but a power failure may still take it away.
+            # Others may have read the file, so it can't be removed; but a power failure may still remove it.
             raise WriteOutcomeUnknown(
-                path, f"it is there, but its directory couldn't be flushed to disk: {error.strerror}"
+                path, f"the file exists, but its directory couldn't be flushed to disk: {error.strerror}"
             ) from error
         if overwrite:
             self._sweep(directory)
@@ -156,17 +158,17 @@ class LocalLogStore(LogStore):
     def resolve(self, path: str) -> str:
         """`file:///…` with symbolic links, `.`, `..` and trailing slashes resolved, percent-escaped.
 
-        A link that is turned to another place later doesn't move what was resolved before.
+        If a link is changed later, paths that were resolved before don't change.
         """
         return local_uri(os.path.realpath(local_path(path)))
 
     def _sweep(self, directory: str) -> None:
-        """Remove stale temporary files, now and then: no part of the write, so a failure only warns."""
+        """Remove stale temporary files, at most once an hour. It isn't part of the write, so a failure only warns."""
         now = self._clock.monotonic()
         if now - self._swept.get(directory, float("-inf")) < _SWEEP_EVERY_SECONDS:
             return
         if len(self._swept) >= _MOST_SWEPT:
-            self._swept.clear()  # some directories are looked at again too soon
+            self._swept.clear()  # then some directories are checked again too early
         self._swept[directory] = now
         try:
             remove_stale_temporaries(directory or ".", STALE_AFTER_MS, self._clock.now_ms())
@@ -181,20 +183,20 @@ def _remove_if_there(path: str) -> None:
 
 def _statuses(directory: bytes, names: list[bytes]) -> Iterator[FileStatus]:
     prefix = local_uri(os.path.abspath(os.fsdecode(directory))).rstrip("/") + "/"
-    beside = os.path.join(directory, b"")
+    parent = os.path.join(directory, b"")
     for name in names:
         try:
-            status = os.stat(beside + name)
-        except FileNotFoundError:  # removed since
+            status = os.stat(parent + name)
+        except FileNotFoundError:  # removed after the listing
             continue
-        except OSError:  # links that lead in a circle, say
+        except OSError:  # for example circular links
             try:
-                status = os.lstat(beside + name)
+                status = os.lstat(parent + name)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise posix.typed(error, "listing", prefix + escaped(name)) from error
-        # A pipe with the name of a file of the log is listed, and can't be read: to leave it out would hide a version.
+        # A pipe with the name of a log file is listed but can't be read: omitting it would hide a version.
         if stat.S_ISREG(status.st_mode) or (is_numbered(name) and not stat.S_ISDIR(status.st_mode)):
             yield FileStatus(prefix + escaped(name), status.st_size, status.st_mtime_ns // 1_000_000)
 
@@ -202,8 +204,18 @@ def _statuses(directory: bytes, names: list[bytes]) -> Iterator[FileStatus]:
 def remove_stale_temporaries(directory: str, older_than_ms: int, now_ms: int) -> int:
     """Remove the temporary files in `directory` that were last changed more than `older_than_ms` before `now_ms`.
 
-    `directory` is a bare path or a `file:` URI. Returns how many there were; a writer that still held one would
-    fail, with nothing written. Raises `OSError` where the directory can't be read.
+    A writer that still uses such a file fails, with nothing written.
+
+    Args:
+        directory: A bare path or a `file:` URI.
+        older_than_ms: The minimal age in milliseconds.
+        now_ms: The current time in milliseconds since the epoch.
+
+    Returns:
+        The number of removed files.
+
+    Raises:
+        OSError: The directory can't be read.
     """
     root = os.fsencode(local_path(directory))
     removed = 0

@@ -1,4 +1,4 @@
-"""The stores on S3: conditional requests, one driver with a lock, or DynamoDB as the judge."""
+"""The stores on S3: with conditional requests, with one driver and a lock, or with DynamoDB."""
 
 from .conditional import S3LogStore
 from .dynamodb import S3DynamoDBLogStore

@@ -1,4 +1,4 @@
-"""The store for S3 and its like: one PutObject with `If-None-Match: *`, on a service that enforces it."""
+"""The store for S3 and compatible services: one PutObject with `If-None-Match: *`, which the service must enforce."""
 
 import logging
 import os
@@ -19,21 +19,21 @@ from .requests import S3Location, S3Requests, no_condition, place_of
 from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30
-"""The most bytes that S3 takes in one request. A write is never made of parts: several services check the condition of
-a write in parts late, or never."""
+"""The most bytes in one S3 request. Multipart uploads aren't used: several services check the condition of a multipart
+upload late, or never."""
 
 _UNORDERED = "--x-s3"
 _PROBE_TRIES = 6
 
 logger = logging.getLogger(__name__)
 
-# (endpoint, bucket) of those that were seen to enforce the condition, in this process.
+# (endpoint, bucket) of the services that enforced the condition in this process.
 _enforcing: set[tuple[str, str]] = set()
 _probing = threading.Lock()
 
 
 def _after_fork() -> None:
-    global _probing  # noqa: PLW0603 - the thread that held it isn't in the child
+    global _probing  # noqa: PLW0603 - the thread that held it doesn't exist in the child
     _probing = threading.Lock()
 
 
@@ -41,15 +41,16 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class S3LogStore(LogStore):
-    """Objects in a bucket, for any number of writers anywhere.
+    """Objects in a bucket, for any number of writers on any number of hosts.
 
-    S3 refuses a put on condition that there is no such object (412), since 2024-08; so do MinIO, Ceph, R2 and others,
-    and some take the condition and ignore it. So before the first such write to a bucket in a process a probe writes
-    one hidden object beside it twice, expects the second to be refused, and deletes it: three requests. A service that
-    takes both is refused (UnsafeStoreError). The probe finds a condition that is ignored; that a service which
-    enforces it does so among writers at the same moment is what the conformance suite is for.
+    Since 2024-08 S3 rejects a put with the condition that the object doesn't exist if it exists (412). MinIO, Ceph, R2
+    and others do so too, but some services accept the condition and ignore it. So before the first such write to a
+    bucket in a process, a probe writes one hidden object in the same directory twice, expects that the second write is
+    rejected, and deletes the object: three requests. A service that accepts both is rejected (UnsafeStoreError). The
+    probe detects a condition that is ignored. The conformance suite tests whether a service also enforces it between
+    concurrent writers.
 
-    A file has at most 5 GiB (`LARGEST`). In a directory bucket (`…--x-s3`), whose listings have no order, each listing
+    A file has at most 5 GiB (`LARGEST`). In a directory bucket (`…--x-s3`), whose listings are unordered, each listing
     reads the whole directory.
     """
 
@@ -59,7 +60,7 @@ class S3LogStore(LogStore):
     schemes: ClassVar[frozenset[str]] = served_by("s3")
     configuration_prefixes: ClassVar[tuple[str, ...]] = PREFIXES
     endangered_by = MappingProxyType(
-        {"Delta-Lake/": "Delta's own store for S3 puts with no condition by default, and so over the commits of others"}
+        {"Delta-Lake/": "Delta's S3 store writes without a condition by default, and so overwrites others' commits"}
     )
 
     def __init__(self, settings: S3Settings | None = None) -> None:
@@ -77,11 +78,11 @@ class S3LogStore(LogStore):
         name = place.key[len(place.directory) :]
         if not name or posix.is_hidden(name.encode()):
             raise InvalidArgumentError(
-                f"{shown(path)} can't be written: a listing would never show an object of that name"
+                f"{shown(path)} can't be written: listings omit objects with such a name. Use another name"
             )
         if len(data) > LARGEST:
             raise InvalidArgumentError(
-                f"{shown(path)} has {len(data)} bytes; one request to S3 takes {LARGEST} at most"
+                f"{shown(path)} has {len(data)} bytes, but one request to S3 takes {LARGEST} at most: write less data"
             )
         if overwrite:
             self._replace(place, data)
@@ -91,40 +92,40 @@ class S3LogStore(LogStore):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         place = place_of(path)
         directory, start = place.directory, place.key[len(place.directory) :].encode()
-        # What S3 lists comes after the key that it is given: so that without its last character.
+        # S3 lists the keys after the given one, so the last character is removed to include the start itself.
         after = place.key[:-1] if start and not place.bucket.endswith(_UNORDERED) else None
-        found: dict[bytes, FileStatus] = {}
+        statuses: dict[bytes, FileStatus] = {}
 
         def scan() -> list[bytes]:
-            found.clear()
+            statuses.clear()
             for item in self._requests.list(place, after):
                 name = item.key[len(directory) :].encode()
                 if name and name >= start and not posix.is_hidden(name):
                     uri = object_uri.join(place.scheme, place.bucket, item.key)
-                    found[name] = FileStatus(uri, item.size, item.modification_time_ms)
-            return list(found)
+                    statuses[name] = FileStatus(uri, item.size, item.modification_time_ms)
+            return list(statuses)
 
-        return iter([found[name] for name in without_false_gaps(scan, start)])
+        return iter([statuses[name] for name in without_false_gaps(scan, start)])
 
     def delete(self, path: str) -> None:
         self._requests.delete(place_of(path))
 
     def resolve(self, path: str) -> str:
-        """`s3a://bucket/key` with percent-escapes as ours and no empty parts; the scheme stays as it was given."""
+        """`s3a://bucket/key` with canonical percent-escapes and no empty parts; the scheme isn't changed."""
         place = place_of(path)
         return object_uri.join(place.scheme, place.bucket, place.key.rstrip("/"))
 
     def _create(self, place: S3Location, data: bytes) -> None:
-        """Write the new object, or raise as `write` does."""
+        """Write the new object; raises the errors of `write`."""
         self._probe(place)
         settle(place.uri, lambda: self._requests.put_if_absent(place, data))
 
     def _replace(self, place: S3Location, data: bytes) -> None:
-        """Write over whatever is there."""
+        """Write the object, replacing an existing one."""
         self._requests.put(place, data)
 
     def _probe(self, place: S3Location) -> None:
-        """Raise UnsafeStoreError if the service takes a second write of one name."""
+        """Raise UnsafeStoreError if the service accepts a second write of one name."""
         bucket = self._requests.endpoint(place.bucket), place.bucket
         if bucket in _enforcing:
             return
@@ -135,30 +136,30 @@ class S3LogStore(LogStore):
 
     def _try_twice(self, place: S3Location) -> None:
         probe = place.beside(f".probe.{uuid.uuid4()}.tmp")
-        taken, last, may_be_there = 0, "", False
+        accepted, last_reason, may_exist = 0, "", False
         try:
             for number in range(_PROBE_TRIES):
-                data = b"tablelog asks whether the condition of a write is enforced: %d\n" % number
+                data = b"tablelog tests whether the condition of a write is enforced: %d\n" % number
                 try:
                     settle(probe.uri, lambda d=data: self._requests.put_if_absent(probe, d))  # type: ignore[misc]
                 except FileExistsError:
                     return
                 except WriteOutcomeUnknown as error:
-                    last, may_be_there = error.reason, True
+                    last_reason, may_exist = error.reason, True
                     continue
-                taken, may_be_there = taken + 1, True
-                if taken == 2:
-                    raise no_condition(place.uri, "it took two writes of one new object, both with the condition")
+                accepted, may_exist = accepted + 1, True
+                if accepted == 2:
+                    raise no_condition(place.uri, "it accepted two writes of one new object, both with the condition")
         finally:
-            if may_be_there:
+            if may_exist:
                 self._remove(probe)
         raise StorageUnavailableError(
-            f"writing {shown(place.uri)}: whether the service enforces the condition of a write couldn't be found out "
-            f"({last}); nothing was written, try again later"
+            f"writing {shown(place.uri)}: the test whether the service enforces the condition of a write failed "
+            f"({last_reason}); nothing was written, try again later"
         )
 
     def _remove(self, probe: S3Location) -> None:
         try:
             self._requests.delete(probe)
         except TablelogError as error:
-            logger.warning("the hidden object %s stays behind: %s", shown(probe.uri), error)
+            logger.warning("the hidden object %s couldn't be removed: %s", shown(probe.uri), error)

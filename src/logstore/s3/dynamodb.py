@@ -1,18 +1,18 @@
-"""The store for S3 with DynamoDB as the judge: for several drivers on a service without conditional writes.
+"""The store for S3 with DynamoDB: for several drivers on a service without conditional writes.
 
-The layout is that of Delta's own S3DynamoDBLogStore: one item for each file that is written exclusively, with
-`tablePath` and `fileName` as its key, and `tempPath` (relative to `_delta_log`), `complete` ("true" or "false") and
-`expireTime` (seconds since the epoch, on complete ones only). The steps of a write of N.json:
+DynamoDB decides which writer wins. The layout is that of Delta's S3DynamoDBLogStore: one item for each file that is
+written exclusively, with the key `tablePath` and `fileName`, and `tempPath` (relative to `_delta_log`), `complete`
+("true" or "false") and `expireTime` (seconds since the epoch, only if complete). The steps of a write of N.json:
 
-1. N.json must not be there; an item of N-1 that isn't complete is completed first.
-2. The bytes go to `.tmp/N.json.<uuid>`.
-3. The item is put, on condition that there is none: this decides who wins.
-4. N.json must still not be there, then the bytes go there. (An item that was complete and has expired no longer keeps
-   away a writer that passed step 1 before; but its N.json is there then, and S3 shows what was written.)
+1. N.json must not exist; if the item of N-1 isn't complete, it is completed first.
+2. The data is written to `.tmp/N.json.<uuid>`.
+3. The item is put with the condition that there is none: this decides which writer wins.
+4. N.json must still not exist; then the data is written to it. (An item that was complete and has expired doesn't stop
+   a writer that had passed step 1 before; but then N.json exists, and S3 shows what was written.)
 5. The item is marked complete, on condition that it is still the same, and the temporary file is removed.
 
-A writer that dies after step 3 has committed: whoever lists, reads or writes next does steps 4 and 5 in its place. The
-write of step 4 carries S3's own condition too, wherever the service knows it.
+A writer that is killed after step 3 has committed: the next reader, lister or writer does steps 4 and 5 instead. The
+write of step 4 also has S3's own condition, if the service supports it.
 """
 
 import logging
@@ -39,15 +39,17 @@ logger = logging.getLogger(__name__)
 
 
 class S3DynamoDBLogStore(S3LogStore):
-    """Objects in a bucket, and the winners of their names in DynamoDB, for any number of writers anywhere.
+    """Objects in a bucket, with the winning writers in DynamoDB, for any number of writers on any number of hosts.
 
-    All writers of a table must use it, with the same table of items. Settings are under Delta's keys
-    (`spark.io.delta.storage.S3DynamoDBLogStore.*`); the SDK's variable `AWS_ENDPOINT_URL_DYNAMODB` names another
-    endpoint. `s3`, `s3a` and `s3n` are one place, written as `s3a` in the items.
+    All writers of a table must use this store with the same DynamoDB table. Settings have Delta's keys
+    (`spark.io.delta.storage.S3DynamoDBLogStore.*`); the SDK's variable `AWS_ENDPOINT_URL_DYNAMODB` sets another
+    endpoint. `s3`, `s3a` and `s3n` are the same location; the items have `s3a`.
     """
 
     configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, *s3_entries.PREFIXES)
-    endangered_by = MappingProxyType({"delta-rs": "by default it asks S3 who is first, where this store asks DynamoDB"})
+    endangered_by = MappingProxyType(
+        {"delta-rs": "by default it relies on S3's conditions, but this store on DynamoDB"}
+    )
 
     def __init__(self, settings: S3Settings | None = None, entries: EntrySettings | None = None) -> None:
         super().__init__(settings)
@@ -76,7 +78,7 @@ class S3DynamoDBLogStore(S3LogStore):
 
     def delete(self, path: str) -> None:
         place = place_of(path)
-        # The item goes first: what is left after a crash here is a file that needs none.
+        # The item is removed first: if the process is killed here, the remaining file needs no item.
         entry = self._entries.remove(_table_path(place), _name(place))
         self._requests.delete(place)
         if entry is not None and not entry.complete:
@@ -93,26 +95,28 @@ class S3DynamoDBLogStore(S3LogStore):
         self._requests.put(place.beside(entry.temp_path), data)
         self._decide(entry, place)
         try:
-            taken = self._requests.exists(place) and self._requests.get(place) != data
+            lost = self._requests.exists(place) and self._requests.get(place) != data
         except (StorageError, FileNotFoundError) as error:
             raise WriteOutcomeUnknown(
-                shown(place.uri), f"DynamoDB has it as won, and what S3 has couldn't be seen: {error}"
+                shown(place.uri), f"it won in DynamoDB, but the object in S3 couldn't be read: {error}"
             ) from error
         try:
-            taken = taken or not self._put_in_place(place, data)
+            lost = lost or not self._put_in_place(place, data)
         except (StorageError, WriteOutcomeUnknown) as error:
-            if not commit:  # only commits are completed by those who list
+            if not commit:  # a later listing completes only commits
                 raise WriteOutcomeUnknown(
-                    shown(place.uri), f"DynamoDB has it as won, but S3 hasn't: {error}"
+                    shown(place.uri), f"it won in DynamoDB, but wasn't written to S3: {error}"
                 ) from error
-            logger.warning("%s is committed; the next reader puts it in place, for here: %s", shown(place.uri), error)
+            logger.warning(
+                "%s is committed, but writing it to S3 failed; the next reader writes it: %s", shown(place.uri), error
+            )
             return
         self._finish(entry, place)
-        if taken:
+        if lost:
             raise FileExistsError(shown(place.uri))
 
     def _decide(self, entry: DynamoDBEntry, place: S3Location) -> None:
-        """Put the item, or raise as `write` does; the temporary file stays only where the item may yet arrive."""
+        """Put the item; raises the errors of `write`. The temporary file remains only if the item may still arrive."""
         try:
             settle(place.uri, lambda: self._entries.put_new(entry, place.uri))
             return
@@ -132,19 +136,19 @@ class S3DynamoDBLogStore(S3LogStore):
             raise
         self._remove(place.beside(entry.temp_path))
         if other is None:
-            raise WriteOutcomeUnknown(shown(place.uri), "its item in DynamoDB went away meanwhile")
+            raise WriteOutcomeUnknown(shown(place.uri), "its item in DynamoDB was removed meanwhile")
         if not other.complete:
             self._recover(other, place)
         elif not self._requests.exists(place):
             raise StorageError(
-                f"{shown(place.uri)} was not written: DynamoDB has it as complete, but the file is gone. "
-                f"Was the table removed and made anew? Then remove its items (tablePath = {entry.table_path}), or wait "
+                f"{shown(place.uri)} was not written: DynamoDB has it as complete, but the file doesn't exist. If the "
+                f"table was removed and created again, remove its items (tablePath = {entry.table_path}), or wait "
                 "until they expire"
             )
         raise FileExistsError(shown(place.uri))
 
     def _recovered(self, place: S3Location) -> bool:
-        """Complete the write of one file, if it isn't; whether that was so."""
+        """Complete the write of one file if it is incomplete; returns whether it was."""
         entry = self._entries.get(_table_path(place), _name(place))
         if entry is None or entry.complete:
             return False
@@ -152,34 +156,34 @@ class S3DynamoDBLogStore(S3LogStore):
         return True
 
     def _recover(self, entry: DynamoDBEntry, beside: S3Location) -> None:
-        """Steps 4 and 5 in the place of a writer that may have died."""
+        """Do steps 4 and 5 for another writer, which may have been killed."""
         final = beside.beside(entry.file_name)
         if not self._requests.exists(final):
             try:
                 data = self._requests.get(beside.beside(entry.temp_path))
             except FileNotFoundError:
-                if not self._requests.exists(final):  # else another has completed it in between
+                if not self._requests.exists(final):  # otherwise another writer has completed it meanwhile
                     raise StorageError(
-                        f"{shown(final.uri)} was committed, but its bytes are gone: neither it nor "
-                        f"{shown(beside.beside(entry.temp_path).uri)} is there; restore either of them"
+                        f"{shown(final.uri)} was committed, but its data is lost: neither it nor "
+                        f"{shown(beside.beside(entry.temp_path).uri)} exists; restore one of them"
                     ) from None
             else:
                 try:
                     self._put_in_place(final, data)
                 except WriteOutcomeUnknown as error:
                     raise StorageUnavailableError(
-                        f"{shown(final.uri)} is committed, but not in place yet: {error.reason}; try again later"
+                        f"{shown(final.uri)} is committed, but not written to S3 yet: {error.reason}; try again later"
                     ) from error
         self._finish(entry, beside)
 
     def _put_in_place(self, place: S3Location, data: bytes) -> bool:
-        """Put the winner's bytes under the name; whether that is what stands there now."""
+        """Write the winner's data to the final name; returns whether the object there has this data."""
         try:
             settle(place.uri, lambda: self._requests.put_if_absent(place, data))
             return True
         except FileExistsError:
             return self._requests.get(place) == data
-        except UnsafeStoreError:  # the service knows no condition: DynamoDB's alone has to do
+        except UnsafeStoreError:  # the service has no conditions: only DynamoDB's applies
             settle(place.uri, lambda: self._requests.put_once(place, data))
             return True
         except WriteOutcomeUnknown as error:
@@ -189,11 +193,11 @@ class S3DynamoDBLogStore(S3LogStore):
                 raise error from None
 
     def _finish(self, entry: DynamoDBEntry, place: S3Location) -> None:
-        """Step 5; what fails is done by the next who looks."""
+        """Do step 5; if it fails, a later reader does it."""
         try:
             self._entries.complete(entry)
         except StorageError as error:
-            logger.warning("the item of %s stays incomplete: %s", shown(place.uri), error)
+            logger.warning("the item of %s remains incomplete: %s", shown(place.uri), error)
             return
         self._remove(place.beside(entry.temp_path))
 
@@ -203,7 +207,7 @@ def _name(place: S3Location) -> str:
 
 
 def _table_path(place: S3Location) -> str:
-    """The table as Hadoop spells its path; for a file that isn't right under a log, its directory."""
+    """The table's path as Hadoop writes it; for a file that isn't directly in a log, the path of its directory."""
     directory = place.directory
     if directory == _LOG or directory.endswith(f"/{_LOG}"):
         directory = directory[: -len(_LOG)].rstrip("/")

@@ -1,4 +1,4 @@
-"""The items that Delta's S3DynamoDBLogStore keeps in DynamoDB: who has won which file, and where its bytes are."""
+"""The items of Delta's S3DynamoDBLogStore in DynamoDB: which writer won each file, and where the data is."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ _Result = TypeVar("_Result")
 
 _NAME = "io.delta.storage.S3DynamoDBLogStore."
 PREFIXES = (f"spark.{_NAME}", _NAME, f"spark.hadoop.spark.{_NAME}", f"spark.hadoop.{_NAME}")
-"""Of the keys, as Delta has them."""
+"""The prefixes of the keys, as in Delta."""
 _KEYS = frozenset(
     {
         *("ddb.tableName", "ddb.region", "ddb.ttl", "credentials.provider", "read.retries"),
         *("provisionedThroughput.rcu", "provisionedThroughput.wcu"),
     }
 )
-_TURNED_AWAY = frozenset(
+_REJECTED = frozenset(
     {
         *("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"),
         *("TransactionConflictException", "ReplicatedWriteConflictException"),
@@ -44,7 +44,7 @@ class DynamoDBEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class EntrySettings:
-    """The settings of the table of items."""
+    """The settings of the DynamoDB table."""
 
     table: str = "delta_log"
     region: str = "us-east-1"
@@ -52,11 +52,11 @@ class EntrySettings:
     read_units: int = 5
     write_units: int = 5
     access: S3Settings = field(default_factory=S3Settings)
-    """The credentials: those for S3, unless `credentials.provider` is set."""
+    """The credentials: the same as for S3, unless `credentials.provider` is set."""
 
     @classmethod
     def of(cls, conf: Mapping[str, str], s3: S3Settings) -> Self:
-        """The settings under Delta's keys. Raises LogStoreConfigurationError."""
+        """Read the settings with Delta's keys. Raises LogStoreConfigurationError."""
         values: dict[str, str] = {}
         for key in conf:
             prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
@@ -64,9 +64,9 @@ class EntrySettings:
                 continue
             name, value = key[len(prefix) :], str(conf[key]).strip()
             if name not in _KEYS:
-                raise LogStoreConfigurationError(f"{key} can't be honoured; known are {', '.join(sorted(_KEYS))}")
+                raise LogStoreConfigurationError(f"{key} isn't supported; supported are {', '.join(sorted(_KEYS))}")
             if values.setdefault(name, value) != value:
-                raise LogStoreConfigurationError(f"{key} is set twice, with and without a prefix, and differs")
+                raise LogStoreConfigurationError(f"{key} is set twice with different values, with and without a prefix")
         provider = values.get("credentials.provider")
         if provider:
             s3 = replace(s3, hadoop={**s3.hadoop, "aws.credentials.provider": provider})
@@ -84,21 +84,21 @@ class EntrySettings:
 def _number(values: Mapping[str, str], key: str, default: int, least: int) -> int:
     value = values.get(key, str(default))
     if not value.isdigit() or int(value) < least:
-        raise LogStoreConfigurationError(f"{_NAME}{key} = {value} is no whole number from {least} on")
+        raise LogStoreConfigurationError(f"{_NAME}{key} = {value}: it must be a whole number, at least {least}")
     return int(value)
 
 
 def verdict_of(status: int, code: str) -> Verdict:
-    """What DynamoDB's reply to a conditional write means."""
+    """The verdict for DynamoDB's reply to a conditional write."""
     if code == "ConditionalCheckFailedException":
         return Verdict.EXISTS
-    if code in _TURNED_AWAY:
+    if code in _REJECTED:
         return Verdict.NOT_APPLIED
     return Verdict.AMBIGUOUS if status >= 500 else Verdict.FAILED
 
 
 class Entries:
-    """The table of items. Shared by threads; a copy in another process has connections of its own."""
+    """The DynamoDB table. Threads may share it; a copy in another process creates its own connections."""
 
     def __init__(self, settings: EntrySettings, clock: Clock | None = None) -> None:
         self._settings = settings
@@ -114,15 +114,15 @@ class Entries:
     def get(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         """The item of one file."""
         key = _key(table_path, file_name)
-        found = self._read(
+        item = self._read(
             table_path,
             lambda client: client.get_item(TableName=self._settings.table, Key=key, ConsistentRead=True).get("Item"),
         )
-        return _entry(found) if found else None
+        return _entry(item) if item else None
 
     def newest(self, table_path: str) -> DynamoDBEntry | None:
-        """The item of the last file, in byte order, whose name starts with a digit."""
-        found = self._read(
+        """The item of the last file, in byte order, with a name that starts with a digit."""
+        items = self._read(
             table_path,
             lambda client: client.query(
                 TableName=self._settings.table,
@@ -133,10 +133,10 @@ class Entries:
                 Limit=1,
             )["Items"],
         )
-        return _entry(found[0]) if found else None
+        return _entry(items[0]) if items else None
 
     def put_new(self, entry: DynamoDBEntry, path: str) -> Answer:
-        """Send the item once, on condition that the file has none; the table is made where it isn't there."""
+        """Send the item once, on condition that there is none; creates the table if it doesn't exist."""
         item = {
             **_key(entry.table_path, entry.file_name),
             "tempPath": {"S": entry.temp_path},
@@ -160,7 +160,7 @@ class Entries:
         return Answer(Verdict.APPLIED)
 
     def complete(self, entry: DynamoDBEntry) -> None:
-        """Mark the item complete, to expire; nothing where it has gone, or is another's."""
+        """Mark the item complete and set its expiry; does nothing if it was removed, or is another writer's."""
         expires = self._clock.now_ms() // 1000 + self._settings.ttl_seconds
         self._change(
             entry,
@@ -178,14 +178,14 @@ class Entries:
         )
 
     def remove(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
-        """Remove the item of a file that is removed, and give what it was."""
-        found = self._read(
+        """Remove the item of a file and return it."""
+        item = self._read(
             table_path,
             lambda client: client.delete_item(
                 TableName=self._settings.table, Key=_key(table_path, file_name), ReturnValues="ALL_OLD"
             ).get("Attributes"),
         )
-        return _entry(found) if found else None
+        return _entry(item) if item else None
 
     def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
@@ -201,7 +201,7 @@ class Entries:
         except Exception as error:
             if _no_table(error):
                 return None
-            raise error_of(error, "asking for the commits of", table_path, "DynamoDB") from error
+            raise error_of(error, "reading the commits of", table_path, "DynamoDB") from error
 
     def _create_table(self, path: str) -> None:
         client, table = self._client(), self._settings.table
@@ -222,24 +222,24 @@ class Entries:
             )
         except Exception as error:
             reply = reply_of(error)
-            if reply is None or reply[1] != "ResourceInUseException":  # another writer makes it
+            if reply is None or reply[1] != "ResourceInUseException":  # another writer creates it
                 raise
         until = self._clock.monotonic() + _CREATE_SECONDS
         while client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
             if self._clock.monotonic() > until:
                 raise StorageUnavailableError(
-                    f"writing {shown(path)}: DynamoDB didn't make the table {table} within {_CREATE_SECONDS:.0f} s; "
+                    f"writing {shown(path)}: DynamoDB didn't create the table {table} within {_CREATE_SECONDS:.0f} s; "
                     "nothing was written, try again later"
                 )
             self._clock.sleep(0.5)
 
     def _client(self) -> Any:
         process = os.getpid()
-        found = self._clients.get(process)
-        if found is None:
+        cached = self._clients.get(process)
+        if cached is None:
             client = self._settings.access.access("").client("dynamodb", region=self._settings.region)
-            found = self._clients.setdefault(process, client)
-        return found
+            cached = self._clients.setdefault(process, client)
+        return cached
 
 
 def _key(table_path: str, file_name: str) -> dict[str, Any]:

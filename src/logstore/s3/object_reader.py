@@ -1,13 +1,13 @@
-"""Reading one object after another of a bucket, without what the SDK does around each request.
+"""Reads objects of a bucket without the SDK's overhead for each request.
 
-Most of what a GET costs in the SDK (more than a millisecond of a processor) goes into working out a request that
-differs from the one before in its key alone. So the first is the SDK's own, and the next are copies of it with another
-key: signed by the SDK, for credentials change, and sent over its connections, with its time-outs, proxy and
-certificates.
-What is neither there nor plainly absent is asked for once more by the SDK itself, which knows what a reply means.
+Most of the cost of a GET in the SDK (more than a millisecond of CPU time) is the construction of a request that differs
+from the previous one only in its key. So the SDK itself makes the first request, and the next ones are copies of it
+with another key. The SDK signs the copies, because credentials change, and sends them over its connections, with its
+time-outs, proxy and certificates.
+If the reply is neither the object nor a clear "not found", the SDK makes the request again and interprets the reply.
 
-This uses parts of the SDK that it doesn't promise to keep. Where one of them is missing, or raises what is no error of
-a request, all reads of the client are the SDK's own from then on, and one warning says so.
+This uses internal parts of the SDK. If one is missing, or raises an error that isn't an error of a request, all later
+reads of the client use only the SDK, and one warning says so.
 """
 
 import logging
@@ -24,11 +24,11 @@ _AS_REQUIRED = "when_required"
 _OF_ONE_REQUEST = frozenset({"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "x-amz-date"})
 
 _seen: ContextVar[list[Any] | None] = ContextVar("seen", default=None)
-"""The requests that the SDK is about to sign for a call, while that call is watched."""
+"""The requests that the SDK is about to sign during a watched call."""
 
 
 class _Model(NamedTuple):
-    """A request of the SDK's without its key."""
+    """A request of the SDK without its key."""
 
     before_key: str
     headers: dict[str, str]
@@ -37,7 +37,7 @@ class _Model(NamedTuple):
 
 
 class Reader:
-    """GETs from one bucket by the client of botocore that asks for nothing else. Shared by threads."""
+    """GETs from one bucket with a botocore client. Threads may share it."""
 
     def __init__(self, client: Any) -> None:
         self._model: _Model | None = None
@@ -45,7 +45,7 @@ class Reader:
         self._given_up = False
         try:
             session = client._endpoint.http_session
-            # A checksum of the reply, where the user has asked for it, is the SDK's to verify.
+            # If the user has enabled checksums of replies, the SDK must verify them.
             if client.meta.config.response_checksum_validation == _AS_REQUIRED:
                 client.meta.events.register_last("before-sign.s3.GetObject", _note)
                 self._session = session
@@ -53,7 +53,7 @@ class Reader:
             self._give_up(error)
 
     def read(self, key: str) -> bytes | None:
-        """The object's bytes; None: the SDK has to ask, and `watched` learns from it. Raises botocore's errors."""
+        """The object's bytes; None: use the SDK through `watched`, which records it. Raises botocore's errors."""
         model, session = self._model, self._session
         if model is None or session is None:
             return None
@@ -62,9 +62,9 @@ class Reader:
             request.context = dict(model.context)
             model.signer.sign("GetObject", request)
             reply = session.send(request.prepare())
-            status, data, said = reply.status_code, bytes(reply.content), reply.headers.get("content-length")
+            status, data, content_length = reply.status_code, bytes(reply.content), reply.headers.get("content-length")
         except (sdk().exceptions.BotoCoreError, sdk().exceptions.ClientError):
-            raise  # of the request, or of the credentials: the SDK's own read would raise it as well
+            raise  # an error of the request or the credentials: the SDK's own read would raise it as well
         except Exception as error:
             self._give_up(error)
             return None
@@ -73,30 +73,30 @@ class Reader:
             raise sdk().exceptions.ClientError(absent, "GetObject")
         if status != 200:
             return None
-        if said is not None and int(said) != len(data):
-            raise sdk().exceptions.IncompleteReadError(actual_bytes=len(data), expected_bytes=int(said))
+        if content_length is not None and int(content_length) != len(data):
+            raise sdk().exceptions.IncompleteReadError(actual_bytes=len(data), expected_bytes=int(content_length))
         return data
 
     def watched(self, key: str, call: Any) -> Any:
-        """What `call` gives, the SDK's own GET of `key`; if it is answered, the request is the model of the next."""
+        """The result of `call`, the SDK's own GET of `key`; on success its request becomes the model of later ones."""
         if self._session is None:
             return call()
-        seen: list[Any] = []
-        token = _seen.set(seen)
+        requests: list[Any] = []
+        token = _seen.set(requests)
         try:
             reply = call()
         finally:
             _seen.reset(token)
-        if len(seen) == 1 and seen[0][0].endswith(f"/{_quoted(key)}"):  # and no redirection was followed
-            url, headers, context, signer = seen[0]
+        if len(requests) == 1 and requests[0][0].endswith(f"/{_quoted(key)}"):  # no redirection was followed
+            url, headers, context, signer = requests[0]
             self._model = _Model(url[: -len(_quoted(key))], headers, context, signer)
         return reply
 
     def _give_up(self, error: Exception) -> None:
         if not self._given_up:
             logger.warning(
-                "this version of botocore can't be asked without its own client (%s): each read of S3 takes about a "
-                "millisecond of a processor more", type(error).__name__,
+                "this version of botocore doesn't allow fast reads (%s): each read of S3 takes about a millisecond "
+                "more CPU time", type(error).__name__,
             )  # fmt: skip
         self._given_up = True
         self._session = self._model = None
@@ -107,9 +107,9 @@ def _quoted(key: str) -> str:
 
 
 def _note(request: Any = None, request_signer: Any = None, **_: Any) -> None:
-    """Keep a request that is about to be signed; where it isn't as it is known, nothing: no copy is made then."""
-    seen = _seen.get()
-    if seen is None:
+    """Record a request that is about to be signed; if its form is unknown, it isn't recorded and no copy is made."""
+    requests = _seen.get()
+    if requests is None:
         return
     with suppress(Exception):
         headers = {
@@ -117,4 +117,4 @@ def _note(request: Any = None, request_signer: Any = None, **_: Any) -> None:
             for name, value in request.headers.items()
             if name.lower() not in _OF_ONE_REQUEST
         }
-        seen.append((request.url, headers, dict(request.context), request_signer))
+        requests.append((request.url, headers, dict(request.context), request_signer))

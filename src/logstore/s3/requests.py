@@ -1,4 +1,4 @@
-"""Requests to S3: what each answer means, which may be repeated, and the error that each failure is."""
+"""Requests to S3: the meaning of each answer, which requests may be repeated, and the typed errors."""
 
 import contextlib
 import errno
@@ -40,16 +40,16 @@ _CREDENTIALS = frozenset(
     }
 )
 _ABSENT = frozenset({"NoSuchKey", "NotFound", "404", ""})
-"""What a 404 says of an object that isn't there; the answer to a HEAD has no code. Some refuse credentials by a 404."""
+"""Codes of a 404 for a missing object; the answer to a HEAD has no code. Some services reject credentials with 404."""
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "AllAccessDisabled", "AccountProblem"})
 _IN_HANDSHAKE = "CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL"
-"""Reasons of OpenSSL that end a handshake, before any request."""
+"""OpenSSL's reasons for a failed handshake, before any request is sent."""
 
 _location: ContextVar[str | None] = ContextVar("location", default=None)
 
 
 class S3Location(NamedTuple):
-    """A path taken apart."""
+    """The parts of a path."""
 
     scheme: str
     bucket: str
@@ -62,7 +62,7 @@ class S3Location(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """The key up to its last slash, with it."""
+        """The key up to and including its last slash."""
         return object_uri.parent(self.key)
 
     def beside(self, name: str) -> "S3Location":
@@ -79,21 +79,21 @@ class Listed(NamedTuple):
 
 
 def place_of(path: str) -> S3Location:
-    """`path` taken apart. Raises InvalidArgumentError."""
+    """The parts of `path`. Raises InvalidArgumentError."""
     scheme, bucket, key = object_uri.split(path)
     if "@" in bucket or ":" in bucket:
         raise InvalidArgumentError(
-            f"{shown(path)!r} carries more than a bucket before its first slash: credentials belong into "
-            "fs.s3a.access.key and fs.s3a.secret.key (or storage_options), the endpoint into fs.s3a.endpoint"
+            f"{shown(path)!r} has more than a bucket before its first slash: set credentials with fs.s3a.access.key "
+            "and fs.s3a.secret.key (or storage_options), and the endpoint with fs.s3a.endpoint"
         )
     return S3Location(scheme, bucket, key)
 
 
 def verdict_of(status: int, code: str) -> Verdict:
-    """What the reply to a conditional PutObject means. `code` is that of the reply's body, where it had one.
+    """The verdict for the reply to a conditional PutObject. `code` is the error code in the body, if any.
 
-    Of the 5xx only SlowDown says that nothing was done; MinIO's SlowDownWrite is a write that too few of its drives
-    confirmed. 304 is what MinIO said in place of 412 before 2024-04.
+    Of the 5xx replies only SlowDown means that nothing was done; MinIO's SlowDownWrite is a write that too few of its
+    drives confirmed. MinIO before 2024-04 replied 304 instead of 412.
     """
     if status in {412, 304}:
         return Verdict.EXISTS
@@ -105,7 +105,7 @@ def verdict_of(status: int, code: str) -> Verdict:
 
 
 def reply_of(error: Exception) -> tuple[int, str] | None:
-    """(status, code) of the service's reply that `error` stands for; None: there was none."""
+    """(status, code) of the service's reply in `error`; None: there was no reply."""
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
         return None
@@ -114,17 +114,17 @@ def reply_of(error: Exception) -> tuple[int, str] | None:
 
 
 def never_sent(error: Exception) -> bool:
-    """Whether `error`, one with no reply, came before the request left this machine."""
+    """Whether `error`, without a reply, was raised before the request was sent."""
     exceptions = sdk().exceptions
     if isinstance(error, exceptions.SSLError):
         return any(reason in str(error) for reason in _IN_HANDSHAKE)
-    if isinstance(error, exceptions.HTTPClientError):  # all that befalls a connection once it is made
+    if isinstance(error, exceptions.HTTPClientError):  # any error after the connection was made
         return False
     return isinstance(error, exceptions.BotoCoreError)
 
 
 def is_transport(error: Exception) -> bool:
-    """Whether `error` is one of the network, or a reply that isn't the service's."""
+    """Whether `error` is a network error, or a reply that isn't the service's."""
     botocore = sdk()
     network = (
         botocore.exceptions.ConnectionError,
@@ -137,7 +137,7 @@ def is_transport(error: Exception) -> bool:
 
 
 def passing(error: Exception) -> bool:
-    """Whether a request that may be repeated is worth repeating."""
+    """Whether a request that may be repeated should be repeated after `error`."""
     reply = reply_of(error)
     if reply is None:
         return is_transport(error)
@@ -145,21 +145,21 @@ def passing(error: Exception) -> bool:
 
 
 def described(error: Exception) -> str:
-    """What happened, with nothing in it that the service or the SDK quoted."""
+    """A description of `error` without any text of the service or the SDK."""
     reply = reply_of(error)
     return f"{reply[0]} {reply[1]}".strip() if reply else type(error).__name__
 
 
 def error_of(error: Exception, doing: str, path: str, service: str = "S3") -> Exception:
-    """The typed error for `error`, after which nothing was written; an error of another kind is given back."""
+    """The typed error for `error`, after which nothing was written; an unknown error is returned unchanged."""
     if isinstance(error, TablelogError):
         return error
     reply, head = reply_of(error), f"{doing} {shown(path)}: {service}"
     if reply is not None:
-        return _refusal(reply[0], reply[1], f"{head} said {described(error)}")
+        return _refusal(reply[0], reply[1], f"{head} answered {described(error)}")
     exceptions = sdk().exceptions
     if isinstance(error, exceptions.ParamValidationError):
-        return InvalidArgumentError(f"{doing} {shown(path)}: no such bucket or key can exist on {service}")
+        return InvalidArgumentError(f"{doing} {shown(path)}: this bucket or key isn't valid on {service}")
     if is_transport(error):
         return StorageUnavailableError(
             f"{head} can't be reached ({described(error)}); check the endpoint (fs.s3a.endpoint, or endpoint_url), the "
@@ -168,40 +168,42 @@ def error_of(error: Exception, doing: str, path: str, service: str = "S3") -> Ex
     if isinstance(error, exceptions.BotoCoreError):
         return StorageAccessError(
             f"{doing} {shown(path)}: no usable credentials ({described(error)}); set fs.s3a.access.key and "
-            "fs.s3a.secret.key, or storage_options key and secret, or what the SDK's chain reads (environment, "
+            "fs.s3a.secret.key, or key and secret in storage_options, or use the SDK's own sources (environment, "
             "profile, instance role)"
         )
     return error
 
 
-def _refusal(status: int, code: str, said: str) -> TablelogError:
+def _refusal(status: int, code: str, answer: str) -> TablelogError:
     if code in _CLOCK:
         return StorageAccessError(
-            f"{said}: the clock of this machine and that of the service are too far apart; set this machine's right"
+            f"{answer}: the clock of this machine differs too much from the service's; correct this machine's clock"
         )
     if code in _EXPIRED:
-        return StorageAccessError(f"{said}: the session token is expired or not valid; get a new one")
+        return StorageAccessError(f"{answer}: the session token has expired or isn't valid; get a new one")
     if code in _CREDENTIALS or status == 401:
         return StorageAccessError(
-            f"{said}: the access key, its secret or the region isn't right; check fs.s3a.access.key, "
-            "fs.s3a.secret.key and fs.s3a.endpoint.region, or their like in storage_options"
+            f"{answer}: the access key, its secret or the region is wrong; check fs.s3a.access.key, "
+            "fs.s3a.secret.key and fs.s3a.endpoint.region, or the same in storage_options"
         )
     if code in _FORBIDDEN or status == 403:
         return StorageAccessError(
-            f"{said}: these credentials may not do this. A table needs s3:ListBucket (without which what is absent is "
-            "forbidden too), s3:GetObject, s3:PutObject and s3:DeleteObject"
+            f"{answer}: these credentials don't allow it. A table needs s3:ListBucket (without it a missing object is "
+            "reported as forbidden), s3:GetObject, s3:PutObject and s3:DeleteObject"
         )
     if code == "NoSuchBucket" or status == 404:
-        return StorageMissingError(f"{said}: make it, or correct the path or the endpoint")
+        return StorageMissingError(f"{answer}: create the bucket, or correct the path or the endpoint")
     if status in _REDIRECTIONS:
-        return StorageError(f"{said} and not where to go; set fs.s3a.endpoint and fs.s3a.endpoint.region to its own")
+        return StorageError(
+            f"{answer} without a target; set fs.s3a.endpoint and fs.s3a.endpoint.region to the bucket's"
+        )
     if verdict_of(status, code) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}:
-        return StorageUnavailableError(f"{said}, each time that it was asked; try again later")
-    return StorageError(f"{said}: the request was refused")
+        return StorageUnavailableError(f"{answer}, also after retries; try again later")
+    return StorageError(f"{answer}: the request was rejected")
 
 
 class _Client(NamedTuple):
-    """How one bucket is asked."""
+    """The client of one bucket."""
 
     client: Any
     access: S3Access
@@ -209,7 +211,7 @@ class _Client(NamedTuple):
 
 
 class S3Requests:
-    """One S3 service. Shared by threads; a copy in another process, and a forked child, has connections of its own."""
+    """Requests to one S3 service. Threads may share it; other processes and forked children create own connections."""
 
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
@@ -219,14 +221,14 @@ class S3Requests:
         return {"_settings": self._settings, "_clients": {}}
 
     def __del__(self) -> None:
-        close(one.client for (process, _), one in self._clients.items() if process == os.getpid())
+        close(entry.client for (process, _), entry in self._clients.items() if process == os.getpid())
 
     def endpoint(self, bucket: str) -> str:
-        """The URL that serves `bucket`."""
+        """The URL of the service for `bucket`."""
         return str(self._client(bucket).client.meta.endpoint_url)
 
     def put_if_absent(self, place: S3Location, data: bytes) -> Answer:
-        """Send `data` once, on condition that there is no such object."""
+        """Send `data` once, on condition that the object doesn't exist."""
         try:
             self.send(
                 "put_object", place, Body=data, IfNoneMatch="*", **self._client(place.bucket).access.write_arguments
@@ -236,7 +238,7 @@ class S3Requests:
         return Answer(Verdict.APPLIED)
 
     def put_once(self, place: S3Location, data: bytes) -> Answer:
-        """Send `data` once, with no condition."""
+        """Send `data` once, without a condition."""
         try:
             self.send("put_object", place, Body=data, **self._client(place.bucket).access.write_arguments)
         except Exception as error:
@@ -244,7 +246,7 @@ class S3Requests:
         return Answer(Verdict.APPLIED)
 
     def put(self, place: S3Location, data: bytes) -> None:
-        """Put `data` in place of whatever is there."""
+        """Write `data`, replacing an existing object."""
         arguments = self._client(place.bucket).access.write_arguments
         self.repeated("writing", place, lambda: self.send("put_object", place, Body=data, **arguments))
 
@@ -253,13 +255,13 @@ class S3Requests:
         reader = self._client(place.bucket).reader
 
         def request() -> bytes:
-            found = reader.read(place.key)
-            return self._whole(place, reader)[0] if found is None else found
+            data = reader.read(place.key)
+            return self._whole(place, reader)[0] if data is None else data
 
         return self.repeated("reading", place, request)
 
     def get_with_age(self, place: S3Location) -> tuple[bytes, float]:
-        """The whole object, and the seconds since it was written, both times by the service's clock."""
+        """The whole object, and the seconds since it was written; both times are the service's."""
 
         def request() -> tuple[bytes, float]:
             data, reply = self._whole(place, self._client(place.bucket).reader)
@@ -271,7 +273,7 @@ class S3Requests:
         return self.repeated("reading", place, request)
 
     def _whole(self, place: S3Location, reader: Reader) -> tuple[bytes, Any]:
-        """(the whole object, the reply), asked for once by the SDK."""
+        """(the whole object, the reply), by one request of the SDK."""
         reply = reader.watched(place.key, lambda: self.send("get_object", place))
         body = reply["Body"]
         try:
@@ -280,7 +282,7 @@ class S3Requests:
             body.close()
 
     def exists(self, place: S3Location) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         try:
             self.repeated("looking for", place, lambda: self.send("head_object", place))
         except FileNotFoundError:
@@ -288,12 +290,12 @@ class S3Requests:
         return True
 
     def delete(self, place: S3Location) -> None:
-        """Remove the object, if it is there."""
-        with contextlib.suppress(FileNotFoundError):  # which S3 never says, and some of its like do
+        """Remove the object if it exists."""
+        with contextlib.suppress(FileNotFoundError):  # S3 never raises it, but some compatible services do
             self.repeated("deleting", place, lambda: self.send("delete_object", place))
 
     def list(self, place: S3Location, after: str | None) -> Iterator[Listed]:
-        """The objects right in `place`'s directory, from the first key that is greater than `after` on."""
+        """The objects directly in the directory of `place` with keys greater than `after`."""
         arguments: dict[str, Any] = {"Prefix": place.directory, "Delimiter": "/"}
         if after is not None:
             arguments["StartAfter"] = after
@@ -310,7 +312,7 @@ class S3Requests:
         return page
 
     def repeated(self, doing: str, place: S3Location, request: Callable[[], _Result]) -> _Result:
-        """The result of a request that may be repeated; what fails is FileNotFoundError or one of our own errors."""
+        """The result of a request that may be repeated; raises FileNotFoundError or one of our own errors."""
         try:
             return persist(request, passing)
         except Exception as error:
@@ -320,7 +322,7 @@ class S3Requests:
             raise error_of(error, doing, place.uri) from error
 
     def send(self, operation: str, place: S3Location, **arguments: Any) -> Any:
-        """Send one request, and after a redirection the same, with its condition, to where it points."""
+        """Send one request; after a redirection, send it with the same condition to the new location."""
         client, access, _ = self._client(place.bucket)
         if place.key:
             arguments["Key"] = place.key
@@ -342,18 +344,18 @@ class S3Requests:
 
     def _client(self, bucket: str) -> _Client:
         key = os.getpid(), bucket
-        found = self._clients.get(key)
-        if found is None:
+        cached = self._clients.get(key)
+        if cached is None:
             access = self._settings.access(bucket)
             client = access.client()
             client.meta.events.register_last("before-call.s3", _send_at_once)
             client.meta.events.register_first("before-sign.s3", _follow)
-            found = self._clients.setdefault(key, _Client(client, access, Reader(client)))
-        return found
+            cached = self._clients.setdefault(key, _Client(client, access, Reader(client)))
+        return cached
 
 
 def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, service: str = "S3") -> Answer:
-    """The answer that an error of a write is; `verdict` where its reply has been read already."""
+    """The answer for an error of a write; `verdict` if the reply was classified before."""
     reply = reply_of(error)
     if verdict is None:
         if reply is not None:
@@ -363,7 +365,7 @@ def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, se
         else:
             verdict = Verdict.AMBIGUOUS
     if verdict is not Verdict.FAILED:
-        return Answer(verdict, f"{service} said {described(error)}" if reply else described(error))
+        return Answer(verdict, f"{service} answered {described(error)}" if reply else described(error))
     typed = error_of(error, "writing", path, service)
     if not isinstance(typed, TablelogError):
         raise typed
@@ -373,34 +375,34 @@ def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, se
 def _answer_to_condition(error: Exception, path: str) -> Answer:
     reply = reply_of(error)
     if reply is not None and reply[0] == 501:
-        return Answer.failed(no_condition(path, f"it says {described(error)} to one"))
+        return Answer.failed(no_condition(path, f"it answers a conditional write with {described(error)}"))
     return answer_of(error, path)
 
 
-def no_condition(path: str, seen: str) -> UnsafeStoreError:
-    """The refusal of a service without conditional writes."""
+def no_condition(path: str, observation: str) -> UnsafeStoreError:
+    """The error for a service without conditional writes."""
     return UnsafeStoreError(
         f"{shown(path)} was not written: its S3 service doesn't enforce the condition of a write (If-None-Match: *): "
-        f"{seen}, so two writers could take one another's commit away. Use a newer version of the service (MinIO from "
-        "2024-05-07 on), or set spark.delta.logStore.<scheme>.impl to io.delta.storage.S3DynamoDBLogStore (several "
-        "drivers), or to io.delta.storage.S3SingleDriverLogStore (never more than one)"
+        f"{observation}, so two writers could overwrite each other's commits. Use a newer version of the service "
+        "(MinIO from 2024-05-07 on), or set spark.delta.logStore.<scheme>.impl to io.delta.storage.S3DynamoDBLogStore "
+        "(several drivers), or to io.delta.storage.S3SingleDriverLogStore (only one driver)"
     )
 
 
 def _send_at_once(params: dict[str, Any], **_: Any) -> None:
-    """Take away `Expect: 100-continue`, for which the SDK waits up to a second, on each write."""
+    """Remove `Expect: 100-continue`: the SDK would wait up to a second for its reply on each write."""
     params["headers"].pop("Expect", None)
 
 
 def _follow(request: Any, operation_name: str, **_: Any) -> None:
-    """Before it is signed, turn a request to where the last redirection pointed."""
+    """Before signing, send a request to the location of the last redirection."""
     location = _location.get()
-    if location is not None and operation_name != "HeadBucket":  # which the SDK sends by itself to find a region
+    if location is not None and operation_name != "HeadBucket":  # the SDK itself sends HeadBucket to find a region
         request.url = location
 
 
 def _redirection(error: Any, asked: str) -> str | None:
-    """Where a redirection leads to; None: it is none, or none that may be followed."""
+    """The target of a redirection; None: it isn't a redirection, or must not be followed."""
     if reply_of(error)[0] not in _REDIRECTIONS:  # type: ignore[index]
         return None
     headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})

@@ -1,8 +1,8 @@
-"""How S3 and DynamoDB are reached: Hadoop's keys, then fsspec's options, then the SDK's own chain.
+"""The connection settings for S3 and DynamoDB: Hadoop's keys, then fsspec's options, then the SDK's own sources.
 
-Each of credentials, endpoint and region is taken whole from the first of the three that has it. What changes where or
-how bytes are stored and can't be honoured here is refused by name; keys that only tune Hadoop's own client (threads,
-buffers, retries, committers) don't concern this one. `fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
+Credentials, endpoint and region are each taken as a whole from the first of the three that has them. A setting that
+changes where or how data is stored, but isn't supported, raises an error. Keys that only tune Hadoop's client (threads,
+buffers, retries, committers) are ignored. `fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
 """
 
 import re
@@ -19,7 +19,7 @@ CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
 
 _STATIC = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
-# Links of the SDK's own chain: what they find, the chain finds, in its own order.
+# Parts of the SDK's own chain of sources, which the SDK tries in its own order.
 _CHAIN = {
     *("DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider", "IAMInstanceCredentialsProvider"),
     *("EnvironmentVariableCredentialsProvider", "EnvironmentVariableCredentialsProviderV2"),
@@ -27,15 +27,15 @@ _CHAIN = {
     *("ProfileCredentialsProvider", "WebIdentityTokenCredentialsProvider", "WebIdentityTokenFileCredentialsProvider"),
 }
 _REFUSED = {
-    "security.credential.provider.path": "a Java keystore can't be read here; give the keys themselves, or a profile",
-    "delegation.token.binding": "delegation tokens are Hadoop's own",
+    "security.credential.provider.path": "a Java keystore can't be read; set the keys themselves, or a profile",
+    "delegation.token.binding": "delegation tokens need Hadoop's client",
     "signing-algorithm": "requests are signed with Signature Version 4",
     "s3.signing-algorithm": "requests are signed with Signature Version 4",
     "custom.signers": "requests are signed with Signature Version 4",
     "accesspoint.arn": "access points aren't supported",
     "encryption.context": "an encryption context isn't supported",
-    "proxy.domain": "a proxy is logged in to by name and password only",
-    "proxy.workstation": "a proxy is logged in to by name and password only",
+    "proxy.domain": "a proxy login has only a name and a password",
+    "proxy.workstation": "a proxy login has only a name and a password",
 }
 _ENCRYPTION = {"AES256": "AES256", "SSE-S3": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 _OPTIONS = {
@@ -56,7 +56,7 @@ _AMAZON = re.compile(r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaw
 
 @dataclass(frozen=True)
 class S3Access:
-    """How one bucket is reached. No field that may hold a secret is in its `repr`."""
+    """The connection settings of one bucket. Fields that may contain a secret aren't in its `repr`."""
 
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
@@ -76,10 +76,10 @@ class S3Access:
     for_data_files: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def client(self, service: str = "s3", *, region: str | None = None) -> Any:
-        """A botocore client that sends each request once. For another service than S3 the endpoint is the SDK's own.
+        """A botocore client that sends each request once. For services other than S3 it uses the SDK's endpoint.
 
-        Raises UnsupportedEnvironmentError where botocore isn't installed, LogStoreConfigurationError for settings that
-        it refuses, StorageAccessError for a profile that isn't there.
+        Raises UnsupportedEnvironmentError if botocore isn't installed, LogStoreConfigurationError for settings that it
+        rejects, StorageAccessError for a missing profile.
         """
         botocore = sdk()
         arguments: dict[str, Any] = {**self.config, **self._config(service)}
@@ -103,16 +103,16 @@ class S3Access:
                 config=botocore.config.Config(**arguments),
             )
         except (botocore.exceptions.ProfileNotFound, botocore.exceptions.PartialCredentialsError) as error:
-            raise StorageAccessError(f"no client for {service}: {error}") from None
+            raise StorageAccessError(f"the client for {service} can't be created: {error}") from None
         except (botocore.exceptions.BotoCoreError, TypeError, ValueError) as error:
-            # No text of `error`: it may quote an option.
+            # The text of `error` is left out: it may quote an option.
             raise LogStoreConfigurationError(
-                f"the settings for {service} make no client ({type(error).__name__}): check fs.s3a.endpoint, "
+                f"the settings for {service} are invalid ({type(error).__name__}): check fs.s3a.endpoint, "
                 "fs.s3a.proxy.*, client_kwargs and config_kwargs"
             ) from None
 
     def fsspec_options(self) -> dict[str, Any]:
-        """What `s3fs.S3FileSystem` takes, for data files."""
+        """The options of `s3fs.S3FileSystem` for data files."""
         client_kwargs = {"region_name": self.region, "verify": self.verify}
         additional = {**self.write_arguments}
         options = {
@@ -130,10 +130,10 @@ class S3Access:
         return {**self.for_data_files, **{key: value for key, value in options.items() if value is not None}}
 
     def _config(self, service: str) -> dict[str, Any]:
-        """The arguments of `Config` that have a field here."""
+        """The arguments of `Config` that are fields of this class."""
         arguments: dict[str, Any] = {}
         if service == "s3":
-            # Otherwise the SDK adds checksums in a form that older stores and most others refuse.
+            # Otherwise the SDK adds checksums in a form that older and many compatible services reject.
             arguments = {
                 "request_checksum_calculation": "when_required",
                 "response_checksum_validation": "when_required",
@@ -151,7 +151,7 @@ class S3Access:
 
 @dataclass(frozen=True)
 class S3Settings:
-    """All that was configured about S3, from which each bucket's `access` is made."""
+    """All settings of S3; `access` selects those of one bucket."""
 
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Hadoop's keys without `fs.s3a.`."""
@@ -159,23 +159,27 @@ class S3Settings:
 
     @classmethod
     def of(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        """The settings for s3, s3a or s3n; all three are Hadoop's s3a here. Raises LogStoreConfigurationError."""
+        """The settings for s3, s3a or s3n, which are all Hadoop's s3a here. Raises LogStoreConfigurationError."""
         hadoop: dict[str, str] = {}
-        for prefix in reversed(PREFIXES):  # what a session sets wins over what Spark was started with
+        for prefix in reversed(PREFIXES):  # a setting of the session wins over one from Spark's start
             hadoop |= {key[len(prefix) :]: str(conf[key]).strip() for key in conf if key.startswith(prefix)}
         settings = cls(hadoop, dict(storage_options))
         settings.access("")
         return settings
 
     def access(self, bucket: str) -> S3Access:
-        """How `bucket` is reached, by its own keys where it has some. Raises LogStoreConfigurationError."""
-        own = f"bucket.{bucket}."
+        """The connection settings of `bucket`, including its own keys. Raises LogStoreConfigurationError."""
+        bucket_prefix = f"bucket.{bucket}."
         keys = {key: value for key, value in self.hadoop.items() if value and not key.startswith("bucket.")}
         if bucket:
-            keys |= {key[len(own) :]: value for key, value in self.hadoop.items() if value and key.startswith(own)}
+            keys |= {
+                key[len(bucket_prefix) :]: value
+                for key, value in self.hadoop.items()
+                if value and key.startswith(bucket_prefix)
+            }
         for key, reason in _REFUSED.items():
             if key in keys:
-                raise LogStoreConfigurationError(f"fs.s3a.{key} can't be honoured: {reason}. Remove the key")
+                raise LogStoreConfigurationError(f"fs.s3a.{key} isn't supported: {reason}. Remove the key")
         options = _checked(self.options)
         client_kwargs = options["client_kwargs"]
         endpoint, region = _endpoint(keys)
@@ -184,7 +188,7 @@ class S3Settings:
             endpoint = options.get("endpoint_url") or client_kwargs.get("endpoint_url")
             if not secure and not endpoint:
                 raise LogStoreConfigurationError(
-                    "the option use_ssl=False needs an endpoint_url that starts with http:"
+                    "the option use_ssl=False needs an endpoint_url that starts with http://"
                 )
         if endpoint:
             endpoint = checked_endpoint("the endpoint of S3", endpoint)
@@ -205,12 +209,12 @@ class S3Settings:
         )
 
     def fsspec_options(self, bucket: str) -> dict[str, Any]:
-        """What `s3fs.S3FileSystem` takes to reach `bucket`, for data files."""
+        """The options of `s3fs.S3FileSystem` for `bucket`, for data files."""
         return self.access(bucket).fsspec_options()
 
 
 def sdk() -> Any:
-    """The package botocore, with the modules that are used of it. Raises UnsupportedEnvironmentError."""
+    """The package botocore with the modules that are used. Raises UnsupportedEnvironmentError."""
     try:
         import botocore
         import botocore.awsrequest
@@ -230,7 +234,7 @@ _loaders: list[Any] = []
 
 
 def _loader(botocore: Any) -> Any:
-    """The SDK's descriptions of services, read once in a process: they make nine tenths of a client's cost."""
+    """The SDK's descriptions of services, loaded once in a process: 90 % of the cost of a client."""
     if not _loaders:
         _loaders.append(botocore.session.Session().get_component("data_loader"))
     return _loaders[0]
@@ -238,12 +242,12 @@ def _loader(botocore: Any) -> Any:
 
 def _flag(key: str, value: str) -> bool:
     if value.lower() not in {"true", "false"}:
-        raise LogStoreConfigurationError(f"fs.s3a.{key} = {value} is neither true nor false")
+        raise LogStoreConfigurationError(f"fs.s3a.{key} = {value}: it must be true or false")
     return value.lower() == "true"
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, all of them known, with their dictionaries present."""
+    """The options, checked to be known, with default dictionaries."""
     checked: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}, "s3_additional_kwargs": {}}
     checked |= {key: value for key, value in options.items() if value is not None}
     _known("", checked, _OPTIONS | _FOR_DATA_FILES)
@@ -252,17 +256,17 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _known(where: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
-    unknown = sorted(str(key) for key in set(given) - set(known))
+def _known(prefix: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
+    unknown = sorted(str(key) for key in set(options) - set(known))
     if unknown:
         raise LogStoreConfigurationError(
-            f"storage_options {', '.join(where + key for key in unknown)} can't be honoured on S3; "
-            f"known there are {', '.join(where + key for key in sorted(known))} (s3fs' names)"
+            f"storage_options {', '.join(prefix + key for key in unknown)} aren't supported for S3; supported are "
+            f"{', '.join(prefix + key for key in sorted(known))} (s3fs' names)"
         )
 
 
 def _credentials(keys: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of S3Access about who asks."""
+    """The fields of S3Access about credentials."""
     names = [name.strip() for name in keys.get("aws.credentials.provider", "").split(",") if name.strip()]
     for name in names or ["TemporaryAWSCredentialsProvider", "SimpleAWSCredentialsProvider"]:
         kind = name.rpartition(".")[2]
@@ -278,9 +282,9 @@ def _credentials(keys: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
             break
         else:
             raise LogStoreConfigurationError(
-                f"fs.s3a.aws.credentials.provider names {name}, which can't be honoured; known are "
-                f"{', '.join(sorted(_STATIC | _ANONYMOUS | _CHAIN))}. For a role, name a profile with role_arn in the "
-                "option profile"
+                f"fs.s3a.aws.credentials.provider names {name}, which isn't supported; the supported ones: "
+                f"{', '.join(sorted(_STATIC | _ANONYMOUS | _CHAIN))}. For a role, set the option profile to a profile "
+                "with role_arn"
             )
     client_kwargs = options["client_kwargs"]
     key = options.get("key") or options.get("username") or client_kwargs.get("aws_access_key_id")
@@ -293,15 +297,15 @@ def _credentials(keys: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
 
 def _static(name: str, key: str | None, secret: str | None, token: str | None) -> dict[str, Any]:
     if not key or not secret:
-        raise LogStoreConfigurationError(f"{name} and its secret go together, and one of them is missing")
+        raise LogStoreConfigurationError(f"{name} and its secret must both be set, but one of them is missing")
     return {"access_key": key, "secret_key": secret, "session_token": token}
 
 
 def _endpoint(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """(URL, region) as Hadoop reads them: an endpoint may lack its scheme, and Amazon's names its region."""
+    """(URL, region) as Hadoop reads them: an endpoint may lack its scheme, and Amazon's contain the region."""
     endpoint = keys.get("endpoint")
     region = keys.get("endpoint.region")
-    if region == "sdk":  # Hadoop's word for the SDK's own
+    if region == "sdk":  # Hadoop's value for the SDK's own region
         region = None
     secure = _flag("connection.ssl.enabled", keys.get("connection.ssl.enabled", "true"))
     if not endpoint:
@@ -326,19 +330,20 @@ def _proxy(keys: Mapping[str, str]) -> str | None:
     port = keys.get("proxy.port") or ("443" if secure else "80")
     user, password = keys.get("proxy.username"), keys.get("proxy.password")
     if (user is None) != (password is None):
-        raise LogStoreConfigurationError("fs.s3a.proxy.username and fs.s3a.proxy.password go together")
+        raise LogStoreConfigurationError("fs.s3a.proxy.username and fs.s3a.proxy.password must both be set, or neither")
     login = f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
     return f"{'https' if secure else 'http'}://{login}{host}:{port}"
 
 
 def _write_arguments(keys: Mapping[str, str]) -> dict[str, str]:
-    """What Hadoop's keys say about how objects are kept, as arguments of PutObject."""
+    """Hadoop's keys for the encryption and the ACL of objects, as arguments of PutObject."""
     arguments = {}
     algorithm = keys.get("encryption.algorithm") or keys.get("server-side-encryption-algorithm")
     if algorithm:
         if algorithm not in _ENCRYPTION:
             raise LogStoreConfigurationError(
-                f"fs.s3a.encryption.algorithm = {algorithm} can't be honoured; {', '.join(sorted(_ENCRYPTION))} can"
+                f"fs.s3a.encryption.algorithm = {algorithm} isn't supported; the supported ones: "
+                f"{', '.join(sorted(_ENCRYPTION))}"
             )
         arguments["ServerSideEncryption"] = _ENCRYPTION[algorithm]
         key = keys.get("encryption.key") or keys.get("server-side-encryption.key")

@@ -1,8 +1,8 @@
-"""The store for an S3 service without conditional writes: one driver alone, and an eye on whether it is alone.
+"""The store for an S3 service without conditional writes: for a single driver; it tries to detect a second one.
 
-One driver is one process. Within it a lock for each name makes "look, then put" exclusive; against another process
-nothing does. What a second driver leaves is noticed, mostly before it costs a commit, but not with certainty: that is
-why `exclusion` is `process`, and why this store is never chosen by itself.
+A driver is one process. Inside it, a lock for each name makes "check, then put" exclusive; between processes nothing
+does. A second driver is detected, mostly before a commit is lost, but not with certainty: so `exclusion` is `process`,
+and this store is used only if it is configured.
 """
 
 import atexit
@@ -30,16 +30,16 @@ from .requests import S3Location, S3Requests
 from .settings import PREFIXES, S3Settings
 
 SECOND_DRIVER = "delta.logStore.s3SingleDriver.secondDriver"
-"""The key that says what to do about a second driver: `refuse` (the default) or `warn`; with or without `spark.`."""
+"""The key for the reaction to a second driver: `refuse` (the default) or `warn`; with or without `spark.`."""
 
 LEASE_NAME = f".driver.{uuid.UUID(int=0)}.tmp"
 """The hidden object under `_delta_log` that names the driver."""
 LEASE_SECONDS = 60.0
-"""A lease older than this, by the service's clock, is that of a driver that has ended or rests."""
+"""A lease older than this, by the service's clock, belongs to a driver that has ended or is idle."""
 RENEW_SECONDS = 20.0
 
 _LATE_SECONDS = 15 * 60.0
-"""How long a request may be under way: the service refuses one that was signed before that."""
+"""How long a request may be on its way, in seconds: the service rejects a request with an older signature."""
 _COMMIT = re.compile(r"([0-9]{20})\.json").fullmatch
 _KEPT = 1000
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Lock:
-    """A lock that can be referred to weakly."""
+    """A lock that supports weak references."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -55,29 +55,29 @@ class _Lock:
 
 @dataclass
 class _Log:
-    """What this process knows about its part in one log."""
+    """The state of this process for one log."""
 
     leases: dict[str, float] = field(default_factory=dict)
-    """By endpoint: the time (monotonic) until which the lease needs no look."""
+    """By endpoint: the time (monotonic) until which the lease needs no check."""
     own: set[int] = field(default_factory=set)
-    """The versions that this process wrote, the newest of them."""
+    """The newest versions that this process wrote."""
 
 
 class _Driver:
-    """This process as a driver: shared by all stores in it, for they are one driver."""
+    """This process as a driver: all stores in the process share it."""
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
         self.guard = threading.Lock()
-        # By bucket and key, whatever the endpoint: one object may be reached by several.
+        # By bucket and key, without the endpoint: several endpoints may serve one object.
         self.locks: WeakValueDictionary[str, _Lock] = WeakValueDictionary()
         self.logs: dict[str, _Log] = {}
         self.late: dict[str, tuple[bytes, float]] = {}
-        """By object: the digest of what was sent with no certain answer, and until when it may still arrive."""
+        """By object: the digest of data sent without a certain answer, and until when it may still arrive."""
         self.leases: list[tuple[S3Requests, S3Location]] = []
 
     def end(self) -> None:
-        """Remove the leases, so that the next driver needn't wait; each request is made once, for nobody waits now."""
+        """Remove the leases, so that the next driver needn't wait; each request is made only once."""
         for requests, lease in self.leases:
             with contextlib.suppress(Exception):
                 body = requests.send("get_object", lease)["Body"]
@@ -104,14 +104,14 @@ atexit.register(_at_exit)
 
 
 class S3SingleDriverLogStore(S3LogStore):
-    """Objects in a bucket of a service without conditional writes, for one driver: one process.
+    """Objects in a bucket of a service without conditional writes, for one driver (one process).
 
-    A second driver is noticed by a lease, a hidden object under `_delta_log` that is read and renewed with a
-    commit when 20 s have passed since the last time, and counts for 60 s; and by versions in the log that this process
-    didn't write, between those that it did. The commit is then refused (UnsafeStoreError), or, with
-    `spark.delta.logStore.s3SingleDriver.secondDriver=warn`, made with a warning.
+    A second driver is detected in two ways. The first is a lease, a hidden object under `_delta_log`: it is read and
+    renewed with a commit if 20 s have passed since the last time, and is valid for 60 s. The second is a version
+    in the log that this process didn't write, between versions that it wrote. The commit is then refused
+    (UnsafeStoreError), or, with `spark.delta.logStore.s3SingleDriver.secondDriver=warn`, made with a warning.
 
-    Two drivers that commit the same version within the same fraction of a second may both be told that they won.
+    If two drivers commit the same version within the same fraction of a second, both may get a success.
     """
 
     exclusion: Exclusion = "process"
@@ -123,20 +123,20 @@ class S3SingleDriverLogStore(S3LogStore):
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        asked = str(conf.get(f"spark.{SECOND_DRIVER}", conf.get(SECOND_DRIVER, "refuse"))).strip().lower()
-        if asked not in {"refuse", "warn"}:
-            raise LogStoreConfigurationError(f"spark.{SECOND_DRIVER} = {asked} is neither refuse nor warn")
-        return cls(S3Settings.of(scheme, conf, storage_options), refuse=asked == "refuse")
+        reaction = str(conf.get(f"spark.{SECOND_DRIVER}", conf.get(SECOND_DRIVER, "refuse"))).strip().lower()
+        if reaction not in {"refuse", "warn"}:
+            raise LogStoreConfigurationError(f"spark.{SECOND_DRIVER} = {reaction}: it must be refuse or warn")
+        return cls(S3Settings.of(scheme, conf, storage_options), refuse=reaction == "refuse")
 
     def _create(self, place: S3Location, data: bytes) -> None:
-        found = _COMMIT(place.key[len(place.directory) :])
-        version = int(found[1]) if found else None
+        match = _COMMIT(place.key[len(place.directory) :])
+        version = int(match[1]) if match else None
         with _driver.guard:
             log = _driver.logs.setdefault(f"{place.bucket}/{place.directory}", _Log())
         with _locked(place):
             self._check_absent(log, place, version)
             if version is not None and self._is_alone(log, place, version):
-                self._check_absent(log, place, version)  # that took some requests
+                self._check_absent(log, place, version)  # the check took some requests
             self._check_nothing_is_late(place, data)
             if version is not None:
                 _note(log, version)
@@ -160,11 +160,13 @@ class S3SingleDriverLogStore(S3LogStore):
         with _driver.guard:
             foreign = version is not None and bool(log.own) and min(log.own) < version and version not in log.own
         if foreign:
-            self._second_driver(place, f"it is there, and this process, which wrote version {max(log.own)}, didn't")
+            self._second_driver(
+                place, f"the object exists, but this process, which wrote version {max(log.own)}, didn't write it"
+            )
         raise FileExistsError(shown(place.uri))
 
     def _check_nothing_is_late(self, place: S3Location, data: bytes) -> None:
-        """Refuse other bytes than those of an earlier request that may still arrive, and would take their place."""
+        """Refuse data other than that of an earlier request that may still arrive and would overwrite it."""
         name = _name(place)
         digest, until = _driver.late.get(name, (b"", 0.0))
         if until <= time.monotonic():
@@ -176,21 +178,23 @@ class S3SingleDriverLogStore(S3LogStore):
             )
 
     def _is_alone(self, log: _Log, place: S3Location, version: int) -> bool:
-        """Look for what a second driver leaves, in the version before and in the lease; whether that took requests."""
+        """Check the previous version and the lease for a second driver; returns whether that took requests."""
         with _driver.guard:
             before = max((own for own in log.own if own < version), default=None)
-        asked = False
+        requested = False
         if before is not None and before < version - 1:
-            asked = True
-            there = self._requests.exists(place.beside(f"{version - 1:020}.json"))
-            if there and version - 1 not in log.own:  # a thread of this process may have written it meanwhile
-                self._second_driver(place, f"version {version - 1} isn't this process's, which wrote {before} before")
+            requested = True
+            exists = self._requests.exists(place.beside(f"{version - 1:020}.json"))
+            if exists and version - 1 not in log.own:  # a thread of this process may have written it meanwhile
+                self._second_driver(
+                    place, f"this process didn't write version {version - 1}, but it wrote version {before} before"
+                )
         endpoint = self._requests.endpoint(place.bucket)
         if time.monotonic() >= log.leases.get(endpoint, float("-inf")):
-            asked = True
+            requested = True
             self._take_lease(place.beside(LEASE_NAME), place, first=endpoint not in log.leases)
             log.leases[endpoint] = time.monotonic() + RENEW_SECONDS
-        return asked
+        return requested
 
     def _take_lease(self, lease: S3Location, place: S3Location, *, first: bool) -> None:
         holder, age = self._holder(lease)
@@ -205,11 +209,11 @@ class S3SingleDriverLogStore(S3LogStore):
         if first:
             winner, _ = self._holder(lease)
             if winner is not None and winner.get("driver") != _driver.token:
-                self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same moment")
+                self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same time")
             _driver.leases.append((self._requests, lease))
 
     def _holder(self, lease: S3Location) -> tuple[dict[str, Any] | None, float]:
-        """What the lease says, and its age in seconds; None: there is none."""
+        """The content of the lease, and its age in seconds; None: there is none."""
         try:
             data, age = self._requests.get_with_age(lease)
             holder = json.loads(data)
@@ -219,10 +223,10 @@ class S3SingleDriverLogStore(S3LogStore):
             return {}, age
         return holder if isinstance(holder, dict) else {}, age
 
-    def _second_driver(self, place: S3Location, seen: str) -> None:
+    def _second_driver(self, place: S3Location, observation: str) -> None:
         message = (
-            f"{shown(place.uri)}: another driver writes to this log: {seen}. S3SingleDriverLogStore can't keep two "
-            "apart, and one would take the other's commits away. End one of them; or, where the service has "
+            f"{shown(place.uri)}: another driver writes to this log: {observation}. S3SingleDriverLogStore is safe for "
+            "one driver only: two would overwrite each other's commits. End one of them; or, if the service has "
             "conditional writes, remove spark.delta.logStore.<scheme>.impl (S3LogStore is the default); or set it to "
             "io.delta.storage.S3DynamoDBLogStore"
         )
@@ -238,13 +242,13 @@ def _name(place: S3Location) -> str:
 @contextlib.contextmanager
 def _locked(place: S3Location) -> Iterator[None]:
     with _driver.guard:
-        lock = _driver.locks.setdefault(_name(place), _Lock())  # which lives as long as somebody holds it or waits
+        lock = _driver.locks.setdefault(_name(place), _Lock())  # it exists as long as a thread holds it or waits
     with lock.lock:
         yield
 
 
 def _note(log: _Log, version: int) -> None:
-    """Remember a version as this process's own, before it is sent."""
+    """Record a version as this process's own, before it is sent."""
     with _driver.guard:
         log.own.add(version)
         if len(log.own) > _KEPT:

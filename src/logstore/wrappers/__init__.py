@@ -1,1 +1,1 @@
-"""Stores around another store: they count, retry, throttle, or show a part of it."""
+"""Stores that wrap another store: they count, retry, throttle, or show a part of it."""

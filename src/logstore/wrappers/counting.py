@@ -1,4 +1,4 @@
-"""A store that counts the requests made to the one inside, for tests of how many round trips something takes."""
+"""A store that counts the requests to the inner store, for tests of the number of round trips."""
 
 import threading
 from collections import Counter
@@ -10,10 +10,10 @@ from .wrapper import LogStoreWrapper
 
 
 class CountingLogStore(LogStoreWrapper):
-    """Counts calls, also those that raise; `resolve` makes no request and isn't counted.
+    """Counts calls, including those that raise; `resolve` makes no request and isn't counted.
 
     `calls` counts by method name (`read`, `write`, `list_from`, `delete`), `log` has (method, path) in the order of
-    the calls. A copy in another process counts on its own.
+    the calls. A copy in another process counts separately.
     """
 
     def __init__(self, inner: LogStore) -> None:
@@ -35,7 +35,7 @@ class CountingLogStore(LogStoreWrapper):
         self._lock = threading.Lock()
 
     def reset(self) -> None:
-        """Start counting anew."""
+        """Set all counts to zero."""
         with self._lock:
             self.calls.clear()
             self.log.clear()

@@ -1,4 +1,4 @@
-"""A store that shows a part of another one under paths of its own."""
+"""A store that shows a part of another store under different paths."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from .wrapper import LogStoreWrapper
 
 
 class PrefixedLogStore(LogStoreWrapper):
-    """Serves paths below `shown_as` by what is below `prefix` in the store inside, and nothing outside of it.
+    """Maps paths below `shown_as` to paths below `prefix` in the inner store; no other path can be reached.
 
-    A path that leaves `shown_as` (by `..`, say) is an InvalidArgumentError, so the rest of the store can't be reached
-    through it. Paths in errors of the store inside are that store's.
+    A path outside `shown_as` (for example by `..`) raises InvalidArgumentError. Errors of the inner store have the
+    inner store's paths.
     """
 
     def __init__(self, inner: LogStore, prefix: str, *, shown_as: str) -> None:
@@ -40,7 +40,7 @@ class PrefixedLogStore(LogStoreWrapper):
         below = path.removeprefix(self._shown_as)
         if below != path and below[:1] in ("", "/"):
             inside = self._prefix + below
-            # However the way out is spelt ("..", "%2e%2e"), the store inside says where it leads.
+            # The inner store resolves every spelling of a parent directory ("..", "%2e%2e").
             if f"{self.inner.resolve(inside)}/".startswith(f"{self._prefix}/"):
                 return inside
         raise InvalidArgumentError(f"{shown(path)} is not below {shown(self._shown_as)}")

@@ -1,4 +1,4 @@
-"""A store that is patient with the one inside, for as long as a service is restarted or a network is down."""
+"""A store that repeats requests to the inner store, for a service that restarts or a network that is down."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ _Result = TypeVar("_Result")
 
 
 class RetryingLogStore(LogStoreWrapper):
-    """Asks again where the store inside raises `StorageUnavailableError`, up to `attempts` times in all.
+    """Repeats a request after `StorageUnavailableError`, up to `attempts` times in all.
 
-    For no other error. That one says of a conditional write that it was surely not applied, so guarantee 4 holds: what
-    is ambiguous (`WriteOutcomeUnknown`) is passed on at once. The pause before try k (from 1) is uniform in (0.5, 1] x
-    min(longest, shortest x 2^k) seconds.
+    Other errors are raised at once. This error says that a conditional write was certainly not applied, so guarantee 4
+    holds: an ambiguous answer (`WriteOutcomeUnknown`) isn't repeated. The pause before try k (from 1) is uniform in
+    (0.5, 1] x min(longest, shortest x 2^k) seconds.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RetryingLogStore(LogStoreWrapper):
         self._patient(lambda: self.inner.write(path, data, overwrite=overwrite))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        # The whole of it, for one that fails half-way must be begun anew.
+        # The whole listing, because a listing that fails halfway must be repeated from the start.
         return self._patient(lambda: iter(list(self.inner.list_from(path))))
 
     def delete(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""A store that spares a service: no more than so many requests a second."""
+"""A store that limits the number of requests per second."""
 
 import threading
 from collections.abc import Iterator
@@ -11,14 +11,16 @@ from .wrapper import LogStoreWrapper
 
 
 class ThrottledLogStore(LogStoreWrapper):
-    """Makes callers wait, each in turn, so that requests start `1 / per_second` seconds apart at the least.
+    """Delays callers, in their order, so that requests start at least `1 / per_second` seconds apart.
 
-    It counts the calls of this instance in this process; a copy in another one keeps to the same rate on its own.
+    The limit applies to this instance in this process; a copy in another process has its own limit.
     """
 
     def __init__(self, inner: LogStore, per_second: float, *, clock: Clock | None = None) -> None:
         if not per_second > 0:
-            raise InvalidArgumentError(f"a store can't make {per_second} requests a second")
+            raise InvalidArgumentError(
+                f"per_second is {per_second}: the number of requests per second must be positive"
+            )
         super().__init__(inner)
         self._gap = 1.0 / per_second
         self._clock = clock or SystemClock()
@@ -26,7 +28,7 @@ class ThrottledLogStore(LogStoreWrapper):
         self._next = float("-inf")
 
     def __getstate__(self) -> dict[str, Any]:
-        # The times of a monotonic clock mean nothing in another process.
+        # The times of a monotonic clock have no meaning in another process.
         return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_next"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -51,10 +53,10 @@ class ThrottledLogStore(LogStoreWrapper):
         super().delete(path)
 
     def _wait(self) -> None:
-        """Take the next free moment, and wait for it without keeping others from taking theirs."""
+        """Reserve the next free time, then wait for it without holding the lock."""
         with self._lock:
             now = self._clock.monotonic()
-            mine = max(now, self._next)
-            self._next = mine + self._gap
-        if mine > now:
-            self._clock.sleep(mine - now)
+            start = max(now, self._next)
+            self._next = start + self._gap
+        if start > now:
+            self._clock.sleep(start - now)

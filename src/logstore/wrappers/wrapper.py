@@ -1,4 +1,4 @@
-"""A store around a store: the base of those that count, delay or fail."""
+"""The base class of stores that wrap another store."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ from ..base import FileStatus, LogStore
 
 
 class LogStoreWrapper(LogStore):
-    """Passes every call on to `inner` and declares what it declares; override what shall differ.
+    """Passes every call to `inner` and copies its declarations; override the methods that should differ.
 
-    A file in pieces comes as one `write`, so that who overrides that sees all that is written.
+    A file written in pieces becomes one `write`, so a subclass that overrides `write` gets every write.
     """
 
     def __init__(self, inner: LogStore) -> None:
@@ -16,7 +16,7 @@ class LogStoreWrapper(LogStore):
         self.exclusion = inner.exclusion
         self.partial_writes_visible = inner.partial_writes_visible
         self.atomic_overwrite = inner.atomic_overwrite
-        self.endangered_by = dict(inner.endangered_by)  # a view, which the class may have, can't be pickled
+        self.endangered_by = dict(inner.endangered_by)  # a copy: a MappingProxyType can't be pickled
 
     def read(self, path: str) -> bytes:
         return self.inner.read(path)

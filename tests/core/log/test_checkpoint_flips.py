@@ -126,7 +126,7 @@ def test_a_footer_that_is_none(length: int) -> None:
         with pytest.raises((CorruptLogError, pa.ArrowException, OSError)):
             metadata_of(source)
     for end in (b"", b"PAR1", data[:-1]):
-        with pytest.raises(CorruptLogError, match="doesn't end as a Parquet file"):
+        with pytest.raises(CorruptLogError, match="doesn't end like a Parquet file"):
             metadata_of(end)
         with pytest.raises(ValueError, match="not the end"):
             sealed(end)

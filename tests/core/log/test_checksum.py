@@ -102,7 +102,7 @@ def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str, cap
     # The commits confirm what was read: it is read, with a warning, and a diagnosis tells of it.
     assert builder.log().snapshot().files.num_rows == 2
     assert message in caplog.text
-    assert "The commits say what was read: the checksum is wrong" in caplog.text
+    assert "The commits confirm the state: the checksum is wrong" in caplog.text
     health = builder.log().health()
     assert [(problem.severity, problem.files) for problem in health.problems] == [("warning", (crc_name(1),))]
     assert message in health.problems[0].message
@@ -111,7 +111,7 @@ def test_a_wrong_one_says_what_differs(change: dict[str, Any], message: str, cap
         with pytest.raises(ChecksumMismatchError, match=message) as raised:
             _ = snapshot.files
     assert "version 1 of memory:///table" in str(raised.value)
-    assert "Nothing else tells what the version holds" in str(raised.value)
+    assert "It can't be verified" in str(raised.value)
     assert any(
         problem.severity == "error" and message in problem.message for problem in builder.log().health().problems
     )
@@ -127,7 +127,7 @@ def test_a_checkpoint_that_is_wrong_is_an_error_however_the_commits_are() -> Non
     builder = table()
     builder.write(crc_name(1), json.dumps(told(builder)).encode())
     checkpoint_of(LogBuilder(root="memory:/other").create(add("z")).commit(add("y")), builder)
-    with pytest.raises(ChecksumMismatchError, match="What was read isn't what the commits say either"):
+    with pytest.raises(ChecksumMismatchError, match="The state that was read doesn't match the commits either"):
         _ = builder.log().snapshot().files
 
 
@@ -139,7 +139,7 @@ def test_a_commit_that_was_replaced_is_an_error() -> None:
     assert json.loads(builder.read(crc_name(2)))["txnId"]
     builder.delete(commit_name(2))
     builder.write_commit(2, [CommitInfo(operation="WRITE", txn_id="theirs"), add("theirs")])
-    with pytest.raises(ChecksumMismatchError, match=f"so that {commit_name(2)} was replaced since"):
+    with pytest.raises(ChecksumMismatchError, match=f"so {commit_name(2)} was replaced since"):
         _ = builder.log().snapshot().files
     assert not builder.log().health().ok
 
@@ -164,9 +164,9 @@ def test_commits_before_an_older_checkpoint_confirm_too(caplog: pytest.LogCaptur
     builder.write(crc_name(3), json.dumps(told(builder) | {"numFiles": 9}).encode())
     assert builder.log().snapshot().base_version == 3
     assert builder.log().snapshot().files.num_rows == 4
-    assert "The commits say what was read" in caplog.text
+    assert "The commits confirm the state" in caplog.text
     builder.delete(commit_name(2))
-    with pytest.raises(ChecksumMismatchError, match="Nothing else tells"):
+    with pytest.raises(ChecksumMismatchError, match="It can't be verified"):
         _ = builder.log().snapshot().files
 
 

@@ -143,7 +143,7 @@ def test_a_cleanup_that_fails_does_not_fail_the_commit(caplog: pytest.LogCapture
     checkpoint(builder, 6)
     builder.clock.now = noon(18)
     assert builder.log(Undeletable(builder.store)).transaction().commit([], Operation("WRITE")).version == 20
-    assert "the expired part of its log wasn't removed" in caplog.text
+    assert "expired files of its log weren't removed" in caplog.text
 
 
 # --- what the boundary must be ----------------------------------------------------------------------------------------

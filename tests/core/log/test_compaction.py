@@ -168,7 +168,7 @@ def test_it_stands_for_its_commits_unless_the_session_says_otherwise() -> None:
 def test_what_cannot_be_compacted() -> None:
     builder = LogBuilder().create().commit()
     for first, last in ((0, 0), (1, 0), (-1, 1)):
-        with pytest.raises(InvalidArgumentError, match="nothing to compact"):
+        with pytest.raises(InvalidArgumentError, match="can't be compacted"):
             builder.log().compact(first, last)
     with pytest.raises(VersionNotFoundError, match="version 2"):
         builder.log().compact(0, 2)

@@ -64,7 +64,7 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_version(outcomes: dict[str, d
         if name not in CHANGES_COMMITS and found["state"] != right
     }
     # What it says may be in order and untrue: then a checksum beside it, or what it lacks, speaks against it.
-    untrue = ["isn't what its checksum says", "has no protocol action", "has no metaData action", "is invalid"]
+    untrue = ["doesn't match its checksum", "has no protocol action", "has no metaData action", "is invalid"]
     # Statistics are read last, when the files were given out.
     untrue.append("Invalid UTF8 payload")
     assert {name: text for name, text in refused.items() if not any(part in text for part in untrue)} == {}
@@ -73,7 +73,7 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_version(outcomes: dict[str, d
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("6 million transactions", "holds more rows of txn than a file of its size can"),
+        ("6 million transactions", "has more rows of txn than a file of its size can"),
         ("long texts", "decompresses to more than"),
         ("one long text many times", "decodes to more than"),
         ("a path that is no UTF-8", "Invalid UTF8"),
@@ -82,9 +82,9 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_version(outcomes: dict[str, d
         ("sidecar %2Fdev%2Fzero", "that isn't in _sidecars"),
         ("sidecar of no bytes", "that isn't in _sidecars"),
         ("sidecar http", "is missing"),
-        ("sidecar is a pipe", "is a pipe, and no file"),
-        ("endless sidecar", "has 4398046511104 bytes, and should have 100 at most"),
-        ("noise as sidecar", "doesn't end as a Parquet file"),
+        ("sidecar is a pipe", "is a pipe, not a file"),
+        ("endless sidecar", "has 4398046511104 bytes, but should have 100 at most"),
+        ("noise as sidecar", "doesn't end like a Parquet file"),
     ],
 )
 def test_why_a_checkpoint_is_not_used(outcomes: dict[str, dict[str, Any]], name: str, reason: str) -> None:

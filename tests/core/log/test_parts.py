@@ -73,7 +73,7 @@ def test_damage_in_the_midst_of_it(caplog: pytest.LogCaptureFixture) -> None:
     snapshot = log.snapshot()
     builder.write(name, data[:4] + bytes(footer - 4) + data[footer:])
     assert log.checkpoint(snapshot).num_of_add_files == 30
-    assert "beginning again without it" in caplog.text
+    assert "writing the checkpoint again without this file" in caplog.text
     assert content(builder) == before
 
 

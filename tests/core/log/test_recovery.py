@@ -61,8 +61,8 @@ def test_a_sound_log() -> None:
         (lambda b: b.write("_last_checkpoint", b'{"version":3,"size":1}'), "names version 3, and there is one of 6"),
         (lambda b: b.delete(checkpoint_name(6)), "names version 6, which has no sound checkpoint"),
         (lambda b: b.write(checkpoint_name(6), b""), "warning: the checkpoint .*006.checkpoint.parquet is damaged"),
-        (lambda b: b.write(checkpoint_name(6), b.read(checkpoint_name(6))[:-5]), "make a checkpoint anew"),
-        (lambda b: b.write(part_name(5, 1, 2), b"x"), "is a part of a checkpoint that lacks others"),
+        (lambda b: b.write(checkpoint_name(6), b.read(checkpoint_name(6))[:-5]), "write a new checkpoint"),
+        (lambda b: b.write(part_name(5, 1, 2), b"x"), "is a part of an incomplete checkpoint"),
         (lambda b: b.write(compacted_name(1, 3), b'{"add'), "warning: the log compaction .* isn't used"),
     ],
 )
@@ -106,14 +106,14 @@ def test_a_torn_commit(content: bytes) -> None:
     health = builder.log().health()
     assert health.readable == ((0, 6),)
     assert "error: version 7 of memory:///table" in messages(health)
-    assert "the versions 7 can't be read: of what is told above" in messages(health)
+    assert "the versions 7 can't be read: see the problems above" in messages(health)
 
 
 def test_a_torn_checkpoint_that_nothing_stands_in_for() -> None:
     builder = table(10, 3, 6)
     builder.delete(*(commit_name(version) for version in range(5)))
     builder.write(checkpoint_name(6), b"PAR1")
-    with pytest.raises(CorruptLogError, match=r"nothing else makes up version 9.*can be read: 3\. Restore"):
+    with pytest.raises(CorruptLogError, match=r"version 9 of .* from other files of the log.*can be read: 3\. Restore"):
         builder.log().snapshot()
     assert builder.log().snapshot(3).version == 3
     health = builder.log().health()
@@ -136,7 +136,7 @@ def test_a_checkpoint_from_the_future() -> None:
     assert builder.log().snapshot().version == 9  # the commits were lost, and it holds what they said
     health = builder.log().health()
     assert not health.ok
-    assert "is ahead of the newest commit, 5: the commits up to 9 were lost" in messages(health)
+    assert "is newer than the newest commit, 5: the commits up to 9 were lost" in messages(health)
     builder.write(checkpoint_name(9), b"")
     with pytest.raises(CorruptLogError, match="can be read: 0 to 5"):
         builder.log().snapshot()
@@ -153,7 +153,7 @@ def test_a_checkpoint_that_says_something_else() -> None:
     builder.write(checkpoint_name(8), other.read(checkpoint_name(8)))
     health = builder.log().health()
     assert not health.ok
-    assert "isn't what the commits say: it has 1 files that they haven't, and lacks 1 (such as 8)" in messages(health)
+    assert "doesn't match the commits: it has 1 files that they don't have, and lacks 1 (such as 8)" in messages(health)
 
 
 def test_a_compaction_that_says_something_else() -> None:
@@ -172,7 +172,7 @@ def test_a_checksum_that_says_something_else() -> None:
     builder.write(crc_name(7), json.dumps(told).encode())
     assert not builder.log().health().problems
     builder.write(crc_name(7), json.dumps(told | {"numFiles": 77}).encode())
-    assert "isn't what its checksum says: the number of files is 2, the checksum says 77" in messages(
+    assert "doesn't match its checksum: the number of files is 2, the checksum says 77" in messages(
         builder.log().health()
     )
 

@@ -232,7 +232,7 @@ def test_what_is_unknown_is_ignored() -> None:
         (line("add", **{**ADD, "size": True}), "'size' should be a 64-bit integer"),
         (line("add", **{**ADD, "size": 2**63}), "'size' should be a 64-bit integer"),
         (line("add", **{**ADD, "dataChange": 1}), "'dataChange' should be a boolean"),
-        (line("add", **{**ADD, "partitionValues": {"a": 1}}), "'partitionValues' should map to strings, and holds 1"),
+        (line("add", **{**ADD, "partitionValues": {"a": 1}}), "should map to strings, but contains 1"),
         (line("add", **ADD, stats={}), "'stats' should be a string, not an object"),
         (line("add", **ADD, deletionVector=[]), "'deletionVector' should be an object"),
         (line("add", **ADD, deletionVector={"storageType": "u"}), "'pathOrInlineDv' is missing"),

@@ -147,7 +147,7 @@ def test_marks_of_a_mapping_that_comes_from_elsewhere_are_taken_out() -> None:
     assert "columnMapping" not in kept.schema_string
     # A table that has them already may need them, and can't begin to map.
     assert fresh(foreign, foreign) is foreign
-    with pytest.raises(InvalidArgumentError, match="left by another writer"):
+    with pytest.raises(InvalidArgumentError, match="written by another writer"):
         fresh(replace(foreign, configuration={mapping.MODE: "name"}), foreign)
 
 
@@ -175,9 +175,9 @@ def test_what_can_not_be_renamed_or_dropped() -> None:
         evolution.renamed(made, ("nowhere",), "n")
     with pytest.raises(InvalidArgumentError, match="partition column"):
         evolution.dropped(made, ("p",))
-    with pytest.raises(InvalidArgumentError, match="last one"):
+    with pytest.raises(InvalidArgumentError, match="only column"):
         evolution.dropped(made, ("st", "y,z", "q"))
-    with pytest.raises(InvalidArgumentError, match=r"takes column mapping\. Set the table property"):
+    with pytest.raises(InvalidArgumentError, match=r"column mapping is needed\. Set the table property"):
         evolution.dropped(metadata(mode="none"), ("m",))
     two = fresh(metadata(StructType((StructField("a", LONG), StructField("p", STRING)))))
     with pytest.raises(InvalidArgumentError, match="all others are partition columns"):
@@ -191,8 +191,8 @@ def marked(name: str, number: object, physical: object) -> StructField:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ((marked("a", 1, "x"), marked("b", 1, "y")), "have one id, 1"),
-        ((marked("a", 1, "x"), marked("b", 2, "x")), "one physical name"),
+        ((marked("a", 1, "x"), marked("b", 1, "y")), "have the same id, 1"),
+        ((marked("a", 1, "x"), marked("b", 2, "x")), "the same physical name"),
         ((marked("a", None, "x"),), "no id"),
         ((marked("a", "1", "x"),), "no id"),
         ((marked("a", 2**31, "x"),), "no id"),

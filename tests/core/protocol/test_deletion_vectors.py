@@ -155,14 +155,14 @@ def test_what_is_wrong_with_a_file() -> None:
     flipped = bytearray(data)
     flipped[20] ^= 1
     cases = [
-        (version, good, "begins with the version 2"),
+        (version, good, "starts with the version 2"),
         (b"", good, "is empty"),
         (data[:-1], good, "ends before"),
         (bytes(flipped), good, "checksum"),
-        (data, descriptor(rows, offset, size - 1), "by the log"),
-        (data, descriptor(rows, offset, -5), "no place"),
-        (data, descriptor(rows, -1, size), "no place"),
-        (data, DeletionVectorDescriptor("u", good.path_or_inline_dv, size, 4, offset), "names 3 rows, 4 by the log"),
+        (data, descriptor(rows, offset, size - 1), "in the log"),
+        (data, descriptor(rows, offset, -5), "an invalid position"),
+        (data, descriptor(rows, -1, size), "an invalid position"),
+        (data, DeletionVectorDescriptor("u", good.path_or_inline_dv, size, 4, offset), "has 3 rows, but 4 in the log"),
     ]
     for given_data, told, message in cases:
         with pytest.raises(CorruptLogError, match=message):
@@ -201,7 +201,7 @@ def test_a_few_bytes_that_claim_more_rows_than_a_file_has_take_no_memory() -> No
     bitmap += struct.pack(f"<{runs}I", *lengths) + struct.pack("<HHH", 1, 0, 0xFFFF) * runs
     rows = DeletedRows.parse(bytes.fromhex("d1d33964") + struct.pack("<QI", 1, 0) + bitmap)
     assert len(rows) == 65536 * runs
-    with pytest.raises(CorruptLogError, match="more than"):
+    with pytest.raises(CorruptLogError, match="at most"):
         rows.indexes()
 
 

@@ -179,7 +179,7 @@ def test_no_commit_comes_after_the_last_version() -> None:
 
 @pytest.mark.parametrize("path", ["http://[::1", "http://[::1/x", "s3a://a b/x", "s3a://[x]/y", "hdfs://a{b}/x"])
 def test_a_path_with_a_host_that_none_is_called(path: str) -> None:
-    with pytest.raises(CorruptLogError, match="no host is called so"):
+    with pytest.raises(CorruptLogError, match="its host isn't valid"):
         paths.absolute_uri("file:///t", path)
 
 

@@ -67,7 +67,7 @@ def test_the_next_values_follow_the_mark(column: Identity, first: int) -> None:
 
 
 def test_a_column_that_is_used_up_says_so() -> None:
-    with pytest.raises(ConstraintViolationError, match="used up"):
+    with pytest.raises(ConstraintViolationError, match="no more values"):
         _ = Identity(1, 1, 2**63 - 1).first
     assert Identity(1, 1, 2**63 - 2).first == 2**63 - 1
 

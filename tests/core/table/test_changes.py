@@ -60,7 +60,7 @@ def test_a_merge_that_changed_no_row_changed_nothing() -> None:
 
 
 def test_a_removed_file_of_which_nothing_is_told_cannot_be_read() -> None:
-    with pytest.raises(CorruptLogError, match="removes b and tells neither"):
+    with pytest.raises(CorruptLogError, match="removes b without its size"):
         told(remove("b", partition_values=None, size=None))
 
 
@@ -137,9 +137,9 @@ def test_the_commits_of_a_range_bear_times_that_rise() -> None:
 
 def test_every_version_has_to_have_recorded_its_changes() -> None:
     commits = [Commit(1, T, [add("a")]), Commit(2, T, [metadata()]), Commit(3, T, [metadata(ON)])]
-    with pytest.raises(ChangeDataMissingError, match="version 2 didn't record"):
+    with pytest.raises(ChangeDataMissingError, match="version 2 has no change data"):
         check_recorded(commits, metadata(ON), "t")
-    with pytest.raises(ChangeDataMissingError, match="version 1 didn't record"):
+    with pytest.raises(ChangeDataMissingError, match="version 1 has no change data"):
         check_recorded(commits[:1], metadata(), "t")
     check_recorded(commits[2:], metadata(ON), "t")
 
@@ -191,30 +191,30 @@ def test_columns_may_be_added(start: list[Any], changed: list[Any], read: list[A
 @pytest.mark.parametrize(
     ("start", "read", "says"),
     [
-        ([A, B], [A], "the column b went"),
-        ([A], [{**A, "type": "string"}], "the column a became string, from bigint"),
-        ([A], [{**A, "nullable": False}], "whether the column a may be null changed"),
-        ([WIDER], [NESTED], "the column s.b went"),
-        ([{**A, "type": "integer"}], [A], "the column a became bigint, from int"),
+        ([A, B], [A], "the column b was dropped"),
+        ([A], [{**A, "type": "string"}], "the column a changed from bigint to string"),
+        ([A], [{**A, "nullable": False}], "the nullability of the column a changed"),
+        ([WIDER], [NESTED], "the column s.b was dropped"),
+        ([{**A, "type": "integer"}], [A], "the column a changed from int to bigint"),
     ],
 )
 def test_any_other_change_is_refused(start: list[Any], read: list[Any], says: str) -> None:
-    with pytest.raises(ChangeFeedSchemaError, match=f"version 2, and between it and version 1 {says}"):
+    with pytest.raises(ChangeFeedSchemaError, match=f"version 2, but between it and version 1 {says}"):
         checked(of(*start), of(*read), of(*read), 2)
 
 
 def test_a_range_is_read_with_the_columns_of_an_older_version_too() -> None:
     checked(of(A), of(A, B), of(A), 1)
-    with pytest.raises(ChangeFeedSchemaError, match="the column b went"):
+    with pytest.raises(ChangeFeedSchemaError, match="the column b was dropped"):
         checked(of(A, B), of(A), of(A, B), 1)
 
 
 def test_names_tell_columns_apart_where_they_are_mapped() -> None:
     one, other = of({**A, **physical("x")}, mode="name"), of({**A, **physical("y")}, mode="name")
     checked(one, one, one, 2)
-    with pytest.raises(ChangeFeedSchemaError, match="became another one of that name"):
+    with pytest.raises(ChangeFeedSchemaError, match="was replaced by another column with the same name"):
         checked(one, other, other, 2)
-    with pytest.raises(ChangeFeedSchemaError, match="the column a went"):
+    with pytest.raises(ChangeFeedSchemaError, match="the column a was dropped"):
         checked(one, one, of({**B, **physical("x")}, mode="name"), 2)
     upgraded = of({**A, **physical("a")}, mode="name")
     checked(of(A), upgraded, upgraded, 2)

@@ -105,7 +105,7 @@ def test_retention_that_is_refused():
     with pytest.raises(InvalidArgumentError, match="168 hours"):
         vacuum.retention_ms(167, 168 * HOUR, checked=True, table="t")
     assert vacuum.retention_ms(0.5, 168 * HOUR, checked=False, table="t") == HOUR // 2
-    with pytest.raises(InvalidArgumentError, match="less than 0"):
+    with pytest.raises(InvalidArgumentError, match="can't be negative"):
         vacuum.retention_ms(-1, 168 * HOUR, checked=False, table="t")
 
 

@@ -266,7 +266,7 @@ def test_a_partition_that_names_no_zone_is_met_in_the_zone_in_which_it_was_read(
 def test_unpartitioned_any_append_matters_to_who_read_by_a_condition() -> None:
     reads = ReadSet(predicates=by(Compare("=", ("v",), pa.scalar(1, pa.int64()))))
     mine = staged(remove("r"), reads=reads, table=PLAIN)
-    with pytest.raises(ConcurrentAppendException, match="Partitioning the table"):
+    with pytest.raises(ConcurrentAppendException, match="partition the table"):
         check(reads, mine, winner(add("w", table=PLAIN)), S)
 
 

@@ -205,7 +205,7 @@ def test_ids_that_came_from_elsewhere_are_not_given_out_again() -> None:
 
 def test_rows_that_nobody_counted_get_no_ids() -> None:
     log = table(enableRowTracking="true")
-    with pytest.raises(InvalidArgumentError, match="don't say how many rows"):
+    with pytest.raises(InvalidArgumentError, match="don't have its number of rows"):
         log.transaction().commit([replace(add("a"), stats=None)], WRITE)
 
 

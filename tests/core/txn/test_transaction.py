@@ -197,8 +197,8 @@ REFUSED: list[tuple[str, list[Action], type[Exception], str]] = [
     ("added and removed", [add("a"), RemoveFile("a", 1, True)], InvalidArgumentError, "both add and remove"),
     ("two txn", [SetTransaction("q", 1), SetTransaction("q", 2)], InvalidArgumentError, "both 1 and 2"),
     ("two domains", [DomainMetadata("d", "", False)] * 2, InvalidArgumentError, "'d' twice"),
-    ("commitInfo", [CommitInfo()], InvalidArgumentError, "CommitInfo is no action"),
-    ("sidecar", [Sidecar("x", 1, 1)], InvalidArgumentError, "Sidecar is no action"),
+    ("commitInfo", [CommitInfo()], InvalidArgumentError, "CommitInfo can't be committed"),
+    ("sidecar", [Sidecar("x", 1, 1)], InvalidArgumentError, "Sidecar can't be committed"),
     ("stray partition value", [add("a", 1)], InvalidArgumentError, "partitioned by"),
     ("lower protocol", [Protocol(1, 1)], InvalidArgumentError, "can't be lowered"),
     ("unbuilt feature", [Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "futureWriter"}))],
@@ -225,7 +225,7 @@ def test_refused(name: str, actions: list[Action], error: type[Exception], text:
     [
         (Metadata("id", SCHEMA, ("q",)), "'q' is not in the schema"),
         (Metadata("id", SCHEMA, ("p", "v")), "every column is a partition column"),
-        (Metadata("id", SCHEMA, ("p", "p")), "given twice"),
+        (Metadata("id", SCHEMA, ("p", "p")), "listed twice"),
     ],
 )
 def test_bad_partition_columns(metadata: Metadata, text: str) -> None:
