@@ -108,9 +108,8 @@ $(PEER)/.ready: $(BIN)/.ready
 	cd tests && $(WITH_JAVA) ../$(PEER)/bin/python -m support.sessions
 	@touch $@
 
-interop: $(BIN)/.class-archive $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (TABLELOG_SHARE=1/3: a third)
-	TABLELOG_SHARE=$(or $(TABLELOG_SHARE),1/1) TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) \
-		$(BIN)/python -m pytest tests/interop
+interop: $(BIN)/.class-archive $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (TABLELOG_SHARE=1/3 runs a third)
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
 SPARKS := 4.1 4.2

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from support import shares
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,6 +26,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same cases in each run, however slow the machine is that runs them.
 hypothesis.settings.register_profile("tablelog", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("tablelog")
+
+
+def pytest_report_header() -> str:
+    return f"share of the cases of each test: {shares.SHARE}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selected, others = shares.select_share(items)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = selected
+
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 Corpus = Callable[[str], Path]

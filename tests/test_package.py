@@ -4,6 +4,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+from support.shares import select_share
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,3 +39,13 @@ def test_the_readme_names_the_targets_that_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = set(re.findall(r"\bmake ([a-z-]+)\b", (ROOT / "README.md").read_text()))
     assert {"demo", "test"} <= named <= targets
+
+
+def test_shares_of_the_tests_are_all_of_them() -> None:
+    items = [SimpleNamespace(nodeid=name) for name in ("a::x[1]", "a::x[2]", "a::x[3]", "a::x[4]", "a::y", "a::z[1]")]
+    shares = [select_share(items, f"{number}/3")[0] for number in (1, 2, 3)]  # type: ignore[arg-type]
+    assert [[item.nodeid for item in share] for share in shares] == [
+        ["a::x[1]", "a::x[4]", "a::y", "a::z[1]"],
+        ["a::x[2]", "a::y", "a::z[1]"],
+        ["a::x[3]", "a::y", "a::z[1]"],
+    ]
