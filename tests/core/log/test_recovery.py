@@ -58,7 +58,7 @@ def test_a_sound_log() -> None:
         (lambda b: b.delete("_last_checkpoint"), "warning: _last_checkpoint is missing"),
         (lambda b: b.write("_last_checkpoint", b"{"), "warning: _last_checkpoint is missing or damaged"),
         (lambda b: b.write("_last_checkpoint", b'{"version":99,"size":1}'), "names version 99, which has no valid"),
-        (lambda b: b.write("_last_checkpoint", b'{"version":3,"size":1}'), "names version 3, but there is a checkpoint of 6"),
+        (lambda b: b.write("_last_checkpoint", b'{"version":3,"size":1}'), "names version 3, but there is"),
         (lambda b: b.delete(checkpoint_name(6)), "names version 6, which has no valid checkpoint"),
         (lambda b: b.write(checkpoint_name(6), b""), "warning: the checkpoint .*006.checkpoint.parquet is damaged"),
         (lambda b: b.write(checkpoint_name(6), b.read(checkpoint_name(6))[:-5]), "write a new checkpoint"),
