@@ -179,7 +179,7 @@ def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
     taken = {name[-1].lower() for name, _ in all_fields(schema) if list(name[:-1]) == above and name != at}
     if not new_name or new_name.lower() in taken:
         raise SchemaMismatchError(
-            f"the column {dotted(at)} can't be renamed to {new_name!r}: the name exists or is empty",
+            f"the column {dotted(at)} can't be renamed to {new_name!r}: the name is taken or empty",
             condition="FIELD_ALREADY_EXISTS",
             parameters={"duplicateCols": new_name},
         )

@@ -57,9 +57,9 @@ def test_a_sound_log() -> None:
     [
         (lambda b: b.delete("_last_checkpoint"), "warning: _last_checkpoint is missing"),
         (lambda b: b.write("_last_checkpoint", b"{"), "warning: _last_checkpoint is missing or damaged"),
-        (lambda b: b.write("_last_checkpoint", b'{"version":99,"size":1}'), "names version 99, which has no sound"),
-        (lambda b: b.write("_last_checkpoint", b'{"version":3,"size":1}'), "names version 3, and there is one of 6"),
-        (lambda b: b.delete(checkpoint_name(6)), "names version 6, which has no sound checkpoint"),
+        (lambda b: b.write("_last_checkpoint", b'{"version":99,"size":1}'), "names version 99, which has no valid"),
+        (lambda b: b.write("_last_checkpoint", b'{"version":3,"size":1}'), "names version 3, but there is"),
+        (lambda b: b.delete(checkpoint_name(6)), "names version 6, which has no valid checkpoint"),
         (lambda b: b.write(checkpoint_name(6), b""), "warning: the checkpoint .*006.checkpoint.parquet is damaged"),
         (lambda b: b.write(checkpoint_name(6), b.read(checkpoint_name(6))[:-5]), "write a new checkpoint"),
         (lambda b: b.write(part_name(5, 1, 2), b"x"), "is a part of an incomplete checkpoint"),

@@ -173,7 +173,7 @@ def test_names_that_are_no_utf8_stay_apart_and_can_be_opened() -> None:
 
 def test_no_commit_comes_after_the_last_version() -> None:
     assert paths.commit_name(2**63 - 1) == "09223372036854775807.json"
-    with pytest.raises(CorruptLogError, match="version 9223372036854775807, the last that there can be"):
+    with pytest.raises(CorruptLogError, match="version 9223372036854775807, the highest possible one"):
         paths.commit_name(2**63)
 
 

@@ -99,7 +99,7 @@ def test_what_can_not_be_added() -> None:
         (new("n", None, POINT), "n.x can't be added as NOT NULL"),
         (new("n", metadata={schemas.DEFAULT_KEY: "1"}), "default"),
         (new("n", metadata={schemas.GENERATION_KEY: "id"}), "generated"),
-        (new("id.n"), "id is no struct but int"),
+        (new("id.n"), "id isn't a struct but int"),
         (new("a.n"), r"a is no struct but array"),
         (new("zz.n"), "there is no column zz"),
         (new("a.key.n"), "there is no column a.key: a has element"),

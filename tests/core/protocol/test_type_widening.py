@@ -137,7 +137,7 @@ def test_readers_refuse_what_the_feature_does_not_have() -> None:
         with pytest.raises(UnsupportedFeatureError, match=r"a\.element\.c was changed"):
             check(struct(a=ArrayType(StructType((recorded(old, new),)))), "t")
     for wrong in ([{"fromType": "int"}], "x", [1], 7):
-        with pytest.raises(CorruptLogError, match=r"delta\.typeChanges of the column c is no list"):
+        with pytest.raises(CorruptLogError, match=r"delta\.typeChanges of the column c isn't a list"):
             check(StructType((StructField("c", t("long"), True, {schemas.TYPE_CHANGES_KEY: wrong}),)), "t")
 
 
