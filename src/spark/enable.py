@@ -13,15 +13,16 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders
+from ..engine.jvm import builders, settings
 from ..engine.jvm.gateway import check_version, is_classic
 from ..engine.read import errors as read_errors
 from ..engine.read import explain
 from ..errors import UnsupportedEnvironmentError
+from ..settings.honoured import ENABLED
+from ..settings.spark_own import CATALOG, EXTENSIONS
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
 
-_ENABLED = "spark.tablelog.enabled"
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 
 Method: TypeAlias = Callable[..., Any]
@@ -55,7 +56,7 @@ def enable(spark: SparkSession) -> SparkSession:
     with _lock:
         _install()
         _enabled_sessions.add(_id(spark))
-        spark.conf.set(_ENABLED, "true")
+        spark.conf.set(ENABLED.key, "true")
     return spark
 
 
@@ -63,7 +64,7 @@ def enable(spark: SparkSession) -> SparkSession:
 def disable(spark: SparkSession) -> None:
     """Undo `enable` for this session, and give PySpark its own methods back when no session is left."""
     with _lock:
-        spark.conf.unset(_ENABLED)
+        spark.conf.unset(ENABLED.key)
         _enabled_sessions.discard(_id(spark))
         if not _enabled_sessions:
             _uninstall()
@@ -72,11 +73,11 @@ def disable(spark: SparkSession) -> None:
 @pyspark_errors
 def is_enabled(spark: SparkSession) -> bool:
     """Whether `enable` is in force for the session, or for the one that it was cloned from."""
-    return is_classic(spark) and spark.conf.get(_ENABLED, "false") == "true"
+    return is_classic(spark) and settings.of(spark, ENABLED)
 
 
 def _extension_keys(conf: dict[str, str]) -> list[str]:
-    return [key for key in conf if key in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")]
+    return [key for key in conf if key in (EXTENSIONS.key, CATALOG.key)]
 
 
 def _id(spark: SparkSession) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
+from ...settings.honoured import CORRUPTION_IS_FATAL
 from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ..skipping.predicates import Column, Predicate
 
 _log = logging.getLogger(__name__)
-
-CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
-"""Whether a version whose checksum disagrees can't be read (the default) or is read with a warning."""
 
 _PIECE = 1 << 16
 
@@ -170,7 +168,7 @@ class Snapshot:
         """Warn where the commits say what was read, not the checksum; else raise ChecksumMismatchError."""
         message = f"version {self.version} of {self.table} isn't what its checksum says: {'; '.join(found)}"
         if not self._fatal:
-            _log.warning("%s. It is read all the same, for %s is false", message, CORRUPTION_IS_FATAL)
+            _log.warning("%s. It is read all the same, for %s is false", message, CORRUPTION_IS_FATAL.key)
             return
         large = self._base is not None and self._base.is_large
         why: str | None
@@ -182,7 +180,7 @@ class Snapshot:
                 _log.warning("%s. The commits say what was read: the checksum is wrong, and isn't used", message)
                 return
         raise ChecksumMismatchError(
-            f"{message}. {why}: compare with a copy. {CORRUPTION_IS_FATAL}=false reads on with a warning."
+            f"{message}. {why}: compare with a copy. {CORRUPTION_IS_FATAL.key}=false reads on with a warning."
         )
 
     def _load(self) -> None:

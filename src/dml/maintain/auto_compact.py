@@ -7,11 +7,9 @@ from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing as bins
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
+from ...settings import honoured
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
-
-_PREFIX = "spark.databricks.delta.autoCompact."
-_MIB = 1 << 20
 
 
 def run(command: Command, committed: Committed) -> None:
@@ -25,20 +23,22 @@ def run(command: Command, committed: Committed) -> None:
 
 def _compacts(command: Command) -> bool:
     """The session's word goes before the table's; `delta.autoOptimize` is the older name of it."""
-    asked = settings.text(command.spark, f"{_PREFIX}enabled")
+    asked = settings.of(command.spark, honoured.AUTO_COMPACT)
     if asked is None:
         configuration = command.txn.metadata.configuration
         if properties.get(configuration, "autoOptimize"):
             return True
         asked = properties.get(configuration, "autoOptimize.autoCompact") or "false"
-    return bool(properties.PROPERTIES["autooptimize.autocompact"].check(asked, f"{_PREFIX}enabled") != "false")
+    return asked != "false"
 
 
 def _compact(command: Command, touched: set[bins.Partition]) -> None:
     """Compact the partitions just written to that have gathered enough small files."""
-    largest = settings.byte_count(command.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
-    smallest = settings.byte_count(command.spark, f"{_PREFIX}minFileSize", largest // 2)
-    enough = settings.number(command.spark, f"{_PREFIX}minNumFiles", 50)
+    largest = settings.of(command.spark, honoured.AUTO_COMPACT_MAX_FILE_SIZE)
+    smallest = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_FILE_SIZE)
+    if smallest is None:
+        smallest = largest // 2
+    enough = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_NUM_FILES)
     files = command.log.snapshot().files
     small = Counter(
         bins.partition_of(values)

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
+from ...settings.honoured import AUTO_MERGE
 from ..command import deletion_vectors as vectors
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from . import clauses as merge_clauses
@@ -25,8 +26,6 @@ from .resolve import Resolved, resolve
 from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
-
-AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def merge(
         command = Command.on(spark, log, options)
         if command.applied_already:
             return None
-        evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
+        evolve = evolve or AUTO_MERGE.of(log.conf)
         resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
         with command.discarded_on_failure(), merge_source.prepared(command, source, resolved) as ready:
             prepared_ms = _ms(began)

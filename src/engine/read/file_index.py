@@ -20,6 +20,7 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates, pruning
 from ...core.skipping.generation import derived
+from ...settings.honoured import STATS_SKIPPING
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
 from ..jvm.gateway import Gateway, JavaObject
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNKNOWN_SIZE = (1 << 63) - 1  # what Spark takes where it doesn't know: too large to broadcast
-SKIPPING_KEY = "spark.databricks.delta.stats.skipping"
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class FileIndex:
         return pruning.may_match(self._files, wanted, mapping.physical, columns, time_zone=zone)
 
     def _skipping(self) -> bool:
-        return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"
+        return settings.of(self._spark, STATS_SKIPPING)
 
     # --- FileIndex ------------------------------------------------------------------------------------------------
 

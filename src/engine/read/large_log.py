@@ -1,6 +1,6 @@
 """Planning over a large log: Spark's executors read its checkpoint, and the driver gets the files that a scan needs.
 
-Up to `DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is the faster way to plan.
+Up to `LOG_DRIVER_BYTES` of checkpoint the driver has the columns of all files in memory, which is faster to plan with.
 Beyond it each task reads a share of the row groups (`core.log.checkpoint_shares`), takes out what later commits
 supersede and judges the rest as the driver would, by `core.skipping.pruning`: one replay and pruning, elsewhere.
 The executors need tablelog, and for object stores the package of fsspec's implementation. What goes wrong there is the
@@ -28,6 +28,7 @@ from ...core.protocol.partition_values import column_of
 from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
+from ...settings.honoured import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from ..jvm import settings
 from . import deletion_vectors
 
@@ -41,12 +42,6 @@ logger = logging.getLogger(__name__)
 
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
-DRIVER_BYTES_KEY = "spark.tablelog.log.driverBytes"
-"""Of how many bytes a checkpoint may be for the driver to hold what it says of files."""
-DRIVER_BYTES = 1 << 30
-PARTITIONS_KEY = "spark.databricks.delta.snapshotPartitions"
-"""Into how many tasks the reading of a large log is divided."""
-PARTITIONS = 50
 
 Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """From the numbers of tasks to rows, of which `trouble` is a column. It is pickled."""
@@ -125,7 +120,7 @@ def is_large(spark: "SparkSession", snapshot: "Snapshot") -> bool:
     base = snapshot.base
     if base is None or not base.files:
         return False
-    return base.size_in_bytes > settings.byte_count(spark, DRIVER_BYTES_KEY, DRIVER_BYTES)
+    return base.size_in_bytes > settings.of(spark, LOG_DRIVER_BYTES)
 
 
 def wanted(spark: "SparkSession", snapshot: "Snapshot") -> bool:
@@ -156,7 +151,7 @@ def chosen(
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
     """What the tasks of a job over a version's large log read; `None` where only the driver has the log."""
     try:
-        return reading_in(log, snapshot, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
+        return reading_in(log, snapshot, settings.of(spark, SNAPSHOT_PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
         logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
         return None

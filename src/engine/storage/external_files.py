@@ -1,18 +1,17 @@
 """The setting that says which files outside of a table's directory are read (docs/decisions/0050)."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.protocol import external_paths as external
-from ...errors import InvalidArgumentError, UntrustedTableError
+from ...errors import UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
+from ...settings.honoured import EXTERNAL_PATHS
 from ..jvm import settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-
-KEY = "spark.tablelog.externalPaths"
 
 
 def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Table") -> None:
@@ -28,21 +27,15 @@ def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Tabl
 def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterable[str]) -> None:
     """UntrustedTableError where a version has a file, by its path in the log, that the session doesn't read."""
     policy = _policy(spark)
-    found = external.refused(table, in_log, policy)
+    found, key = external.refused(table, in_log, policy), EXTERNAL_PATHS.key
     if found is not None:
         what = table if version is None else f"version {version} of {table}"
         raise UntrustedTableError(
-            f"{what} has a file outside of the table, {external.shown(shown(found))}, and {KEY} is {policy}: it wasn't "
+            f"{what} has a file outside of the table, {external.shown(shown(found))}, and {key} is {policy}: it wasn't "
             "read. A shallow clone, or a table of other writers, may have such files. If you trust the table, set "
-            f"{KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the table"
+            f"{key} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove the file from the table"
         )
 
 
 def _policy(spark: "SparkSession") -> external.Policy:
-    given = settings.text(spark, KEY)
-    if given is None:
-        return external.DEFAULT
-    known = {one.lower(): one for one in external.POLICIES}
-    if given.lower() not in known:
-        raise InvalidArgumentError(f"{KEY} is {given!r}: it needs to be {', '.join(external.POLICIES)}")
-    return known[given.lower()]
+    return cast(external.Policy, settings.of(spark, EXTERNAL_PATHS))

@@ -19,6 +19,7 @@ from ...errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
+from ...settings.honoured import LOG_STORE
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # Ours are those of Delta's own HDFSLogStore; Hadoop may leave a checksum of such a file beside it (HADOOP-16255).
@@ -228,7 +229,7 @@ def _no_exclusive_way(shown: str, no_link: OSError) -> UnsupportedEnvironmentErr
         f"{shown} was not written: its file system has neither hard links ({no_link.strerror}) nor a rename that "
         "never replaces (renameat2), so two writers could take one another's commit away. Keep the table on a file "
         "system that has one of them (ext4, xfs, btrfs, APFS, NFS), or configure another store with "
-        "spark.delta.logStore.file.impl"
+        f"{LOG_STORE.prefix}file.impl"
     )
 
 

@@ -19,6 +19,7 @@ from ...errors import (
     TablelogError,
     UnsafeStoreError,
 )
+from ...settings.honoured import LOG_STORE
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
@@ -382,7 +383,7 @@ def no_condition(path: str, seen: str) -> UnsafeStoreError:
     return UnsafeStoreError(
         f"{shown(path)} was not written: its S3 service doesn't enforce the condition of a write (If-None-Match: *): "
         f"{seen}, so two writers could take one another's commit away. Use a newer version of the service (MinIO from "
-        "2024-05-07 on), or set spark.delta.logStore.<scheme>.impl to io.delta.storage.S3DynamoDBLogStore (several "
+        f"2024-05-07 on), or set {LOG_STORE.prefix}<scheme>.impl to io.delta.storage.S3DynamoDBLogStore (several "
         "drivers), or to io.delta.storage.S3SingleDriverLogStore (never more than one)"
     )
 

@@ -14,9 +14,9 @@ from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.core.txn.operation import Operation
 from tablelog.engine.read import scan
-from tablelog.engine.read.routes import ROUTE_KEY
 from tablelog.engine.read.routes.arrow import _source
 from tablelog.engine.storage.external_files import KEY
+from tablelog.settings.honoured import READ_ROUTE
 
 from .conftest import Make
 
@@ -80,11 +80,11 @@ def test_a_secret_is_in_no_plan(spark: SparkSession, make: Make, conf: Any) -> N
     transaction = log.transaction()
     transaction.set_metadata(table.metadata(columns))
     transaction.commit([AddFile("s3a://bucket/f", {}, 10, 0, True)], Operation("WRITE"))
-    spark.conf.set(ROUTE_KEY, "arrow")
+    spark.conf.set(READ_ROUTE.key, "arrow")
     try:
         frame = scan.frame(spark, log)
     finally:
-        spark.conf.unset(ROUTE_KEY)
+        spark.conf.unset(READ_ROUTE.key)
     plan = frame._jdf.queryExecution()
     options = plan.analyzed().options().asCaseSensitiveMap()
     texts = [plan.toString(), plan.analyzed().treeString(), str(dict(options)), repr(log)]

@@ -23,6 +23,7 @@ from ....core.protocol.partition_values import typed_columns
 from ....core.protocol.paths import absolute, absolute_uri
 from ....core.skipping import predicates, pruning
 from ....logstore.data_files import file_system, path_in
+from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
 from ...jvm import settings
 from ...jvm.types import has_collation, spark_type
 from ...storage import external_files
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 NAME = "tablelog_arrow"
 _KEY = os.urandom(16)  # nobody else can tell from a mark which configuration it is of
 _DELETED = "deleted"
-_PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
 # Types whose values the data source gets in a form that leaves no doubt.
 _PUSHED = (
     schemas.BYTE,
@@ -74,7 +74,7 @@ def frame(
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
     schemas.arrow_schema(shown)  # a type that Arrow lacks is refused here, and not in a worker
     # Spark refuses a reader that takes filters unless it is told to offer them.
-    offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
+    offered = settings.of(spark, PYTHON_FILTER_PUSHDOWN)
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
     external_files.check_files(spark, snapshot.table, snapshot.version, files)
