@@ -11,6 +11,8 @@ from ..clock import Clock, SystemClock
 from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
+from ..settings import honoured
+from ..settings.honoured import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.reader import LogReader
@@ -21,7 +23,7 @@ from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
 from .table import history
 from .table.history import HistoryEntry, in_commit_from
-from .table.snapshot import CORRUPTION_IS_FATAL, Snapshot
+from .table.snapshot import Snapshot
 from .upkeep import compaction
 from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .upkeep.second_reading import doubt
@@ -34,8 +36,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
-
+_READ_AFTER_COMMITS = (
+    honoured.WRITE_CHECKSUM,
+    honoured.CHECKSUM_LISTS_FILES,
+    honoured.CHECKSUM_MAX_FILES,
+    honoured.CHECKPOINT_PART_SIZE,
+    honoured.CHECKPOINT_V2_FORMAT,
+    honoured.COMPACTED_LOG_WRITES,
+)
+"""These are read after a commit, which can't fail then: the constructor of the handle checks their values."""
 _TRIES = 4
 """How often a version is read again when its files disappear meanwhile (cleanup, or a replaced table)."""
 _OLD_BASE_S = 86_400.0
@@ -81,7 +90,9 @@ class DeltaLog:
         self.conf: Mapping[str, str] = conf or {}
         self.storage_options: Mapping[str, Any] = storage_options or {}
         self.reader = LogReader(table, self.log_path, store, self.clock)
-        self._fatal = self._flag(CORRUPTION_IS_FATAL)
+        self._fatal = CORRUPTION_IS_FATAL.of(self.conf)
+        for setting in _READ_AFTER_COMMITS:
+            setting.of(self.conf)
         self._lock = threading.RLock()
         self._known: _Known | None = None
         self._opened_at = 0.0
@@ -179,7 +190,7 @@ class DeltaLog:
             The snapshot of the last commit.
         """
         snapshot = read
-        if read is not None and self._flag(WRITE_CHECKSUM) and read.totals() is None:
+        if read is not None and WRITE_CHECKSUM.of(self.conf) and read.totals() is None:
             # One request, only on the first commit after a large checkpoint: later totals are computed from these.
             read.seed_totals_from_checksum()
         for version, actions in commits:
@@ -426,7 +437,7 @@ class DeltaLog:
         if version is not None and not 0 <= version <= newest:
             raise self._no_version(listing, version)
         segment = choose(
-            listing, self.table, version=version, unusable=bad, use_compacted=self._flag(compaction.FOR_READS)
+            listing, self.table, version=version, unusable=bad, use_compacted=COMPACTED_LOG_READS.of(self.conf)
         )
         if segment is None:
             if version is not None and earliest(listing, self.table) is not None:
@@ -553,9 +564,6 @@ class DeltaLog:
             ):
                 return version
         return None
-
-    def _flag(self, key: str) -> bool:
-        return self.conf.get(key, "true").strip().lower() != "false"
 
 
 def earliest(listing: Listing, table: str) -> int | None:

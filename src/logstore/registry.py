@@ -22,6 +22,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..errors import LogStoreConfigurationError
+from ..settings.honoured import LOG_STORE
 from .azure.store import AzureLogStore
 from .base import LogStore
 from .common.schemes import SCHEMES, Backend
@@ -67,7 +68,7 @@ _JVM_STORES: dict[str, type[LogStore] | None] = {
 _JVM_DELEGATING = "org.apache.spark.sql.delta.storage.DelegatingLogStore"
 _DECLARATIONS = ("exclusion", "partial_writes_visible", "atomic_overwrite")
 
-_PREFIX = "delta.logStore."
+_PREFIX = LOG_STORE.prefix.removeprefix("spark.")
 _EVERY_SCHEME = "*"
 _KEPT = 64
 """The number of unused stores that are kept for later calls."""
@@ -252,14 +253,14 @@ def _from_entry_point(path: str, scheme: str) -> tuple[type[LogStore], str]:
     if not points:
         reason = _GONE.get(scheme) or f"no store supports {scheme}"
         raise LogStoreConfigurationError(
-            f"{shown(path)}: {reason}; the supported schemes are {_served()}. Set spark.delta.logStore.{scheme}.impl "
+            f"{shown(path)}: {reason}; the supported schemes are {_served()}. Set {LOG_STORE.prefix}{scheme}.impl "
             "to the dotted path of a tablelog.logstore.LogStore, or install a package with a store for the scheme"
         )
     if len({point.value for point in points}) > 1:
         names = ", ".join(sorted(point.value for point in points))
         raise LogStoreConfigurationError(
             f"several installed packages have a store for {scheme}: {names}; "
-            f"choose one with spark.delta.logStore.{scheme}.impl"
+            f"choose one with {LOG_STORE.prefix}{scheme}.impl"
         )
     source = f"the entry point {points[0].value}"
     try:

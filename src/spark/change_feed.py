@@ -6,13 +6,9 @@ from ..core.deltalog import DeltaLog
 from ..core.table import changes
 from ..core.table.snapshot import Snapshot
 from ..engine.read import change_feed
-from ..errors import InvalidArgumentError
+from ..settings.honoured import CHANGE_FEED_OUT_OF_RANGE, CHANGE_FEED_SCHEMA_MODE
 from .options import ChangeRange
 from .time_travel import timestamp_ms
-
-_OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
-_SCHEMA_MODE = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
-_MODES = {"endversion": "endVersion", "latest": "latest", "legacy": "legacy"}
 
 
 def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
@@ -22,7 +18,7 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     Raises what `changes.version_range`, `changes.check_recorded` and `changes.check_schemas` raise.
     """
     newest = log.snapshot()
-    lenient = log.conf.get(_OUT_OF_RANGE, "false").lower() == "true"
+    lenient = CHANGE_FEED_OUT_OF_RANGE.of(log.conf)
     end = None if wanted.end is None else _bound(spark, wanted.end)
     versions = changes.version_range(log, newest.version, _bound(spark, wanted.start), end, lenient=lenient)
     if versions is None:
@@ -51,11 +47,7 @@ def _bound(spark: SparkSession, bound: int | str) -> changes.Bound:
 
 def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, bounded: bool) -> Snapshot:
     """The version with whose schema the changes are read."""
-    configured = log.conf.get(_SCHEMA_MODE, "endVersion")
-    mode = _MODES.get(configured.lower())
-    if mode is None:
-        raise InvalidArgumentError(f"{_SCHEMA_MODE} is {configured!r}: it needs to be {', '.join(_MODES.values())}")
-    if mode != "endVersion" or last == newest.version:
+    if CHANGE_FEED_SCHEMA_MODE.of(log.conf) != "endVersion" or last == newest.version:
         return newest
     at_end = log.snapshot(version=last)
     maps = newest.mapping.active or at_start.mapping.active or (bounded and at_end.mapping.active)

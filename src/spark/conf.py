@@ -9,39 +9,19 @@ from pyspark.sql import SparkSession
 from ..core.deltalog import DeltaLog
 from ..engine.jvm import builders
 from ..engine.storage import hadoop_log, hadoop_settings
+from ..settings.honoured import PER_OPERATION, PREFIXES
+from ..settings.spark_own import HADOOP
+from ..settings.unsupported import without_effect
 from .log_once import log_once
 
 _PREFIXES = (
-    *("spark.delta.", "delta.", "spark.databricks.delta.", "spark.io.delta.", "io.delta.", "spark.hadoop.delta."),
+    *PREFIXES,
     *(
         f"{of_session}{kind}."
-        for of_session in ("", "spark.hadoop.")
+        for of_session in ("", HADOOP.prefix)
         for kind in ("fs", "dfs", "hadoop", "google.cloud.auth")
     ),
 )
-_DELTA = "spark.databricks.delta."
-_HONOURED = (
-    "changeDataFeed.defaultSchemaModeForColumnMappingTable changeDataFeed.timestampOutOfRange.enabled "
-    "allFilesInCrc.enabled allFilesInCrc.thresholdNumFiles checkpoint.partSize checkpointV2.topLevelFileFormat "
-    "deltaLog.minorCompaction.useForReads deltaLog.minorCompaction.useForWrites "
-    "allowArbitraryProperties.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.minFileSize "
-    "autoCompact.minNumFiles optimizeWrite.binSize optimizeWrite.enabled "
-    "commitInfo.userMetadata constraints.assumesDropIfExists.enabled "
-    "generatedColumn.partitionFilterOptimization.enabled delete.deletionVectors.persistent "
-    "dynamicPartitionOverwrite.enabled maxCommitAttempts merge.deletionVectors.persistent "
-    "merge.repartitionBeforeWrite.enabled "
-    "optimize.batchSize optimize.clustering.minCubeSize optimize.clustering.targetCubeSize "
-    "optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.repartition.enabled "
-    "optimize.zorder.checkStatsCollection.enabled "
-    "replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled schema.autoMerge.enabled "
-    "snapshotPartitions state.corruptionIsFatal stats.skipping timeTravel.resolveOnIdentifier.enabled "
-    "update.deletionVectors.persistent typeWidening.allowAutomaticWidening write.txnAppId write.txnVersion "
-    "write.txnVersion.autoReset.enabled writeChecksumFile.enabled retentionDurationCheck.enabled vacuum.lite.enabled "
-    "vacuum.logging.enabled vacuum.parallelDelete.enabled vacuum.parallelDelete.parallelism "
-    "restore.protocolDowngradeAllowed convert.partitionValues.ignoreCastFailure"
-).split()
-_HONOURED_BELOW = ("properties.defaults.",)
-_PER_OPERATION = ("spark.databricks.delta.commitInfo.", "spark.databricks.delta.write.")
 _KEPT = 256
 _KEPT_OF_A_PATH = 8
 """The maximum number of handles per path: each configuration has its own, also if credentials change."""
@@ -58,18 +38,15 @@ def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
     hadoop_log.serve(spark)
     conf = builders.session_conf(spark)
     conf = {**hadoop_settings.of_hadoop(spark, path), **conf}
-    for key in conf:
-        name = key.removeprefix(_DELTA)
-        if name != key and name not in _HONOURED and not name.startswith(_HONOURED_BELOW):
-            log_once(f"conf {key}", "%s is set, but has no effect in this version of tablelog.", key)
+    for key, why in without_effect(conf):
+        reason = f": {why}" if why else ""
+        log_once(f"conf {key}", "%s is set, but has no effect in this version of tablelog%s.", key, reason)
     return conf
 
 
 def relevant(conf: Mapping[str, str]) -> dict[str, str]:
     """The keys on which a table's handle depends: those of Delta, except settings of single operations."""
-    return {
-        key: value for key, value in conf.items() if key.startswith(_PREFIXES) and not key.startswith(_PER_OPERATION)
-    }
+    return {key: value for key, value in conf.items() if key.startswith(_PREFIXES) and key not in PER_OPERATION}
 
 
 def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | None = None) -> DeltaLog:

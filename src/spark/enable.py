@@ -13,14 +13,15 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders
+from ..engine.jvm import builders, settings
 from ..engine.jvm.gateway import check_version, is_classic
 from ..engine.read import explain, read_errors
 from ..errors import UnsupportedEnvironmentError
+from ..settings.honoured import ENABLED
+from ..settings.spark_own import CATALOG, EXTENSIONS
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
 
-_ENABLED = "spark.tablelog.enabled"
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 
 Method: TypeAlias = Callable[..., Any]
@@ -61,7 +62,7 @@ def enable(spark: SparkSession) -> SparkSession:
     with _lock:
         _install()
         _enabled_sessions.add(_id(spark))
-        spark.conf.set(_ENABLED, "true")
+        spark.conf.set(ENABLED.key, "true")
     return spark
 
 
@@ -69,7 +70,7 @@ def enable(spark: SparkSession) -> SparkSession:
 def disable(spark: SparkSession) -> None:
     """Undo `enable` for this session; PySpark's methods are restored when no enabled session is left."""
     with _lock:
-        spark.conf.unset(_ENABLED)
+        spark.conf.unset(ENABLED.key)
         _enabled_sessions.discard(_id(spark))
         if not _enabled_sessions:
             _uninstall()
@@ -78,11 +79,11 @@ def disable(spark: SparkSession) -> None:
 @pyspark_errors
 def is_enabled(spark: SparkSession) -> bool:
     """Whether the session, or the session that it was cloned from, is enabled."""
-    return is_classic(spark) and spark.conf.get(_ENABLED, "false") == "true"
+    return is_classic(spark) and settings.of(spark, ENABLED)
 
 
 def _extension_keys(conf: dict[str, str]) -> list[str]:
-    return [key for key in conf if key in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")]
+    return [key for key in conf if key in (EXTENSIONS.key, CATALOG.key)]
 
 
 def _id(spark: SparkSession) -> str:

@@ -12,6 +12,8 @@ from ..core.protocol import properties
 from ..dml.change.write import WriteRequest
 from ..dml.command.command import CommitOptions
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..settings import honoured
+from ..settings.spark_own import PARQUET_OPTIONS, PARQUET_TIMESTAMPS, PARTITION_OVERWRITE_MODE
 from .log_once import log_once
 
 _STREAM_ONLY = (
@@ -27,7 +29,7 @@ _WRITE = (
     "useNullIntolerantEqualityWithDPO path comment"
 ).split()
 _KNOWN = frozenset(name.lower() for name in (*_STREAM_ONLY, *_READ, *_WRITE))
-_PASSED_ON = ("delta.", "parquet.", "spark.sql.parquet.", "fs.", "dfs.")
+_PASSED_ON = ("delta.", "parquet.", PARQUET_OPTIONS, "fs.", "dfs.")
 _MODES = {
     "append": "Append",
     "overwrite": "Overwrite",
@@ -176,7 +178,7 @@ def write_request(
     _refuse_unbuilt(options)
     merge_schema = options.boolean("mergeSchema")
     if merge_schema is None:
-        merge_schema = conf.get("spark.databricks.delta.schema.autoMerge.enabled", "false").lower() == "true"
+        merge_schema = honoured.AUTO_MERGE.of(conf)
     return WriteRequest(
         mode=mode_name(mode),
         partition_by=partition_by,
@@ -195,7 +197,7 @@ def write_request(
 
 def commit_options(options: Options, conf: Mapping[str, str]) -> CommitOptions:
     """The commit options from a write's options, else from the session."""
-    user_metadata = options.get("userMetadata") or conf.get("spark.databricks.delta.commitInfo.userMetadata")
+    user_metadata = options.get("userMetadata") or honoured.USER_METADATA.of(conf)
     return CommitOptions(user_metadata, _transaction(options, conf))
 
 
@@ -203,9 +205,8 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
     """(application ID, version) of an idempotent write, from the options, else from the session."""
     app_id, version, where = options.get("txnAppId"), options.get("txnVersion"), "txnAppId and txnVersion"
     if app_id is None and version is None:
-        prefix = "spark.databricks.delta.write."
-        app_id, version = conf.get(prefix + "txnAppId"), conf.get(prefix + "txnVersion")
-        where = f"{prefix}txnAppId and {prefix}txnVersion"
+        app_id, version = honoured.TXN_APP_ID.of(conf), honoured.TXN_VERSION.of(conf)
+        where = f"{honoured.TXN_APP_ID.key} and {honoured.TXN_VERSION.key}"
     if app_id is None and version is None:
         return None
     if app_id is None or version is None:
@@ -225,7 +226,8 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
 
 def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
     explicit = options.get("partitionOverwriteMode")
-    value = explicit if explicit is not None else conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+    mode = PARTITION_OVERWRITE_MODE
+    value = explicit if explicit is not None else conf.get(mode.key, mode.default)
     if value.lower() not in ("static", "dynamic"):
         raise InvalidArgumentError(
             f"Invalid value '{value}' for option 'partitionOverwriteMode', must be 'STATIC' or 'DYNAMIC'.",
@@ -233,10 +235,9 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
             parameters={"input": value, "name": "partitionOverwriteMode", "explain": "must be 'STATIC' or 'DYNAMIC'"},
         )
     dynamic = value.lower() == "dynamic"
-    if dynamic and conf.get("spark.databricks.delta.dynamicPartitionOverwrite.enabled", "true").lower() == "false":
+    if dynamic and not honoured.DYNAMIC_OVERWRITE.of(conf):
         raise InvalidArgumentError(
-            "Dynamic partition overwrite is requested, but spark.databricks.delta.dynamicPartitionOverwrite.enabled is "
-            "false.",
+            f"Dynamic partition overwrite is requested, but {honoured.DYNAMIC_OVERWRITE.key} is false.",
             condition="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
         )
     if dynamic and options.get("replaceWhere") is not None:
@@ -251,13 +252,13 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
 
 def _file_options(options: Options) -> dict[str, str]:
     """The options for data files; `engine.write.writer` validates them."""
-    for key in options.starting_with("parquet.", "spark.sql.parquet."):
-        if key.lower() not in ("parquet.writer.version", "spark.sql.parquet.outputtimestamptype"):
+    for key in options.starting_with("parquet.", PARQUET_OPTIONS):
+        if key.lower() not in ("parquet.writer.version", PARQUET_TIMESTAMPS.key.lower()):
             log_once(f"option {key.lower()}", "The option %r has no effect on a Delta table.", key)
-    timestamps = options.get("spark.sql.parquet.outputTimestampType")
+    timestamps = options.get(PARQUET_TIMESTAMPS.key)
     if timestamps is not None and timestamps.upper() != "TIMESTAMP_MICROS":
         raise UnsupportedFeatureError(
-            f"spark.sql.parquet.outputTimestampType={timestamps} is not supported: a Delta table's timestamps are "
+            f"{PARQUET_TIMESTAMPS.key}={timestamps} is not supported: a Delta table's timestamps are "
             "written as TIMESTAMP_MICROS, for which files have statistics."
         )
     options.boolean("optimizeWrite")
@@ -266,7 +267,7 @@ def _file_options(options: Options) -> dict[str, str]:
 
 
 def _arbitrary(conf: Mapping[str, str]) -> bool:
-    return conf.get(properties.ARBITRARY_KEY, "false").lower() == "true"
+    return honoured.ALLOW_ARBITRARY_PROPERTIES.of(conf)
 
 
 def _refuse_unbuilt(options: Options) -> None:

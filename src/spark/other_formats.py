@@ -7,21 +7,20 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import statements
+from ..engine.jvm import settings, statements
 from ..errors import InvalidArgumentError
-
-CHECK = "spark.databricks.delta.formatCheck.enabled"
+from ..settings.honoured import FORMAT_CHECK
 
 
 def check(spark: SparkSession, location: object) -> None:
     """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
-    if not isinstance(location, str) or not location or str(spark.conf.get(CHECK, "true")).lower() == "false":
+    if not isinstance(location, str) or not location or not settings.of(spark, FORMAT_CHECK):
         return
     if statements.has_log(spark, location):
         raise InvalidArgumentError(
             f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
             'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
-            f"choose another directory, or set {CHECK} to false."
+            f"choose another directory, or set {FORMAT_CHECK.key} to false."
         )
 
 

@@ -15,6 +15,7 @@ from ..engine.jvm import builders
 from ..engine.read import row_ids, scan
 from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TableNotFoundError
+from ..settings.honoured import TIME_TRAVEL_IN_PATHS
 from . import change_feed, names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_RESOLVE_AT = "spark.databricks.delta.timeTravel.resolveOnIdentifier.enabled"
 _ROW_IDS = ("_row_id", "_row_commit_version")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -91,7 +91,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
         return find(path, conf, wanted.file_system, of)
 
     opened_table = open_at(path, wanted.version, wanted.timestamp)
-    if opened_table is None and conf.get(_RESOLVE_AT, "true").lower() != "false" and (at := split_at(path)) is not None:
+    if opened_table is None and TIME_TRAVEL_IN_PATHS.of(conf) and (at := split_at(path)) is not None:
         if wanted.changes is not None:
             raise InvalidArgumentError(f"{path!r} contains a version: set the range of a change data feed by options.")
         opened_table = open_at(at.path, at.version, at.timestamp)

@@ -13,14 +13,12 @@ from ..dml.command.command import CommitOptions
 from ..engine.jvm import builders
 from ..engine.write.view_inserts import Insert
 from ..errors import InvalidArgumentError
+from ..settings.honoured import TXN_VERSION, TXN_VERSION_RESET, USER_METADATA
 from . import names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
 from .options import Options, commit_options, write_request
 from .reader import single_path
-
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 @pyspark_errors
@@ -81,10 +79,10 @@ def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
 
 def commit_of(spark: SparkSession) -> CommitOptions:
     """The session's commit options for a command that has no txnAppId and txnVersion."""
-    return CommitOptions(session_conf(spark).get(_USER_METADATA))
+    return CommitOptions(USER_METADATA.of(session_conf(spark)))
 
 
 def _reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
     """Unset the session's txnVersion if it is for one operation only, so that the next write isn't skipped."""
-    if conf.get(_TXN_VERSION) is not None and conf.get(f"{_TXN_VERSION}.autoReset.enabled", "false").lower() == "true":
-        spark.conf.unset(_TXN_VERSION)
+    if TXN_VERSION.of(conf) is not None and TXN_VERSION_RESET.of(conf):
+        spark.conf.unset(TXN_VERSION.key)

@@ -14,9 +14,7 @@ from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
-from tablelog.engine.read.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
-from tablelog.engine.read.routes import ROUTE_KEY as READ_ROUTE_KEY
-from tablelog.engine.read.routes import SCRATCH_KEY
+from tablelog.settings.honoured import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
 from tablelog.spark import DeltaTable, conf
 
 from .standalone import WORKERS
@@ -69,7 +67,7 @@ def test_each_command(base: Table, route: str, name: str) -> None:
 
 
 def test_reading_by_a_manifest(spark: SparkSession, base: Table, tmp_path: Path) -> None:
-    with settings(spark, {READ_ROUTE_KEY: "manifest", SCRATCH_KEY: str(tmp_path)}):
+    with settings(spark, {READ_ROUTE.key: "manifest", READ_SCRATCH.key: str(tmp_path)}):
         assert base.rows() == list(ROWS)
 
 
@@ -81,7 +79,7 @@ def test_a_large_log(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mo
     table.write(rows.repartition(2), by=("p",), **{"delta.enableDeletionVectors": "true"})
     DeltaLog.for_path(table.path).checkpoint()
     conf.forget()
-    with settings(spark, {DRIVER_BYTES_KEY: "0", PARTITIONS_KEY: "2"}):
+    with settings(spark, {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "2"}):
         delta = table.delta
         table.write(spark.range(1000, 1001).select("id", F.lit(1).cast("long").alias("p")))
         assert table.read().where("p = 1 and id >= 1000").count() == 1

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from support.spark_tables import Table
-from tablelog.engine.write import routes as placement
 from tablelog.errors import ConstraintViolationError
+from tablelog.settings.honoured import WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 ROUTES = ["driver", "spark", "arrow"]
@@ -61,7 +61,7 @@ def test_a_rule_sees_the_null_that_is_stored(table: Table, command: str, generat
 def test_by_every_way_to_write(table: Table, conf: Any, route: str) -> None:
     made(table)
     if route == "arrow":
-        conf(placement.ROUTE_KEY, "arrow")
+        conf(WRITE_ROUTE.key, "arrow")
     rows = table.spark.range(1 if route == "driver" else MANY).selectExpr("id", "if(id = 0, '', 'b') p")
     with pytest.raises(ConstraintViolationError, match="known"):
         table.write(rows)

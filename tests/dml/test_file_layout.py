@@ -28,7 +28,7 @@ def test_an_optimized_write_makes_few_files(spark: SparkSession, table: Table, c
     table.write(scattered, "overwrite", by=("p",), optimizeWrite="false")
     assert live(table) == 8, "the option goes before the session"
     conf("spark.databricks.delta.optimizeWrite.binSize", "2 elephants")
-    with pytest.raises(InvalidArgumentError, match="number of bytes"):
+    with pytest.raises(InvalidArgumentError, match="number of MiB"):
         table.write(scattered, "overwrite", by=("p",))
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import tablelog
 from support.spark_tables import Table
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
 
 _NAME = re.compile(r"__tablelog_\w*")
 SOURCE = Path(tablelog.__file__).parent
@@ -97,9 +97,9 @@ def test_vectors_changes_and_row_ids(spark: SparkSession, tmp_path: Path, conf) 
     changes = table.read(readChangeFeed="true", startingVersion=1)
     assert changes.where("_change_type = 'update_postimage' and id = 4").count() == 1
     table.delta.delete("id = 20")
-    conf(SCRATCH_KEY, str(tmp_path / "scratch"))
+    conf(READ_SCRATCH.key, str(tmp_path / "scratch"))
     for route in ("manifest", "arrow"):
-        conf(ROUTE_KEY, route)
+        conf(READ_ROUTE.key, route)
         assert ids_of(table, names) == [0, 1, 2, 4, 5, *range(7, 13)]
 
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from support.spark_tables import Table
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import SchemaMismatchError
+from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
 
 SCHEMA = "struct<nothing:void,id:bigint,st:struct<z:void,a:int>,v:bigint>"
 
@@ -65,7 +65,7 @@ def test_every_command(spark: SparkSession, tmp_path: Path, conf: Any, features:
     if features:
         changes = table.read(readChangeFeed="true", startingVersion=2).where("_change_type = 'update_postimage'")
         assert changes.where("id = 3 and nothing is null").count() == 1
-    conf(SCRATCH_KEY, str(tmp_path / "scratch"))
+    conf(READ_SCRATCH.key, str(tmp_path / "scratch"))
     for route in ("manifest", "arrow"):
-        conf(ROUTE_KEY, route)
+        conf(READ_ROUTE.key, route)
         assert found(table) == [*left[:-1], expected(20, 200)]

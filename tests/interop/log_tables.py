@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from tablelog.core import DeltaLog, Metadata, Operation
 from tablelog.core.protocol.actions import AddFile
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT
-from tablelog.core.upkeep.compaction import FOR_WRITES
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT, COMPACTED_LOG_WRITES
 
 SCHEMA = json.dumps(
     {
@@ -49,10 +48,10 @@ EXPECTED = [12, sum(range(13)) - 2]
 V2 = {"delta.checkpointPolicy": "v2"}
 KINDS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "classic": ({}, {}),
-    "parts": ({PART_SIZE: "3"}, {}),
-    "v2 json": ({TOP_LEVEL_FORMAT: "json"}, V2),
-    "v2 parquet": ({TOP_LEVEL_FORMAT: "parquet", PART_SIZE: "4"}, V2),
-    "compacted": ({FOR_WRITES: "true"}, {"delta.checkpointInterval": "100"}),
+    "parts": ({CHECKPOINT_PART_SIZE.key: "3"}, {}),
+    "v2 json": ({CHECKPOINT_V2_FORMAT.key: "json"}, V2),
+    "v2 parquet": ({CHECKPOINT_V2_FORMAT.key: "parquet", CHECKPOINT_PART_SIZE.key: "4"}, V2),
+    "compacted": ({COMPACTED_LOG_WRITES.key: "true"}, {"delta.checkpointInterval": "100"}),
     "stats as structs": ({}, {"delta.checkpoint.writeStatsAsJson": "false"}),
 }
 

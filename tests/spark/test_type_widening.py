@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from tablelog.core import DeltaLog
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import InvalidArgumentError, SchemaChangedError, SchemaMismatchError, UnsupportedFeatureError
+from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
 
 WIDENS = {"delta.enableTypeWidening": "true"}
 OLD = (
@@ -52,14 +52,14 @@ def widened(spark, table):
 def test_old_files_are_read_in_the_new_types(spark, widened, conf, tmp_path):
     assert "typeWidening" in widened.actions(0)[1]["protocol"]["readerFeatures"]
     assert widened.info(3)["operationParameters"]["column"].startswith('{"name":"i","type":"long"')
-    conf(SCRATCH_KEY, str(tmp_path / "scratch"))
+    conf(READ_SCRATCH.key, str(tmp_path / "scratch"))
     conf("spark.sql.ansi.enabled", "true")
     for route in ("native", "manifest", "arrow"):
-        conf(ROUTE_KEY, route)
+        conf(READ_ROUTE.key, route)
         assert sorted(map(_plain, widened.read().collect())) == ROWS, route
         for condition, ids in CONDITIONS if route == "native" else CONDITIONS[::4]:
             assert widened.read().where(condition).select("id").collect() == [(i,) for i in ids], (route, condition)
-    conf(ROUTE_KEY, "native")
+    conf(READ_ROUTE.key, "native")
     conf("spark.sql.parquet.enableVectorizedReader", "false")
     assert sorted(map(_plain, widened.read().collect())) == ROWS
     assert widened.read(versionAsOf=0).schema["i"].dataType.simpleString() == "int"

@@ -8,8 +8,8 @@ import pytest
 from tablelog.core import DeltaLog
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.txn.operation import Operation
-from tablelog.engine.read.routes import ROUTE_KEY
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
+from tablelog.settings.honoured import READ_ROUTE
 
 ROWS = (
     'select id, if(id = 2, null, parse_json(\'{"a":\' || id || \',"b":"x"}\')) v, '
@@ -67,6 +67,6 @@ def test_what_a_variant_can_not_be(spark, table, conf):
     with pytest.raises(InvalidArgumentError, match="can't be partitioned by 'v'"):
         table.write(spark.sql(ROWS), by=("v",))
     table.write(spark.sql(ROWS))
-    conf(ROUTE_KEY, "arrow")
+    conf(READ_ROUTE.key, "arrow")
     with pytest.raises(UnsupportedFeatureError, match="variant"):
         table.read().collect()

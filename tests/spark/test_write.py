@@ -12,6 +12,7 @@ from tablelog.errors import (
     SchemaMismatchError,
     TableAlreadyExistsError,
 )
+from tablelog.settings.unsupported import UNSUPPORTED
 from tablelog.spark import DeltaTable
 
 
@@ -211,7 +212,8 @@ def test_settings_of_delta_with_no_effect_are_told_once(table, numbers, conf, ca
     for _ in range(2):
         table.write(numbers)
     told = [r.getMessage() for r in caplog.records if key in r.getMessage()]
-    assert told == [f"{key} is set, but has no effect in this version of tablelog."]
+    why = UNSUPPORTED[key].why
+    assert told == [f"{key} is set, but has no effect in this version of tablelog: {why}."]
 
 
 def test_properties_given_for_a_table_that_exists_are_told_to_change_nothing(table, numbers, caplog):

@@ -14,10 +14,9 @@ from pyspark.sql import functions as F
 
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.paths import decode
-from tablelog.engine.read import routes
-from tablelog.engine.write.routes import ROUTE_KEY as WRITE_ROUTE_KEY
 from tablelog.errors import ConstraintViolationError
 from tablelog.logstore.data_files import DataFiles
+from tablelog.settings.honoured import READ_ROUTE, WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 
@@ -39,7 +38,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 def by_route(route: str) -> dict[str, str]:
     """The keys that force reads and writes to go by one route."""
-    return {routes.ROUTE_KEY: route, WRITE_ROUTE_KEY: route}
+    return {READ_ROUTE.key: route, WRITE_ROUTE.key: route}
 
 
 class Work:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ...errors import CorruptLogError, InvalidArgumentError
+from ...errors import CorruptLogError
+from ...settings.honoured import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from ..protocol.codec import parse_line, to_json
 from ..protocol.features import supported
@@ -19,18 +20,11 @@ from .version_state import VersionState
 
 _MOST_LISTED = 100
 """Longer lists of transactions or domains aren't written to the checksum (Delta has the same limit)."""
-ALL_FILES = "spark.databricks.delta.allFilesInCrc.enabled"
-ALL_FILES_UP_TO = "spark.databricks.delta.allFilesInCrc.thresholdNumFiles"
 
 
 def most_files(conf: Mapping[str, str]) -> int:
     """The largest number of files that a checksum lists (default 50, as in Delta); -1: it never lists files."""
-    if conf.get(ALL_FILES, "true").strip().lower() == "false":
-        return -1
-    text = conf.get(ALL_FILES_UP_TO, "50").strip()
-    if not text.isdecimal():
-        raise InvalidArgumentError(f"{ALL_FILES_UP_TO} must be a whole number, but it is {text!r}. Correct the setting")
-    return int(text)
+    return CHECKSUM_MAX_FILES.of(conf) if CHECKSUM_LISTS_FILES.of(conf) else -1
 
 
 @dataclass(frozen=True, slots=True)

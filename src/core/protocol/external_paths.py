@@ -6,7 +6,7 @@ A path in an action may be absolute, or leave the directory by "..". PROTOCOL.md
 
 import os
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from ...logstore.common.schemes import about
@@ -14,8 +14,6 @@ from . import paths
 
 Policy: TypeAlias = Literal["allow", "sameStore", "refuse"]
 """`sameStore` allows files of the table's store: with the scheme and the bucket, container or host of its path."""
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-DEFAULT: Policy = "sameStore"
 
 _DEFAULT_PORTS = {"hdfs": ":8020"}
 _SCHEME = r"^([A-Za-z][A-Za-z0-9+.\-]*:)"

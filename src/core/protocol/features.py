@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from ...errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
+from ...settings.honoured import PROPERTY_DEFAULTS
 from . import properties, type_widening
 from .actions import Metadata, Protocol
 from .schema import (
@@ -376,7 +377,7 @@ def protocol_for_new_table(metadata: Metadata, conf: Mapping[str, str] | None = 
     """
     conf = conf or {}
     configuration = metadata.configuration
-    prefix = properties.DEFAULTS_PREFIX
+    prefix = PROPERTY_DEFAULTS.prefix
     ignore = configuration.get("delta.ignoreProtocolDefaults", conf.get(f"{prefix}ignoreProtocolDefaults", "false"))
     requests: dict[str, str] = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
     if properties.PROPERTIES["ignoreprotocoldefaults"].check(ignore):

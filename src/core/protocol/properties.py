@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES, PROPERTY_DEFAULTS
 from .actions import Metadata
 from .schema import Column
 
 _log = logging.getLogger(__name__)
 
-DEFAULTS_PREFIX: Final = "spark.databricks.delta.properties.defaults."
-ARBITRARY_KEY: Final = "spark.databricks.delta.allowArbitraryProperties.enabled"
 CONSTRAINT_PREFIX: Final = "delta.constraints."
 FEATURE_PREFIX: Final = "delta.feature."
 _UNIFORM_PREFIX: Final = "delta.universalformat.config."
@@ -449,9 +448,9 @@ def validate(
             if not allow_arbitrary:
                 raise InvalidArgumentError(
                     f"{key} is not a table property that this version of tablelog knows: correct it, or set "
-                    f"{ARBITRARY_KEY} to true to store it as it is",
+                    f"{ALLOW_ARBITRARY_PROPERTIES.key} to true to store it as it is",
                     condition="DELTA_UNKNOWN_CONFIGURATION",
-                    parameters={"config": key, "disableCheckConfig": ARBITRARY_KEY},
+                    parameters={"config": key, "disableCheckConfig": ALLOW_ARBITRARY_PROPERTIES.key},
                 )
             _log.warning("storing the table property %s, which this version of tablelog doesn't know", key)
             result[key] = value
@@ -489,9 +488,9 @@ def defaults_from(conf: Mapping[str, str] | None) -> dict[str, str]:
     """
     defaults: dict[str, str] = {}
     for full_key, value in (conf or {}).items():
-        if not full_key.startswith(DEFAULTS_PREFIX):
+        if not full_key.startswith(PROPERTY_DEFAULTS.prefix):
             continue
-        name = full_key.removeprefix(DEFAULTS_PREFIX)
+        name = full_key.removeprefix(PROPERTY_DEFAULTS.prefix)
         key = f"delta.{name}"
         if is_protocol_property(key):
             continue

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import UnsupportedFeatureError
+from ...settings.honoured import AUTOMATIC_WIDENING
 from ..protocol import type_widening
 from ..protocol.actions import Metadata, Protocol
 from ..protocol.features import supported
@@ -30,7 +31,6 @@ from ..protocol.schema import (
 from ..protocol.type_widening import Automatic
 from .changes import bound_by_iceberg, recorded, widening
 
-AUTOMATIC_KEY = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
 _ONE_PHYSICAL_TYPE = (BYTE, SHORT, INTEGER)
 Widens = Callable[[DataType, DataType], bool]
 
@@ -66,10 +66,7 @@ def merged(
 
 def automatic_of(conf: Mapping[str, str]) -> Automatic:
     """The widenings that the session allows for schema evolution; `InvalidArgumentError` for an invalid value."""
-    text = conf.get(AUTOMATIC_KEY, "always").strip().lower()
-    if text not in ("always", "same_family_type", "never"):
-        raise InvalidArgumentError(f"{AUTOMATIC_KEY} is {text!r}: it must be always, same_family_type or never")
-    return cast(Automatic, text)
+    return cast(Automatic, AUTOMATIC_WIDENING.of(conf))
 
 
 def _never(old: DataType, new: DataType) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
+from ...settings.honoured import CORRUPTION_IS_FATAL
 from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ..skipping.predicates import Column, Predicate
 
 _log = logging.getLogger(__name__)
-
-CORRUPTION_IS_FATAL = "spark.databricks.delta.state.corruptionIsFatal"
-"""If true (the default), a version that doesn't match its checksum can't be read; else it is read with a warning."""
 
 _PIECE = 1 << 16
 
@@ -171,7 +169,7 @@ class Snapshot:
         """Warn if the commits confirm the state that was read; else raise ChecksumMismatchError."""
         message = f"version {self.version} of {self.table} doesn't match its checksum: {'; '.join(sentences)}"
         if not self._fatal:
-            _log.warning("%s. The version is read anyway, because %s is false", message, CORRUPTION_IS_FATAL)
+            _log.warning("%s. The version is read anyway, because %s is false", message, CORRUPTION_IS_FATAL.key)
             return
         large = self._base is not None and self._base.is_large
         reason: str | None
@@ -184,7 +182,7 @@ class Snapshot:
                 return
         raise ChecksumMismatchError(
             f"{message}. {reason}: compare the log with a copy. To read the version with a warning, set "
-            f"{CORRUPTION_IS_FATAL}=false."
+            f"{CORRUPTION_IS_FATAL.key}=false."
         )
 
     def _load(self) -> None:

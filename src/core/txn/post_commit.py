@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...settings.honoured import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
-from ..upkeep import compaction
 from . import manifests
 from .conflict import Winner
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
-
-_WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 
 
 def after_commit(
@@ -98,7 +96,7 @@ def _clean_up(log: "WritableLog", snapshot: "Snapshot") -> None:
 
 
 def _compact(log: "WritableLog", snapshot: "Snapshot") -> None:
-    if not _checkpoint_is_due(snapshot) and log.conf.get(compaction.FOR_WRITES, "false").strip().lower() == "true":
+    if not _checkpoint_is_due(snapshot) and COMPACTED_LOG_WRITES.of(log.conf):
         log.compact_after(snapshot)
 
 
@@ -107,7 +105,7 @@ def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) 
 
     The session can disable it.
     """
-    if log.conf.get(_WRITE_CHECKSUM, "true").strip().lower() == "false":
+    if not WRITE_CHECKSUM.of(log.conf):
         return
     totals = snapshot.totals()
     if totals is None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
+from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES
 from ..protocol import (
     change_data,
     column_mapping,
@@ -73,7 +74,7 @@ def requested(metadata: Metadata, old: Metadata | None, conf: Mapping[str, str])
     mapped = () if column_mapping.unassigned(metadata) else (MAX_ID,)
     internal = (*row_tracking.COLUMN_KEYS, *in_commit_timestamps.PROVENANCE, *mapped)
     copied = {key: changed.pop(key) for key in internal if key in changed}
-    arbitrary = conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.of(conf)
     defaults = properties.defaults_from(conf) if old is None else {}
     changed = properties.validate(changed, allow_arbitrary=arbitrary, existing={**defaults, **kept})
     result: Mapping[str, str] = {**defaults, **kept, **changed, **copied}

@@ -17,6 +17,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedEnvironmentError,
 )
+from ...settings.honoured import MAX_COMMIT_ATTEMPTS, USER_METADATA
 from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ENGINE_INFO = f"tablelog/{__version__}"
-MAX_ATTEMPTS = "spark.databricks.delta.maxCommitAttempts"
-_DEFAULT_ATTEMPTS = 10_000_000
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 # Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
 _LISTING_IS_FRESH_S = 60.0
@@ -283,7 +281,7 @@ class Transaction:
             isolation_level=level.value,
             is_blind_append=staged.blind_append,
             operation_metrics={name: str(value) for name, value in operation.metrics.items()} or None,
-            user_metadata=user_metadata if user_metadata is not None else log.conf.get(_USER_METADATA),
+            user_metadata=user_metadata if user_metadata is not None else USER_METADATA.of(log.conf),
             tags=self._tags(staged, tags),
             engine_info=engine_info,
             txn_id=self._new_token(),
@@ -391,7 +389,7 @@ class Transaction:
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
         raise ConcurrentWriteException(
             f"nothing was committed to {self.table}: other writers took {max_attempts} versions in a row, and "
-            f"{MAX_ATTEMPTS} allows no more attempts. Run the operation again",
+            f"{MAX_COMMIT_ATTEMPTS.key} allows no more attempts. Run the operation again",
             condition="DELTA_CONCURRENT_WRITE",
         )
 
@@ -414,15 +412,7 @@ class Transaction:
 
     def _most_attempts(self) -> int:
         """The maximal number of attempts. As in Delta, the setting doesn't count the first one."""
-        value = self._log.conf.get(MAX_ATTEMPTS)
-        if value is None:
-            return _DEFAULT_ATTEMPTS + 1
-        if not value.strip().isdecimal():
-            raise InvalidArgumentError(
-                f"{MAX_ATTEMPTS} must be a whole number, but it is {value!r}: nothing was committed to {self.table}. "
-                "Correct the setting"
-            )
-        return int(value) + 1
+        return MAX_COMMIT_ATTEMPTS.of(self._log.conf) + 1
 
     def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
         record = self._noted

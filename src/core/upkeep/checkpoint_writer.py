@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...errors import InvalidArgumentError
 from ...logstore.base import LogStore
+from ...settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 from ..log import last_checkpoint
 from ..log.checkpoint_file import DamagedCheckpointError
 from ..log.last_checkpoint import LastCheckpoint
@@ -38,9 +38,6 @@ _Piece = TypeVar("_Piece")
 
 _log = logging.getLogger(__name__)
 
-PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
-"""The most actions in one file of a checkpoint; if unset, all actions are in one file."""
-TOP_LEVEL_FORMAT = "spark.databricks.delta.checkpointV2.topLevelFileFormat"
 _REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
 """The columns with a dictionary; the values of the others are mostly distinct, and a dictionary doubles the time."""
 NO_BOUND = 1 << 62
@@ -67,17 +64,13 @@ def kind_of(snapshot: Snapshot, tombstones: int, header: int, conf: Mapping[str,
     V2 if `delta.checkpointPolicy` says so; in parts if the session sets `checkpoint.partSize`, which for V2 is the size
     of a sidecar. The protocol forbids parts if the table supports V2.
     """
-    text = conf.get(PART_SIZE)
-    if text is not None and not (text.strip().isdecimal() and int(text) > 0):
-        raise InvalidArgumentError(f"{PART_SIZE} is {text!r}: it must be a positive integer")
-    files = 1 if text is None else max(1, -(-(snapshot.num_files + tombstones) // int(text)))
+    most = CHECKPOINT_PART_SIZE.of(conf)
+    files = 1 if most is None else max(1, -(-(snapshot.num_files + tombstones) // most))
     if "v2Checkpoint" not in supported(snapshot.protocol):
         return Kind("parts", files) if files > 1 else Kind("classic")
     if snapshot.properties.checkpoint_policy != "v2":
         return Kind("classic")
-    form = conf.get(TOP_LEVEL_FORMAT, "parquet" if header > _MOST_AS_JSON else "json").strip().lower()
-    if form not in ("json", "parquet"):
-        raise InvalidArgumentError(f"{TOP_LEVEL_FORMAT} is {form!r}: it must be json or parquet")
+    form = CHECKPOINT_V2_FORMAT.of(conf) or ("parquet" if header > _MOST_AS_JSON else "json")
     return Kind("v2", files, "json" if form == "json" else "parquet")
 
 

@@ -14,9 +14,6 @@ from ..protocol.paths import compacted_name
 
 _log = logging.getLogger(__name__)
 
-FOR_READS = "spark.databricks.delta.deltaLog.minorCompaction.useForReads"
-FOR_WRITES = "spark.databricks.delta.deltaLog.minorCompaction.useForWrites"
-
 
 def reconciled(commits: Iterable[Sequence[Action]], table: str) -> list[Action]:
     """The combined effect of consecutive commits, with each key once (PROTOCOL.md, "Action Reconciliation").

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...settings.honoured import RETENTION_CHECK
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
 
@@ -92,7 +93,7 @@ def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: 
         raise InvalidArgumentError(
             f"{table}: a retention of {hours} hours is less than the table's, {-(-default_ms // _HOUR_MS)} hours. "
             "Running writers, and readers of older versions, would lose files. If there are none, set "
-            "spark.databricks.delta.retentionDurationCheck.enabled to false",
+            f"{RETENTION_CHECK.key} to false",
             condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             parameters={"configuredRetentionHours": -(-default_ms // _HOUR_MS)},
         )

@@ -12,9 +12,9 @@ from ...core.txn.transaction import Committed
 from ...engine.read import scan
 from ...engine.sql import expressions
 from ...errors import ConstraintViolationError, InvalidArgumentError
+from ...settings.honoured import DROP_CONSTRAINT_IF_EXISTS
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
-ASSUME_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 
@@ -74,7 +74,7 @@ def drop_constraint(
         if command.applied_already:
             return None
         constraint = _find(command, name)
-        if constraint is None and not if_exists and log.conf.get(ASSUME_IF_EXISTS, "false").lower() != "true":
+        if constraint is None and not if_exists and not DROP_CONSTRAINT_IF_EXISTS.of(log.conf):
             known = ", ".join(sorted(rules.constraints(command.snapshot.metadata))) or "none"
             raise InvalidArgumentError(
                 f"{log.table} has no constraint {name!r}; it has {known}",
@@ -82,7 +82,7 @@ def drop_constraint(
                 parameters={
                     "constraintName": name,
                     "tableName": log.table,
-                    "config": "spark.databricks.delta.constraints.assumesDropIfExists.enabled",
+                    "config": DROP_CONSTRAINT_IF_EXISTS.key,
                     "confValue": "true",
                 },
             )

@@ -11,6 +11,7 @@ from ...core.protocol.actions import Metadata
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...errors import InvalidArgumentError
+from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from .feature_traces import remove_mapping
 from .row_tracking import backfill
@@ -45,7 +46,7 @@ def set_properties(
         command = Command.on(spark, log, options)
         if command.applied_already:
             return None
-        arbitrary = log.conf.get(properties.ARBITRARY_KEY, "false").strip().lower() == "true"
+        arbitrary = ALLOW_ARBITRARY_PROPERTIES.of(log.conf)
         valid = checked(requested, command.snapshot.metadata, allow_arbitrary=arbitrary)
         if properties.get(valid, "enableRowTracking") and backfill(command):
             command = Command.on(spark, log, options)

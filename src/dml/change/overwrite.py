@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from ...core.deltalog import DeltaLog
 from ...core.protocol import partition_values, schema
 from ...core.protocol.actions import AddFile
 from ...core.skipping import predicates
@@ -15,21 +14,19 @@ from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.sql import checks, conform
 from ...errors import InvalidArgumentError
+from ...settings.honoured import REPLACE_WHERE_CHECK, REPLACE_WHERE_DATA_COLUMNS
 from ..command.command import Command
 from ..command.removal import Removal
-
-ON_DATA = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
-CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
 def condition(command: Command, text: str) -> scan.Condition:
     """The replaceWhere condition, resolved against the current version of the table."""
     frame = scan.for_conditions(command.spark, command.snapshot)
     split = scan.split_condition(frame, text, command.snapshot.mapping)
-    if split.data is not None and not _enabled(command.log, ON_DATA):
+    if split.data is not None and not REPLACE_WHERE_DATA_COLUMNS.of(command.log.conf):
         raise InvalidArgumentError(
             f"replaceWhere '{text}' names columns that {command.log.table} is not partitioned by, "
-            f"and {ON_DATA} is false.",
+            f"and {REPLACE_WHERE_DATA_COLUMNS.key} is false.",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
             parameters={"columnName": text, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
@@ -74,8 +71,8 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: 
 
 
 def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
-    """The frame with a check that fails the job at a row for which the condition isn't TRUE, unless CHECK is false."""
-    if not _enabled(command.log, CHECK):
+    """The frame with a check that fails the job at a row for which the condition isn't TRUE, unless it is disabled."""
+    if not REPLACE_WHERE_CHECK.of(command.log.conf):
         return frame
     metadata = command.txn.metadata
     columns = schema.parse_schema(metadata.schema_string)
@@ -86,7 +83,3 @@ def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
     )
     mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
     return checks.checked(frame, functions.expr(condition), message, broken=mismatch)
-
-
-def _enabled(log: DeltaLog, key: str) -> bool:
-    return log.conf.get(key, "true").lower() != "false"

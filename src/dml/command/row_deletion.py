@@ -19,8 +19,11 @@ from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
 from ...engine.write import deletion_vector_writer
 from ...errors import CorruptLogError
+from ...settings.honoured import DELETE_BY_VECTORS, MERGE_BY_VECTORS, UPDATE_BY_VECTORS
 from .command import Command
 from .removal import Removal, num_deleted, physical_records
+
+_PERSISTENT = {"delete": DELETE_BY_VECTORS, "update": UPDATE_BY_VECTORS, "merge": MERGE_BY_VECTORS}
 
 
 def vectors_enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
@@ -28,8 +31,7 @@ def vectors_enabled(command: Command, operation: Literal["delete", "update", "me
 
     Settings: `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
     """
-    key = f"spark.databricks.delta.{operation}.deletionVectors.persistent"
-    if command.log.conf.get(key, "true").strip().lower() == "false":
+    if not _PERSISTENT[operation].of(command.log.conf):
         return False
     supported = "deletionVectors" in features.supported(command.txn.protocol)
     return supported and TableProperties.of(command.txn.metadata).enable_deletion_vectors

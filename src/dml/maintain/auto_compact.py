@@ -7,11 +7,9 @@ from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
+from ...settings import honoured
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
-
-_PREFIX = "spark.databricks.delta.autoCompact."
-_MIB = 1 << 20
 
 
 def run(command: Command, committed: Committed) -> None:
@@ -27,20 +25,22 @@ def run(command: Command, committed: Committed) -> None:
 
 def _compacts(command: Command) -> bool:
     """The session's setting overrides the table's; `delta.autoOptimize` is the older name of the table property."""
-    enabled = settings.text(command.spark, f"{_PREFIX}enabled")
+    enabled = settings.of(command.spark, honoured.AUTO_COMPACT)
     if enabled is None:
         configuration = command.txn.metadata.configuration
         if properties.get(configuration, "autoOptimize"):
             return True
         enabled = properties.get(configuration, "autoOptimize.autoCompact") or "false"
-    return bool(properties.PROPERTIES["autooptimize.autocompact"].check(enabled, f"{_PREFIX}enabled") != "false")
+    return enabled != "false"
 
 
 def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
     """Compact those of the written partitions that have enough small files."""
-    largest = settings.byte_count(command.spark, f"{_PREFIX}maxFileSize", 128 * _MIB)
-    smallest = settings.byte_count(command.spark, f"{_PREFIX}minFileSize", largest // 2)
-    enough = settings.number(command.spark, f"{_PREFIX}minNumFiles", 50)
+    largest = settings.of(command.spark, honoured.AUTO_COMPACT_MAX_FILE_SIZE)
+    smallest = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_FILE_SIZE)
+    if smallest is None:
+        smallest = largest // 2
+    enough = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_NUM_FILES)
     files = command.log.snapshot().files
     small = Counter(
         bin_packing.partition_of(values)

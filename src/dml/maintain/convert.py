@@ -29,6 +29,8 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from ...settings.honoured import CONVERT_IGNORES_CAST_FAILURE, PROPERTY_DEFAULTS
+from ...settings.spark_own import IGNORE_CORRUPT_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.target_metadata import new_table
 
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_IGNORE_CORRUPT = "spark.sql.files.ignoreCorruptFiles"
-_IGNORE_CAST = "spark.databricks.delta.convert.partitionValues.ignoreCastFailure"
 _BATCH = 10_000
 _WIDER = (BYTE, SHORT, INTEGER)
 
@@ -72,7 +72,9 @@ def convert(
         listed = _listed(files, log.table)
         if partitions is not None:
             _check_known(listed, partitions, log.table)
-        values = _partition_values(listed, partition_schema, log.table, checked=not settings.flag(spark, _IGNORE_CAST))
+        values = _partition_values(
+            listed, partition_schema, log.table, checked=not settings.of(spark, CONVERT_IGNORES_CAST_FAILURE)
+        )
         table_properties = properties.TableProperties(properties.defaults_from(log.conf))
         sources = _Sources(spark, files, log.table, partition_schema.names, table_properties if statistics else None)
         for start in range(0, len(listed), _BATCH):
@@ -209,7 +211,7 @@ def _stage(txn: Transaction, columns: StructType, partition_by: Sequence[str], l
     if column_mapping.mode_of(txn.metadata) != "none":
         raise UnsupportedFeatureError(
             f"{log.table} can't be converted to a table with column mapping, because the files don't have physical "
-            "column names: unset spark.databricks.delta.properties.defaults.columnMapping.mode",
+            f"column names: unset {PROPERTY_DEFAULTS.prefix}columnMapping.mode",
             ("columnMapping",),
             condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             parameters={"config": "delta.columnMapping.mode"},
@@ -255,7 +257,7 @@ class _Sources:
         self._table = table
         self._partition_by = partition_by
         self._table_properties = table_properties
-        self._ignores = bool(settings.flag(spark, _IGNORE_CORRUPT))
+        self._ignores = settings.of(spark, IGNORE_CORRUPT_FILES)
         self._schemas: dict[str, StructType] = {}
         self._statistics: dict[str, foreign_parquet.Statistics] = {}
         self.merged = StructType()
@@ -285,8 +287,8 @@ class _Sources:
                 logger.warning("%s/%s is skipped: it is not a Parquet file: %s", self._table, file.name, error)
                 return file, None
             raise InvalidArgumentError(
-                f"{self._table}/{file.name} is no Parquet file ({error}). Remove it, or set {_IGNORE_CORRUPT} to true "
-                "to skip such files",
+                f"{self._table}/{file.name} is no Parquet file ({error}). Remove it, or set "
+                f"{IGNORE_CORRUPT_FILES.key} to true to skip such files",
                 condition="DELTA_FAILED_READ_FILE_FOOTER",
                 parameters={"currentFile": file.name},
             ) from error

@@ -24,13 +24,12 @@ from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
+from ...settings import honoured
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import num_records
 from . import cluster_by
 
-_PREFIX = "spark.databricks.delta.optimize."
-_GIB = 1 << 30
 _BINS_PER_JOB = 64
 _AS_LAID_OUT = writer.WriteOptions(balanced=False)
 
@@ -45,9 +44,9 @@ class OptimizeLayout:
     bytes (`None`: one commit).
     """
 
-    smallest: int = _GIB
-    largest: int = _GIB
-    deleted_ratio: float = 0.05
+    smallest: int = honoured.OPTIMIZE_MIN_FILE_SIZE.default
+    largest: int = honoured.OPTIMIZE_MAX_FILE_SIZE.default
+    deleted_ratio: float = honoured.OPTIMIZE_MAX_DELETED_RATIO.default
     by: tuple[str, ...] = ()
     full: bool = False
     purge: bool = False
@@ -60,13 +59,13 @@ class OptimizeLayout:
     ) -> "OptimizeLayout":
         """The layout by the session's settings `spark.databricks.delta.optimize.*`."""
         return cls(
-            smallest=settings.byte_count(spark, _PREFIX + "minFileSize", _GIB),
-            largest=max(1, settings.byte_count(spark, _PREFIX + "maxFileSize", _GIB)),
-            deleted_ratio=settings.ratio(spark, _PREFIX + "maxDeletedRowsRatio", 0.05),
+            smallest=settings.of(spark, honoured.OPTIMIZE_MIN_FILE_SIZE),
+            largest=max(1, settings.of(spark, honoured.OPTIMIZE_MAX_FILE_SIZE)),
+            deleted_ratio=settings.of(spark, honoured.OPTIMIZE_MAX_DELETED_RATIO),
             by=tuple(by),
             full=full,
             purge=purge,
-            batch=settings.byte_count(spark, _PREFIX + "batchSize", 0) or None,
+            batch=settings.of(spark, honoured.OPTIMIZE_BATCH_SIZE) or None,
         )
 
 
@@ -181,13 +180,13 @@ def _ordered_by(command: Command, text: str) -> schema.Column:
             condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             parameters={"colName": text},
         )
-    checks = settings.flag(command.spark, _PREFIX + "zorder.checkStatsCollection.enabled")
-    if checks is not False and column not in indexed(snapshot):
+    checks = settings.of(command.spark, honoured.ZORDER_CHECKS_STATISTICS)
+    if checks and column not in indexed(snapshot):
         raise InvalidArgumentError(
             f"{command.log.table} has no statistics for {text}, so ZORDER BY it wouldn't help any filter: see the "
             "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
             condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
-            parameters={"cols": text, "zorderColStatKey": _PREFIX + "zorder.checkStatsCollection.enabled"},
+            parameters={"cols": text, "zorderColStatKey": honoured.ZORDER_CHECKS_STATISTICS.key},
         )
     return column
 
@@ -240,8 +239,8 @@ def _planned(
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
-    smallest = settings.byte_count(command.spark, _PREFIX + "clustering.minCubeSize", 100 * _GIB)
-    largest = max(smallest, settings.byte_count(command.spark, _PREFIX + "clustering.targetCubeSize", 150 * _GIB))
+    smallest = settings.of(command.spark, honoured.CLUSTERING_MIN_CUBE_SIZE)
+    largest = max(smallest, settings.of(command.spark, honoured.CLUSTERING_TARGET_CUBE_SIZE))
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
@@ -300,7 +299,7 @@ def _rewrite(
 
 def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
     """A frame with one partition, and so one output file, per bin."""
-    spread = settings.flag(command.spark, _PREFIX + "repartition.enabled")
+    spread = settings.of(command.spark, honoured.OPTIMIZE_REPARTITION)
     frames = [command.rows(pa.array(one.files, pa.int64())) for one in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 

@@ -17,10 +17,10 @@ from ...core.txn.operation import Operation
 from ...engine.jvm import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
+from ...settings.honoured import RESTORE_DOWNGRADES
+from ...settings.spark_own import IGNORE_MISSING_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
-_DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
-_IGNORE_MISSING = "spark.sql.files.ignoreMissingFiles"
 _MOST_SHOWN = 100
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
@@ -57,13 +57,13 @@ def restore(
         removed = now.add_files(gone)
         if removed:
             command.check_removable()
-        if not settings.flag(spark, _IGNORE_MISSING):
+        if not settings.of(spark, IGNORE_MISSING_FILES):
             _check_there(spark, log, added, version)
         metadata = restored_metadata(then.metadata, now.metadata)
         if metadata != now.metadata:
             command.txn.set_metadata(metadata, replaces_table=True)
-        downgrade = settings.flag(spark, _DOWNGRADE)
-        protocol = restored_protocol(then.protocol, now.protocol, downgrade=bool(downgrade))
+        downgrade = settings.of(spark, RESTORE_DOWNGRADES)
+        protocol = restored_protocol(then.protocol, now.protocol, downgrade=downgrade)
         if protocol != now.protocol:
             command.txn.set_protocol(protocol)
         metrics = {
@@ -134,7 +134,7 @@ def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], versi
         raise MissingDataFileError(
             f"{log.table} can't be restored to version {version}: {len(missing)} of its files no longer exist, removed "
             f"by VACUUM or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version; or set "
-            f"{_IGNORE_MISSING} to true to restore the remaining files"
+            f"{IGNORE_MISSING_FILES.key} to true to restore the remaining files"
         )
 
 

@@ -29,6 +29,8 @@ from ...engine.write.routes.local import STAGING_PREFIX
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
+from ...settings import honoured
+from ...settings.spark_own import SHUFFLE_PARTITIONS
 from ..command.command import PLAIN, CommitOptions, command_scope
 
 logger = logging.getLogger(__name__)
@@ -37,11 +39,6 @@ Mode = Literal["FULL", "LITE"]
 
 LAST_VACUUM = "_last_vacuum_info"
 _UP_TO = "latestCommitVersionOutsideOfRetentionWindow"
-_CHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
-_LITE = "spark.databricks.delta.vacuum.lite.enabled"
-_LOGGED = "spark.databricks.delta.vacuum.logging.enabled"
-_PARALLEL = "spark.databricks.delta.vacuum.parallelDelete.enabled"
-_PARALLELISM = "spark.databricks.delta.vacuum.parallelDelete.parallelism"
 _INVENTORY = ("path", "length", "isDir", "modificationTime")
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _MOST_THREADS = 64
@@ -102,7 +99,7 @@ def _vacuum(
     features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
     window = _window(spark, log, snapshot, retention_hours)
     if mode is None:
-        mode = "LITE" if settings.flag(spark, _LITE) else "FULL"
+        mode = "LITE" if settings.of(spark, honoured.VACUUM_LITE) else "FULL"
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
     files = table_files.choose(spark, log)
@@ -148,7 +145,7 @@ def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
 
 
 def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
-    checked = settings.flag(spark, _CHECKED) is not False
+    checked = settings.of(spark, honoured.RETENTION_CHECK)
     default = snapshot.properties.deleted_file_retention_ms
     kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
     return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
@@ -274,14 +271,16 @@ def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
 
 def _tells(spark: SparkSession, log: DeltaLog) -> bool:
     """Whether VACUUM commits its start and end: by the session, else if concurrent commits to this log are safe."""
-    enabled = settings.flag(spark, _LOGGED)
+    enabled = settings.of(spark, honoured.VACUUM_LOGGED)
     if enabled is not None:
         return enabled
     return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
 
 
 def _threads(spark: SparkSession) -> int | None:
-    if not settings.flag(spark, _PARALLEL):
+    if not settings.of(spark, honoured.VACUUM_PARALLEL):
         return None
-    wanted = settings.number(spark, _PARALLELISM, int(spark.conf.get("spark.sql.shuffle.partitions") or 8))
+    wanted = settings.of(spark, honoured.VACUUM_PARALLELISM)
+    if wanted is None:
+        wanted = settings.in_force(spark, SHUFFLE_PARTITIONS)
     return min(max(wanted, 1), _MOST_THREADS)

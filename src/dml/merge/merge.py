@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
+from ...settings.honoured import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from . import matching
@@ -24,8 +25,6 @@ from .source import prepare_source
 from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
-
-AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def merge(
         command = Command.on(spark, log, options)
         if command.applied_already:
             return None
-        evolve = evolve or log.conf.get(AUTO_MERGE, "false").lower() == "true"
+        evolve = evolve or AUTO_MERGE.of(log.conf)
         resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
         with command.discarded_on_failure(), prepare_source(command, source, resolved) as merge_source:
             prepared_ms = _ms(began)

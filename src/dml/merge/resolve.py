@@ -14,6 +14,7 @@ from ...engine.read import scan
 from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ...errors import SchemaMismatchError
+from ...settings.spark_own import MAX_TO_STRING_FIELDS
 from ..command import rows, target_metadata
 from ..command.assignments import Path, check_distinct, field_of, path_of, whole
 from ..command.command import Command
@@ -262,7 +263,7 @@ def _frozen(
         for i, one in enumerate(taken)
     ]
     tested = [search, *by_clause.values()]
-    width = int(str(command.spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
+    width = settings.of(command.spark, MAX_TO_STRING_FIELDS)
 
     def predicates_of(kind: str) -> list[dict[str, str]]:
         predicates = []

@@ -15,10 +15,11 @@ from ...core.protocol import schema
 from ...core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField
 from ...core.skipping import predicates
 from ...core.skipping.predicates import Predicate
-from ...engine.jvm import plans
+from ...engine.jvm import plans, settings
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning
 from ...engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
+from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
 from .resolve import Resolved
 
@@ -184,7 +185,7 @@ def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys:
         else:
             parts.append(_between(f, low, high))
     size = put_away.bytes
-    threshold = str(command.spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))
+    threshold = settings.in_force(command.spark, AUTO_BROADCAST) or ""
     if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # a negative threshold disables broadcasts
         return MergeSource(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
     return MergeSource(frame, frame, count, most <= 1, predicates.all_of(parts))

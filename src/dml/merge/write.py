@@ -12,6 +12,7 @@ from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
 from ...engine.sql.resolution import PutAway, aligned, column_of, local
+from ...settings.honoured import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
@@ -20,7 +21,6 @@ from .matching import Matches, joined
 from .resolve import Resolved
 from .source import MergeSource
 
-REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 _FEW_ROWS = 1_000
 _SMALL_FILES = 16 << 20
 
@@ -210,7 +210,7 @@ class _Writer:
             if not all(one.held for one in pieces):
                 if self._matches.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
-                elif names and self._command.log.conf.get(REPARTITION, "true").lower() != "false":
+                elif names and MERGE_REPARTITION.of(self._command.log.conf):
                     frame = frame.repartition(*(column_of(name) for name in names))
             written = rows.write_new(self._command, frame)
             self._outcome.added = written.adds

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
+from ...settings.spark_own import EXECUTION_ID
 from .builders import string_map
 from .names import Names
 
@@ -455,7 +456,5 @@ class Gateway:
 
     def execution_id(self) -> str | None:
         """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""
-        found: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(
-            "spark.sql.execution.id"
-        )
+        found: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(EXECUTION_ID.key)
         return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ...clock import SystemClock
+from ...settings.spark_own import INTERRUPT_ON_CANCEL
 from .gateway import Gateway
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_INTERRUPTS = "spark.job.interruptOnCancel"
+_INTERRUPTS = INTERRUPT_ON_CANCEL.key
 _PATIENCE_S = 20.0
 _AGAIN_S = 1.0
 _PAUSE_S = 0.05

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.protocol.schema import StructField, StructType, to_json
+from ...settings.spark_own import ADVISORY_PARTITION_SIZE
 from . import settings
 from .gateway import Gateway, JavaObject
 
@@ -137,7 +138,7 @@ def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame
     from pyspark.sql import functions as F
 
     keys = [F.col("`" + name.replace("`", "``") + "`") for name in columns]
-    return with_settings(df.hint("rebalance", *keys), {"spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size)})
+    return with_settings(df.hint("rebalance", *keys), {ADVISORY_PARTITION_SIZE.key: str(size)})
 
 
 def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> JavaObject:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from ...settings.spark_own import SOURCE_DEFAULT
+from . import settings
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
         return None
     if not location.isDefined():
         return None
-    of = provider.get() if provider.isDefined() else str(spark.conf.get("spark.sql.sources.default"))
+    of = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
     return None if of.lower() == "delta" else str(location.get())
 
 

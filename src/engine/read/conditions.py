@@ -8,6 +8,8 @@ import pyarrow as pa
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...settings.spark_own import MAX_TO_STRING_FIELDS
+from ..jvm import settings
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
 from ..sql.column_names import columns_read
@@ -78,7 +80,7 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
             parameters={"sqlExprs": sql_of(expression)},
         )
     expression = gateway.at_one_time(filtered._jdf.queryExecution().analyzed()).condition()
-    width = int(str(spark.conf.get("spark.sql.debug.maxToStringFields", "25")))
+    width = settings.of(spark, MAX_TO_STRING_FIELDS)
     sql = [str(gateway.optimized(expression, frame).simpleString(width))]
     names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.references(expression)}

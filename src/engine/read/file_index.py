@@ -20,6 +20,7 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates, pruning
 from ...core.skipping.generation import derived
+from ...settings.honoured import STATS_SKIPPING
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
 from ..jvm.gateway import Gateway, JavaObject
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNKNOWN_SIZE = (1 << 63) - 1  # Spark's own default for an unknown size: too large to broadcast
-SKIPPING_KEY = "spark.databricks.delta.stats.skipping"
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class FileIndex:
         return pruning.may_match(self._spec.files, wanted, mapping.physical, columns, time_zone=zone)
 
     def _skipping(self) -> bool:
-        return str(self._spark.conf.get(SKIPPING_KEY, "true")).lower() != "false"
+        return settings.of(self._spark, STATS_SKIPPING)
 
     # --- FileIndex ------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Plans scans over a large log: Spark's executors read the checkpoint, and the driver gets only the files of the scan.
 
-If the checkpoint has at most `DRIVER_BYTES`, the driver loads the columns of all files, which plans faster. Otherwise
-each task reads a share of the row groups (`core.log.checkpoint_shares`), removes the files that later commits
+If the checkpoint has at most `LOG_DRIVER_BYTES`, the driver loads the columns of all files, which plans faster.
+Otherwise each task reads a share of the row groups (`core.log.checkpoint_shares`), removes the files that later commits
 supersede, and prunes the rest by `core.skipping.pruning`, the same code as on the driver.
 The executors need tablelog, and for object stores the package of the fsspec implementation. After any failure there,
 the driver reads the log itself, because it can recover a version or raise the right error.
@@ -28,6 +28,7 @@ from ...core.protocol.partition_values import column_of
 from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
+from ...settings.honoured import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from ..jvm import settings
 from . import deletion_vectors
 
@@ -41,12 +42,6 @@ logger = logging.getLogger(__name__)
 
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
-DRIVER_BYTES_KEY = "spark.tablelog.log.driverBytes"
-"""Maximum size of a checkpoint in bytes for which the driver loads the columns of all files."""
-DRIVER_BYTES = 1 << 30
-PARTITIONS_KEY = "spark.databricks.delta.snapshotPartitions"
-"""The number of tasks that read a large log."""
-PARTITIONS = 50
 
 Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled."""
@@ -124,7 +119,7 @@ def is_large(spark: "SparkSession", snapshot: "Snapshot") -> bool:
     base = snapshot.base
     if base is None or not base.files:
         return False
-    return base.size_in_bytes > settings.byte_count(spark, DRIVER_BYTES_KEY, DRIVER_BYTES)
+    return base.size_in_bytes > settings.of(spark, LOG_DRIVER_BYTES)
 
 
 def wanted(spark: "SparkSession", snapshot: "Snapshot") -> bool:
@@ -155,7 +150,7 @@ def chosen(
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
     """The inputs of a job that reads a version's large log; `None` if only the driver can access the log."""
     try:
-        return reading_in(log, snapshot, settings.number(spark, PARTITIONS_KEY, PARTITIONS) or 1)
+        return reading_in(log, snapshot, settings.of(spark, SNAPSHOT_PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
         logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
         return None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError
-from ..jvm import plans
+from ...settings.spark_own import STORE_ASSIGNMENT
+from ..jvm import plans, settings
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
 from ..jvm.types import table_schema
@@ -41,7 +42,7 @@ def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -
     job fails for a value that can't be cast (a string that is no number, an overflow). Struct fields are matched by
     name. A struct with other names, and all values under another policy, keep their type.
     """
-    policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy", "ANSI")).upper()
+    policy = settings.of(spark, STORE_ASSIGNMENT).upper()
     column = Gateway.of(spark).column(value)
     given = _type_of(value)
     if policy != "ANSI" or given == field.data_type:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ...core.protocol import column_mapping
 from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
+from ...settings.spark_own import PARQUET_FIELD_IDS
 from ..jvm.types import has_void, read_schema, spark_type
 from .conform import without_void
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+BY_ID = {PARQUET_FIELD_IDS.key: "true"}
 """The reader option by which Spark finds columns by their Parquet field IDs."""
 
 

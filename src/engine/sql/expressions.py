@@ -18,6 +18,7 @@ from ...core.protocol.schema import (
     type_text,
 )
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
+from ...settings.honoured import TRUSTED_FUNCTIONS
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -112,7 +113,7 @@ def evaluated(df: "DataFrame", sql: str, what: str, table: str) -> Resolved | No
         raise UntrustedTableError(
             f"{table}: {what}, {sql}, is not evaluated, so nothing was written: {reason}. Rules of a table may only "
             "call deterministic functions of Spark over one row. Drop the rule, or, if you trust it, add its "
-            f"functions to the setting {trust.TRUSTED_KEY}"
+            f"functions to the setting {TRUSTED_FUNCTIONS.key}"
         )
     return resolved_expression
 

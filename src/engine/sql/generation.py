@@ -10,6 +10,8 @@ from ...core.protocol import features
 from ...core.protocol import schema as schemas
 from ...core.skipping.generation import FORMATS, Generated, Part
 from ...errors import SchemaMismatchError, UntrustedTableError
+from ...settings.honoured import GENERATED_PARTITION_FILTERS
+from ..jvm import settings
 from . import expressions
 from .predicates import Node, tree
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
-
-ENABLED_KEY = "spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled"
 
 _TIMES = (schemas.TIMESTAMP, schemas.TIMESTAMP_NTZ, schemas.DATE)
 _ALIKE = (schemas.STRING, schemas.DATE, schemas.BYTE, schemas.SHORT, schemas.INTEGER, schemas.LONG)
@@ -42,7 +42,7 @@ def partition_columns(spark: "SparkSession", snapshot: "Snapshot") -> tuple[Gene
         return ()
     if "generatedColumns" not in features.supported(snapshot.protocol):
         return ()
-    if str(spark.conf.get(ENABLED_KEY, "true")).lower() == "false":
+    if not settings.of(spark, GENERATED_PARTITION_FILTERS):
         return ()
     key = metadata.schema_string, tuple(metadata.partition_columns)
     with _lock:

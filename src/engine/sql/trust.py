@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ...settings.honoured import TRUSTED_FUNCTIONS
 from ..jvm import settings
 from ..jvm.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TRUSTED_KEY = "spark.tablelog.trustedFunctions"
-"""Comma-separated names of functions that expressions of tables may call in addition to Spark's own."""
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 # The parser's classes for names; Spark resolves them later.
@@ -129,5 +127,5 @@ def _built_in(gateway: Gateway) -> frozenset[str]:
 
 
 def _trusted(spark: "SparkSession") -> frozenset[str]:
-    names = settings.text(spark, TRUSTED_KEY) or ""
+    names = settings.of(spark, TRUSTED_FUNCTIONS)
     return frozenset(name for name in re.split(r"[\s,]+", names.lower()) if name)

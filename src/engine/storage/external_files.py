@@ -1,18 +1,17 @@
 """Checks which files outside of a table's directory the session may read (docs/decisions/0050)."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.protocol import external_paths
-from ...errors import InvalidArgumentError, UntrustedTableError
+from ...errors import UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
+from ...settings.honoured import EXTERNAL_PATHS
 from ..jvm import settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-
-KEY = "spark.tablelog.externalPaths"
 
 
 def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Table") -> None:
@@ -28,22 +27,16 @@ def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Tabl
 def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterable[str]) -> None:
     """Raise UntrustedTableError if a path in the log is outside of the table and the session doesn't allow it."""
     policy = _policy(spark)
-    refused_path = external_paths.refused(table, in_log, policy)
+    refused_path, key = external_paths.refused(table, in_log, policy), EXTERNAL_PATHS.key
     if refused_path is not None:
         where = table if version is None else f"version {version} of {table}"
         raise UntrustedTableError(
-            f"{where} has a file outside of the table, {external_paths.shown(shown(refused_path))}, and {KEY} is "
+            f"{where} has a file outside of the table, {external_paths.shown(shown(refused_path))}, and {key} is "
             f"{policy}: it wasn't read. A shallow clone, or a table of other writers, may have such files. If you "
-            f"trust the table, set {KEY} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove "
+            f"trust the table, set {key} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove "
             "the file from the table"
         )
 
 
 def _policy(spark: "SparkSession") -> external_paths.Policy:
-    value = settings.text(spark, KEY)
-    if value is None:
-        return external_paths.DEFAULT
-    known = {one.lower(): one for one in external_paths.POLICIES}
-    if value.lower() not in known:
-        raise InvalidArgumentError(f"{KEY} is {value!r}: it needs to be {', '.join(external_paths.POLICIES)}")
-    return known[value.lower()]
+    return cast(external_paths.Policy, settings.of(spark, EXTERNAL_PATHS))

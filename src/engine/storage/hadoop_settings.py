@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
+from ...settings.spark_own import HADOOP
 from ..jvm.gateway import Gateway, is_classic
 
 if TYPE_CHECKING:
@@ -46,5 +47,5 @@ def of_hadoop(spark: "SparkSession", path: str) -> dict[str, str]:
     settings: dict[str, str] = {}
     for prefix in prefixes:
         for key, value in Gateway.of(spark).hadoop_properties(spark, prefix).items():
-            settings[f"spark.hadoop.{prefix}{key}"] = value
+            settings[f"{HADOOP.prefix}{prefix}{key}"] = value
     return settings

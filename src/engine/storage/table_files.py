@@ -19,8 +19,9 @@ from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
+from ...settings.spark_own import LISTING_PARALLELISM
+from ..jvm import settings as session_settings
 from ..jvm.gateway import is_classic
-from ..jvm.settings import number
 from . import hadoop_settings
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 THREADS = 16
 """The number of concurrent requests to remote storage."""
 
-_LISTING_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CHUNK = 1_000
 _TAIL = 64 << 10
 
@@ -76,8 +76,9 @@ def choose(spark: "SparkSession | None", log: "DeltaLog") -> TableFiles:
         if settings is not None:
             from .hadoop_client import HadoopFiles
 
-            most = number(spark, _LISTING_PARALLELISM, THREADS)
-            return HadoopTableFiles(log.table, HadoopFiles(spark, settings), min(max(most, 1), THREADS))
+            most = session_settings.of(spark, LISTING_PARALLELISM)
+            threads = THREADS if most is None else min(max(most, 1), THREADS)
+            return HadoopTableFiles(log.table, HadoopFiles(spark, settings), threads)
     from ...logstore.data_files import DataFiles
 
     return FsspecFiles(DataFiles.of(log.table, log.conf, log.storage_options), log)

@@ -18,6 +18,7 @@ from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
 from ...logstore.common.uri import scheme_of
 from ...logstore.data_files import DataFiles
+from ...settings.honoured import CHECKPOINT_PART_SIZE
 from ..read import large_log
 from .routes import local
 
@@ -40,10 +41,10 @@ def sidecars(
     if reading is None:
         return None
     # Imported late, because it loads Parquet: needed only if a checkpoint is due.
-    from ...core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE
+    from ...core.upkeep.checkpoint_writer import NO_BOUND
 
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
-    most = int(log.conf.get(PART_SIZE, NO_BOUND))
+    most = CHECKPOINT_PART_SIZE.of(log.conf) or NO_BOUND
     rows = reading.run(spark, Writing(reading, target, layout, most), Writing.SCHEMA)
     return None if rows is None else put_together(log, rows)
 

@@ -20,6 +20,7 @@ from ...core.protocol.actions import AddFile, Metadata, Protocol
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
+from ...settings.honoured import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from ..jvm import interrupts, plans, settings
 from ..jvm.messages import chain
 from ..sql.column_names import columns_written, renamed, with_extra
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
-
-_OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
-_BIN = 512 << 20  # shuffle bytes per task, as in Delta
 
 __all__ = ["WriteOptions", "Written", "write_files"]
 
@@ -133,14 +131,14 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
     spark, known = df.sparkSession, metadata.configuration
     wanted = job.options.balanced
     if wanted is None:
-        wanted = settings.flag(spark, f"{_OPTIMIZE_WRITE}enabled")
+        wanted = settings.of(spark, OPTIMIZE_WRITE)
     if wanted is None:
         wanted = properties.get(known, "autoOptimize.optimizeWrite")
     if wanted is None:
         wanted = properties.get(known, "autoOptimize")
     if not wanted:
         return df
-    return plans.rebalanced(df, job.partition_columns, settings.byte_count(spark, f"{_OPTIMIZE_WRITE}binSize", _BIN))
+    return plans.rebalanced(df, job.partition_columns, settings.of(spark, OPTIMIZE_WRITE_BIN_SIZE))
 
 
 @contextmanager

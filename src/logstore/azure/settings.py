@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from ...errors import LogStoreConfigurationError
-from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, hadoop_keys, needed
+from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, hadoop_keys, needed, with_and_without_spark
 from ..common.uri import checked_endpoint
 
-CONFIGURATION_PREFIXES = ("fs.azure.", "spark.hadoop.fs.azure.")
+CONFIGURATION_PREFIXES = with_and_without_spark("fs.azure.")
 
 _SECURE_SCHEMES = frozenset({"abfss", "wasbs"})
 _SUFFIX = "blob.core.windows.net"

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from ...clock import SystemClock
 from ...errors import UnsupportedEnvironmentError
+from ...settings.spark_own import HADOOP
 
 _Key = TypeVar("_Key")
 _Client = TypeVar("_Client")
@@ -61,10 +62,15 @@ def needed(module: str, extra: str) -> Any:
         ) from error
 
 
+def with_and_without_spark(*prefixes: str) -> tuple[str, ...]:
+    """Prefixes of Hadoop's keys, without and with Spark's prefix `spark.hadoop.`."""
+    return (*prefixes, *(f"{HADOOP.prefix}{prefix}" for prefix in prefixes))
+
+
 def hadoop_keys(conf: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's keys without Spark's prefix `spark.hadoop.`; if a key is set both ways, the one without it wins."""
-    keys = {key.removeprefix("spark.hadoop."): str(value).strip() for key, value in conf.items()}
-    keys.update({key: str(value).strip() for key, value in conf.items() if not key.startswith("spark.hadoop.")})
+    keys = {key.removeprefix(HADOOP.prefix): str(value).strip() for key, value in conf.items()}
+    keys.update({key: str(value).strip() for key, value in conf.items() if not key.startswith(HADOOP.prefix)})
     return keys
 
 

@@ -19,6 +19,7 @@ from ...errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
+from ...settings.honoured import LOG_STORE
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # Our names equal those of Delta's HDFSLogStore; Hadoop may leave a checksum file for such a file (HADOOP-16255).
@@ -233,7 +234,7 @@ def _no_exclusive_way(shown: str, no_link: OSError) -> UnsupportedEnvironmentErr
     return UnsupportedEnvironmentError(
         f"{shown} was not written: its file system has neither hard links ({no_link.strerror}) nor an exclusive rename "
         "(renameat2), so two writers could overwrite each other's commits. Keep the table on a file system with one "
-        "of them (ext4, xfs, btrfs, APFS, NFS), or configure another store with spark.delta.logStore.file.impl"
+        f"of them (ext4, xfs, btrfs, APFS, NFS), or configure another store with {LOG_STORE.prefix}file.impl"
     )
 
 

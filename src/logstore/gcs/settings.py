@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ...errors import LogStoreConfigurationError, StorageAccessError
-from ..common.http_clients import hadoop_keys, needed
+from ..common.http_clients import hadoop_keys, needed, with_and_without_spark
 from ..common.uri import checked_endpoint
 
-CONFIGURATION_PREFIXES = ("fs.gs.", "google.cloud.auth.", "spark.hadoop.fs.gs.", "spark.hadoop.google.cloud.auth.")
+CONFIGURATION_PREFIXES = with_and_without_spark("fs.gs.", "google.cloud.auth.")
 
 _ENDPOINT = "https://storage.googleapis.com"
 _SCOPES = [f"https://www.googleapis.com/auth/devstorage.{name}" for name in ("full_control", "read_write")]

@@ -31,6 +31,7 @@ from ...errors import (
     TablelogError,
     WriteOutcomeUnknown,
 )
+from ...settings.spark_own import HADOOP
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import posix
 from ..common.schemes import served_by
@@ -42,7 +43,7 @@ STALE_AFTER_MS = 24 * 60 * 60 * 1000
 
 _SWEEP_EVERY_SECONDS = 3600.0
 _MOST_SWEPT = 10_000
-_HADOOP = "spark.hadoop."
+_HADOOP = HADOOP.prefix
 _PREFIXES = (
     *("fs.defaultFS", "fs.hdfs.", "fs.viewfs.", "fs.ofs.", "fs.AbstractFileSystem.", "fs.permissions."),
     *("dfs.", "hadoop.rpc.", "hadoop.security.", "ipc.client.", "ozone."),

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from ...clock import Clock, SystemClock
 from ...errors import LogStoreConfigurationError, StorageUnavailableError
+from ...settings import honoured
+from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
 from ..common.uri import shown
@@ -16,14 +18,9 @@ from .settings import S3Settings
 _Result = TypeVar("_Result")
 
 _NAME = "io.delta.storage.S3DynamoDBLogStore."
-PREFIXES = (f"spark.{_NAME}", _NAME, f"spark.hadoop.spark.{_NAME}", f"spark.hadoop.{_NAME}")
+PREFIXES = (f"spark.{_NAME}", _NAME, f"{HADOOP.prefix}spark.{_NAME}", f"{HADOOP.prefix}{_NAME}")
 """The prefixes of the keys, as in Delta."""
-_KEYS = frozenset(
-    {
-        *("ddb.tableName", "ddb.region", "ddb.ttl", "credentials.provider", "read.retries"),
-        *("provisionedThroughput.rcu", "provisionedThroughput.wcu"),
-    }
-)
+_KEYS = frozenset(one.key.removeprefix(PREFIXES[0]) for one in honoured.DYNAMODB)
 _REJECTED = frozenset(
     {
         *("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"),
@@ -46,11 +43,11 @@ class DynamoDBEntry(NamedTuple):
 class EntrySettings:
     """The settings of the DynamoDB table."""
 
-    table: str = "delta_log"
-    region: str = "us-east-1"
-    ttl_seconds: int = 24 * 60 * 60
-    read_units: int = 5
-    write_units: int = 5
+    table: str = honoured.DYNAMODB_TABLE.default
+    region: str = honoured.DYNAMODB_REGION.default
+    ttl_seconds: int = honoured.DYNAMODB_TTL.default
+    read_units: int = honoured.DYNAMODB_READ_UNITS.default
+    write_units: int = honoured.DYNAMODB_WRITE_UNITS.default
     access: S3Settings = field(default_factory=S3Settings)
     """The credentials: the same as for S3, unless `credentials.provider` is set."""
 
@@ -67,25 +64,19 @@ class EntrySettings:
                 raise LogStoreConfigurationError(f"{key} isn't supported; supported are {', '.join(sorted(_KEYS))}")
             if values.setdefault(name, value) != value:
                 raise LogStoreConfigurationError(f"{key} is set twice with different values, with and without a prefix")
-        provider = values.get("credentials.provider")
+        dynamodb = {PREFIXES[0] + name: value for name, value in values.items()}
+        provider = honoured.DYNAMODB_PROVIDER.of(dynamodb)
         if provider:
             s3 = replace(s3, hadoop={**s3.hadoop, "aws.credentials.provider": provider})
             s3.access("")
         return cls(
-            table=values.get("ddb.tableName") or cls.table,
-            region=values.get("ddb.region") or cls.region,
-            ttl_seconds=_number(values, "ddb.ttl", cls.ttl_seconds, 0),
-            read_units=_number(values, "provisionedThroughput.rcu", cls.read_units, 1),
-            write_units=_number(values, "provisionedThroughput.wcu", cls.write_units, 1),
+            table=honoured.DYNAMODB_TABLE.of(dynamodb) or cls.table,
+            region=honoured.DYNAMODB_REGION.of(dynamodb) or cls.region,
+            ttl_seconds=honoured.DYNAMODB_TTL.of(dynamodb),
+            read_units=honoured.DYNAMODB_READ_UNITS.of(dynamodb),
+            write_units=honoured.DYNAMODB_WRITE_UNITS.of(dynamodb),
             access=s3,
         )
-
-
-def _number(values: Mapping[str, str], key: str, default: int, least: int) -> int:
-    value = values.get(key, str(default))
-    if not value.isdigit() or int(value) < least:
-        raise LogStoreConfigurationError(f"{_NAME}{key} = {value}: it must be a whole number, at least {least}")
-    return int(value)
 
 
 def verdict_of(status: int, code: str) -> Verdict:

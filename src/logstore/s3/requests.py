@@ -19,6 +19,7 @@ from ...errors import (
     TablelogError,
     UnsafeStoreError,
 )
+from ...settings.honoured import LOG_STORE
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
@@ -384,7 +385,7 @@ def no_condition(path: str, observation: str) -> UnsafeStoreError:
     return UnsafeStoreError(
         f"{shown(path)} was not written: its S3 service doesn't enforce the condition of a write (If-None-Match: *): "
         f"{observation}, so two writers could overwrite each other's commits. Use a newer version of the service "
-        "(MinIO from 2024-05-07 on), or set spark.delta.logStore.<scheme>.impl to io.delta.storage.S3DynamoDBLogStore "
+        f"(MinIO from 2024-05-07 on), or set {LOG_STORE.prefix}<scheme>.impl to io.delta.storage.S3DynamoDBLogStore "
         "(several drivers), or to io.delta.storage.S3SingleDriverLogStore (only one driver)"
     )
 

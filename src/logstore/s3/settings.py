@@ -12,9 +12,10 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from ...errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
+from ...settings.spark_own import HADOOP
 from ..common.uri import checked_endpoint
 
-PREFIXES = ("fs.s3a.", "spark.hadoop.fs.s3a.")
+PREFIXES = ("fs.s3a.", f"{HADOOP.prefix}fs.s3a.")
 CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
 
 _STATIC = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}

@@ -21,7 +21,8 @@ from hashlib import sha256
 from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
-from ...errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from ...errors import StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
+from ...settings.honoured import LOG_STORE, SECOND_DRIVER
 from ..base import Exclusion
 from ..common.conditional_put import settle
 from ..common.uri import shown
@@ -29,8 +30,7 @@ from .conditional import S3LogStore
 from .requests import S3Location, S3Requests
 from .settings import PREFIXES, S3Settings
 
-SECOND_DRIVER = "delta.logStore.s3SingleDriver.secondDriver"
-"""The key for the reaction to a second driver: `refuse` (the default) or `warn`; with or without `spark.`."""
+_WITHOUT_SPARK = SECOND_DRIVER.key.removeprefix("spark.")
 
 LEASE_NAME = f".driver.{uuid.UUID(int=0)}.tmp"
 """The hidden object under `_delta_log` that names the driver."""
@@ -115,7 +115,7 @@ class S3SingleDriverLogStore(S3LogStore):
     """
 
     exclusion: Exclusion = "process"
-    configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, SECOND_DRIVER, f"spark.{SECOND_DRIVER}")
+    configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, _WITHOUT_SPARK, SECOND_DRIVER.key)
 
     def __init__(self, settings: S3Settings | None = None, *, refuse: bool = True) -> None:
         super().__init__(settings)
@@ -123,9 +123,7 @@ class S3SingleDriverLogStore(S3LogStore):
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
-        reaction = str(conf.get(f"spark.{SECOND_DRIVER}", conf.get(SECOND_DRIVER, "refuse"))).strip().lower()
-        if reaction not in {"refuse", "warn"}:
-            raise LogStoreConfigurationError(f"spark.{SECOND_DRIVER} = {reaction}: it must be refuse or warn")
+        reaction = SECOND_DRIVER.parsed(conf.get(SECOND_DRIVER.key, conf.get(_WITHOUT_SPARK, SECOND_DRIVER.default)))
         return cls(S3Settings.of(scheme, conf, storage_options), refuse=reaction == "refuse")
 
     def _create(self, place: S3Location, data: bytes) -> None:
@@ -227,7 +225,7 @@ class S3SingleDriverLogStore(S3LogStore):
         message = (
             f"{shown(place.uri)}: another driver writes to this log: {observation}. S3SingleDriverLogStore is safe for "
             "one driver only: two would overwrite each other's commits. End one of them; or, if the service has "
-            "conditional writes, remove spark.delta.logStore.<scheme>.impl (S3LogStore is the default); or set it to "
+            f"conditional writes, remove {LOG_STORE.prefix}<scheme>.impl (S3LogStore is the default); or set it to "
             "io.delta.storage.S3DynamoDBLogStore"
         )
         if self._refuse:

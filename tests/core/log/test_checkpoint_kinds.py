@@ -17,9 +17,10 @@ from tablelog.core import DeltaLog, DomainMetadata, Operation, Protocol, SetTran
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, parse_log_name, part_name
 from tablelog.core.upkeep import checkpoint_writer, spark_hash
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE, TOP_LEVEL_FORMAT, Kind, kind_of
+from tablelog.core.upkeep.checkpoint_writer import Kind, kind_of
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 from tablelog.logstore import CountingLogStore, MemoryLogStore
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 
 V2 = {"v2Checkpoint"}
 STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'
@@ -76,7 +77,7 @@ def checkpoints(builder: LogBuilder) -> list[str]:
 def test_parts_hold_what_one_file_would(features: set[str] | None) -> None:
     builder = table(features=features)
     before = state(builder.log().snapshot())
-    hint = builder.log(conf={PART_SIZE: "9"}).checkpoint()
+    hint = builder.log(conf={CHECKPOINT_PART_SIZE.key: "9"}).checkpoint()
     assert (hint.parts, hint.num_of_add_files) == (5, 39)
     assert checkpoints(builder) == [part_name(5, number, 5) for number in range(1, 6)]
     assert hint.size_in_bytes == sum(len(builder.read(name)) for name in checkpoints(builder))
@@ -105,7 +106,7 @@ def test_two_writers_parts_fit_together() -> None:
     """The other one is older: its tombstone hasn't expired, and its parts come between ours."""
     builder = table()
     before = state(builder.log().snapshot())
-    conf = {PART_SIZE: "20"}
+    conf = {CHECKPOINT_PART_SIZE.key: "20"}
     builder.log(conf=conf).checkpoint()
     builder.delete(part_name(5, 1, 2))
     builder.clock.now += 30 * 86_400_000
@@ -123,7 +124,7 @@ def test_two_writers_parts_fit_together() -> None:
 def test_v2_holds_the_same_beside_its_sidecars(form: str, features: set[str]) -> None:
     builder = table(features=features, configuration={"delta.checkpointPolicy": "v2"})
     before = state(builder.log().snapshot())
-    hint = builder.log(conf={PART_SIZE: "15", TOP_LEVEL_FORMAT: form}).checkpoint()
+    hint = builder.log(conf={CHECKPOINT_PART_SIZE.key: "15", CHECKPOINT_V2_FORMAT.key: form}).checkpoint()
     (name,) = checkpoints(builder)
     assert name.endswith(f".{form}")
     sidecars = [s.path.rpartition("/")[2] for s in builder.store.list_from(f"{builder.log_path}/_sidecars/0")]
@@ -150,7 +151,7 @@ def test_two_v2_checkpoints_of_one_version_are_as_good_as_one() -> None:
     builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2"})
     before = state(builder.log().snapshot())
     builder.log().checkpoint()
-    builder.log(conf={TOP_LEVEL_FORMAT: "parquet"}).checkpoint()
+    builder.log(conf={CHECKPOINT_V2_FORMAT.key: "parquet"}).checkpoint()
     names = checkpoints(builder)
     assert len(names) == 2
     for lost in names:
@@ -186,11 +187,11 @@ def test_a_commit_at_the_interval_writes_it() -> None:
     ("features", "policy", "conf", "expected"),
     [
         (None, "classic", {}, Kind("classic")),
-        (None, "classic", {PART_SIZE: "40"}, Kind("classic")),
-        (None, "classic", {PART_SIZE: "39"}, Kind("parts", 2)),
-        (V2, "classic", {PART_SIZE: "1"}, Kind("classic")),  # parts are forbidden
+        (None, "classic", {CHECKPOINT_PART_SIZE.key: "40"}, Kind("classic")),
+        (None, "classic", {CHECKPOINT_PART_SIZE.key: "39"}, Kind("parts", 2)),
+        (V2, "classic", {CHECKPOINT_PART_SIZE.key: "1"}, Kind("classic")),  # parts are forbidden
         (V2, "v2", {}, Kind("v2", 1, "json")),
-        (V2, "v2", {PART_SIZE: "8", TOP_LEVEL_FORMAT: "Parquet"}, Kind("v2", 5, "parquet")),
+        (V2, "v2", {CHECKPOINT_PART_SIZE.key: "8", CHECKPOINT_V2_FORMAT.key: "Parquet"}, Kind("v2", 5, "parquet")),
         (None, "v2", {}, Kind("classic")),  # the protocol decides
     ],
 )
@@ -201,13 +202,13 @@ def test_which_kind(features: set[str] | None, policy: str, conf: dict[str, str]
         assert kind_of(snapshot, 1, 100_000, conf).form == "parquet"
 
 
-@pytest.mark.parametrize("conf", [{PART_SIZE: "0"}, {PART_SIZE: "x"}])
+@pytest.mark.parametrize("conf", [{CHECKPOINT_PART_SIZE.key: "0"}, {CHECKPOINT_PART_SIZE.key: "x"}])
 def test_a_wrong_setting_is_told(conf: dict[str, str]) -> None:
     with pytest.raises(InvalidArgumentError, match="partSize"):
         table().log(conf=conf).checkpoint()
     builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2"})
     with pytest.raises(InvalidArgumentError, match="topLevelFileFormat"):
-        builder.log(conf={TOP_LEVEL_FORMAT: "avro"}).checkpoint()
+        builder.log(conf={CHECKPOINT_V2_FORMAT.key: "avro"}).checkpoint()
 
 
 # --- what is there already --------------------------------------------------------------------------------------------
@@ -363,7 +364,7 @@ def test_the_statistics_go_from_checkpoint_to_checkpoint_as_they_are(monkeypatch
 def test_a_checkpoint_goes_on_from_what_was_recovered() -> None:
     """The one below turns out to be damaged only when its sidecars are read."""
     builder = table(features=V2, configuration={"delta.checkpointPolicy": "v2"})
-    builder.log(conf={PART_SIZE: "10"}).checkpoint()
+    builder.log(conf={CHECKPOINT_PART_SIZE.key: "10"}).checkpoint()
     builder.commit(add("new", partition_values={"day": "2024-01-01"}, stats=STATS))
     for sidecar in list(builder.store.list_from(f"{builder.log_path}/_sidecars/0"))[1:]:
         builder.store.delete(sidecar.path)
@@ -386,9 +387,9 @@ def test_a_store_that_fails_in_between_leaves_no_checkpoint() -> None:
         builder = table(features=features, configuration={"delta.checkpointPolicy": policy})
         before = state(builder.log().snapshot())
         with pytest.raises(OSError, match="no"):
-            builder.log(Failing(builder.store), conf={PART_SIZE: "9"}).checkpoint()
+            builder.log(Failing(builder.store), conf={CHECKPOINT_PART_SIZE.key: "9"}).checkpoint()
         gc.collect()
         assert builder.log().snapshot().base_version == -1
         assert state(builder.log().snapshot()) == before
-        builder.log(conf={PART_SIZE: "9"}).checkpoint()
+        builder.log(conf={CHECKPOINT_PART_SIZE.key: "9"}).checkpoint()
         assert builder.log().snapshot().base_version == 5

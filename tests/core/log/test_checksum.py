@@ -13,6 +13,7 @@ from tablelog.core.protocol.actions import DeletionVectorDescriptor, DomainMetad
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
 from tablelog.errors import ChecksumMismatchError, CorruptLogError, InvalidArgumentError
 from tablelog.logstore import CountingLogStore
+from tablelog.settings.honoured import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
 
 
 def table() -> LogBuilder:
@@ -283,9 +284,9 @@ def test_a_small_table_is_listed_whole() -> None:
 @pytest.mark.parametrize(
     ("conf", "listed"),
     [
-        ({checksum.ALL_FILES: "false"}, False),
-        ({checksum.ALL_FILES_UP_TO: "2"}, False),
-        ({checksum.ALL_FILES_UP_TO: "3"}, True),
+        ({CHECKSUM_LISTS_FILES.key: "false"}, False),
+        ({CHECKSUM_MAX_FILES.key: "2"}, False),
+        ({CHECKSUM_MAX_FILES.key: "3"}, True),
     ],
 )
 def test_up_to_how_many_files(conf: dict[str, str], listed: bool) -> None:
@@ -293,7 +294,7 @@ def test_up_to_how_many_files(conf: dict[str, str], listed: bool) -> None:
     builder.log(conf=conf).transaction().commit([add("d")], Operation("WRITE"))
     assert ("allFiles" in json.loads(builder.read(crc_name(2)))) == listed
     with pytest.raises(InvalidArgumentError, match="thresholdNumFiles"):
-        checksum.most_files({checksum.ALL_FILES_UP_TO: "x"})
+        checksum.most_files({CHECKSUM_MAX_FILES.key: "x"})
 
 
 def test_the_in_commit_timestamp() -> None:

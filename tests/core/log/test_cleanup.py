@@ -16,11 +16,11 @@ from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Proto
 from tablelog.core.log import checksum
 from tablelog.core.log.segment import parse_listing
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, parse_log_name
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 from tablelog.core.upkeep.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.errors import VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.logstore.base import FileStatus
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 
 START = 1_700_000_000_000 // DAY_MS * DAY_MS
 CLEAN = {"delta.logRetentionDuration": "interval 10 days", "delta.deletedFileRetentionDuration": "interval 1 day"}
@@ -236,7 +236,7 @@ def test_checkpoint_protection(before: int) -> None:
 def test_sidecars_that_nobody_names_go_with_their_checkpoint() -> None:
     builder = table(20, {"delta.checkpointPolicy": "v2"}, features={"v2Checkpoint"})
     builder.clock.now = noon(12)
-    checkpoint(builder, 3, 6, 12, **{PART_SIZE: "3"})
+    checkpoint(builder, 3, 6, 12, **{CHECKPOINT_PART_SIZE.key: "3"})
     mine = f"_sidecars/{uuid.uuid4()}.parquet"
     builder.clock.now = noon(18)
     builder.write(mine, b"of a checkpoint that is being written")
@@ -337,7 +337,7 @@ def history(draw: st.DrawFn) -> tuple[LogBuilder, int]:
             actions.append(DomainMetadata("d", str(version), draw(st.booleans())))
         builder.commit(*actions, SetTransaction("app", version), at=now)
     for version in draw(st.lists(st.integers(0, versions), max_size=5, unique=True)):
-        conf = {PART_SIZE: "2"} if draw(st.booleans()) else {}
+        conf = {CHECKPOINT_PART_SIZE.key: "2"} if draw(st.booleans()) else {}
         builder.log(conf=conf).checkpoint(builder.log().snapshot(version))
         if draw(st.integers(0, 5)) == 0 and not v2:
             broken = next(name for name in builder.names() if f"{version:020d}.checkpoint" in name)
@@ -385,7 +385,7 @@ def test_the_decision_alone() -> None:
 def test_on_a_file_system(tmp_path: Path) -> None:
     """With directories of their own, and times that the file system gives."""
     clock = SetClock(int(time.time() * 1000))
-    log = DeltaLog.for_path(str(tmp_path), clock=clock, conf={PART_SIZE: "4"})
+    log = DeltaLog.for_path(str(tmp_path), clock=clock, conf={CHECKPOINT_PART_SIZE.key: "4"})
     for number in range(23):
         transaction = log.transaction()
         if number == 0:

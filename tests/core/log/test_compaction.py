@@ -11,9 +11,10 @@ from tablelog.core import AddCDCFile, CommitInfo, DomainMetadata, Operation, Pro
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import commit_name, compacted_name
-from tablelog.core.upkeep.compaction import FOR_READS, FOR_WRITES, reconciled, window
+from tablelog.core.upkeep.compaction import reconciled, window
 from tablelog.errors import InvalidArgumentError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
+from tablelog.settings.honoured import COMPACTED_LOG_READS, COMPACTED_LOG_WRITES
 
 
 def state(snapshot: Snapshot) -> tuple[Any, ...]:
@@ -161,7 +162,7 @@ def test_it_stands_for_its_commits_unless_the_session_says_otherwise() -> None:
     assert builder.log(counting).snapshot().num_files == 8
     assert names(counting)[1:] == [commit_name(0), commit_name(1), compacted_name(2, 5), commit_name(6), commit_name(7)]
     counting.reset()
-    assert builder.log(counting, conf={FOR_READS: "false"}).snapshot().num_files == 8
+    assert builder.log(counting, conf={COMPACTED_LOG_READS.key: "false"}).snapshot().num_files == 8
     assert names(counting)[1:] == [commit_name(version) for version in range(8)]
 
 
@@ -177,7 +178,7 @@ def test_what_cannot_be_compacted() -> None:
 @pytest.mark.parametrize("asked", [True, False])
 def test_commits_compact_where_the_session_says_so(asked: bool) -> None:
     builder = LogBuilder().create(configuration={"delta.logCompactionInterval": "4", "delta.checkpointInterval": "8"})
-    log = builder.log(conf={FOR_WRITES: "true"} if asked else {})
+    log = builder.log(conf={COMPACTED_LOG_WRITES.key: "true"} if asked else {})
     for number in range(1, 23):
         log.transaction().commit([add(str(number))], Operation("WRITE"))
     found = [name for name in builder.names() if name.endswith("compacted.json")]
@@ -190,7 +191,7 @@ def test_commits_compact_where_the_session_says_so(asked: bool) -> None:
 def test_large_commits_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tablelog.core.deltalog._MOST_COMPACTED", 1000)
     builder = LogBuilder().create()
-    log = builder.log(conf={FOR_WRITES: "true"})
+    log = builder.log(conf={COMPACTED_LOG_WRITES.key: "true"})
     for number in range(5):
         log.transaction().commit([add(str(number))], Operation("WRITE"))
     assert not [name for name in builder.names() if name.endswith("compacted.json")]

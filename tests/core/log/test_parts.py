@@ -10,7 +10,7 @@ from tablelog.core.log import checkpoint as checkpoints
 from tablelog.core.log.checkpoint_shares import RowGroupSplit, parted
 from tablelog.core.protocol.paths import part_name
 from tablelog.core.upkeep import checkpoint_rows
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def table(kind: str) -> LogBuilder:
         *(add(f"{n}.parquet", size=n, partition_values=days[n], stats='{"numRecords":3}') for n in range(30)),
         remove("gone.parquet", at=builder.clock.now),
     )
-    builder.log(conf={} if kind == "classic" else {PART_SIZE: "8"}).checkpoint()
+    builder.log(conf={} if kind == "classic" else {CHECKPOINT_PART_SIZE.key: "8"}).checkpoint()
     builder.commit(remove("7.parquet", at=builder.clock.now), add("new.parquet", partition_values=days[0]))
     return builder
 

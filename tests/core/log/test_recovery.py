@@ -15,10 +15,10 @@ from tablelog.core.log import checksum
 from tablelog.core.log.segment import parse_listing, ranges_text, readable
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, part_name
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 from tablelog.core.upkeep.health import LogHealth
 from tablelog.errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from tablelog.logstore.base import FileStatus
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 
 
 def table(commits: int = 8, *checkpoints: int, **conf: str) -> LogBuilder:
@@ -181,7 +181,7 @@ def test_sidecars() -> None:
     builder = LogBuilder()
     v2 = frozenset({"v2Checkpoint"})
     builder.commit(Protocol(3, 7, v2, v2), metadata({"delta.checkpointPolicy": "v2"}), add("a"), add("b"))
-    builder.log(conf={PART_SIZE: "1"}).checkpoint()
+    builder.log(conf={CHECKPOINT_PART_SIZE.key: "1"}).checkpoint()
     assert not builder.log().health().problems
     builder.write("_sidecars/lost.parquet", b"")
     builder.clock.now += 3 * 86_400_000
@@ -215,7 +215,7 @@ def test_whatever_happens_to_a_log(data: st.DataObject) -> None:
     last = builder.version
     builder.commit(DomainMetadata("d", "{}", False))
     for version in data.draw(st.lists(st.integers(0, last), max_size=3, unique=True)):
-        conf = {PART_SIZE: "1"} if data.draw(st.booleans()) else {}
+        conf = {CHECKPOINT_PART_SIZE.key: "1"} if data.draw(st.booleans()) else {}
         builder.log(conf=conf).checkpoint(builder.log().snapshot(version))
     first = data.draw(st.integers(0, last))
     builder.log().compact(first, data.draw(st.integers(first + 1, last + 1)))

@@ -6,6 +6,7 @@ from tablelog.core.protocol import properties
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.properties import TableProperties
 from tablelog.errors import InvalidArgumentError
+from tablelog.settings.honoured import PROPERTY_DEFAULTS
 
 DAY = 86_400_000
 
@@ -120,7 +121,7 @@ def test_the_log_is_kept_at_least_as_long_as_deleted_files() -> None:
 
 
 def test_defaults_of_the_session_are_for_new_tables(caplog: pytest.LogCaptureFixture) -> None:
-    prefix = properties.DEFAULTS_PREFIX
+    prefix = PROPERTY_DEFAULTS.prefix
     found = properties.defaults_from(
         {
             f"{prefix}appendOnly": "true", f"{prefix}minReaderVersion": "3", f"{prefix}feature.x": "supported",

@@ -100,7 +100,7 @@ def test_what_can_not_be_added() -> None:
         (new("n", metadata={schemas.DEFAULT_KEY: "1"}), "default"),
         (new("n", metadata={schemas.GENERATION_KEY: "id"}), "generated"),
         (new("id.n"), "id isn't a struct but int"),
-        (new("a.n"), r"a is no struct but array"),
+        (new("a.n"), "a isn't a struct but array"),
         (new("zz.n"), "there is no column zz"),
         (new("a.key.n"), "there is no column a.key: a has element"),
         (new("n", "AFTER zz"), "can't be placed after zz"),

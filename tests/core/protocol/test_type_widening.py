@@ -7,8 +7,9 @@ from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tablelog.core.protocol.type_widening import can_widen, changes_of, check, was_float, widens_by_itself
-from tablelog.core.schema_evolution.merging import AUTOMATIC_KEY, merged, merged_schema, retyped
+from tablelog.core.schema_evolution.merging import merged, merged_schema, retyped
 from tablelog.errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
+from tablelog.settings.honoured import AUTOMATIC_WIDENING
 
 WIDER = {
     "byte": "short integer long double decimal(10,0) decimal(38,18)",
@@ -103,13 +104,13 @@ def test_new_data_widens_nothing_elsewhere() -> None:
         (table(OLD, "false"), WIDENING, {}),
         (table(OLD), features.protocol_of(()), {}),
         (table(OLD), None, {}),
-        (table(OLD), WIDENING, {AUTOMATIC_KEY: "NEVER"}),
+        (table(OLD), WIDENING, {AUTOMATIC_WIDENING.key: "NEVER"}),
     ):
         assert schemas.parse_schema(merged(metadata, NEW, protocol=protocol, conf=conf).schema_string) == kept
-    same = merged(table(OLD), NEW, protocol=WIDENING, conf={AUTOMATIC_KEY: "same_family_type"})
+    same = merged(table(OLD), NEW, protocol=WIDENING, conf={AUTOMATIC_WIDENING.key: "same_family_type"})
     assert dict(schemas.all_fields(schemas.parse_schema(same.schema_string)))["s", "x"].data_type == t("integer")
-    with pytest.raises(InvalidArgumentError, match=AUTOMATIC_KEY):
-        merged(table(OLD), NEW, protocol=WIDENING, conf={AUTOMATIC_KEY: "sometimes"})
+    with pytest.raises(InvalidArgumentError, match=AUTOMATIC_WIDENING.key):
+        merged(table(OLD), NEW, protocol=WIDENING, conf={AUTOMATIC_WIDENING.key: "sometimes"})
     with pytest.raises(UnsupportedFeatureError, match="preview"):
         merged(table(OLD), NEW, protocol=PREVIEW)
     assert merged(table(OLD), OLD, protocol=PREVIEW) == table(OLD)

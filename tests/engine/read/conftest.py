@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablelog.core.log import checkpoint
-from tablelog.engine.read.large_log import DRIVER_BYTES_KEY, PARTITIONS_KEY
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
+from tablelog.settings.honoured import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
 
 from .tables import HandMade
 
@@ -66,18 +65,18 @@ def own_python(spark: SparkSession) -> Iterator[None]:
 def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Any log with a checkpoint is large."""
     monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
-    spark.conf.set(DRIVER_BYTES_KEY, "0")
-    spark.conf.set(PARTITIONS_KEY, "2")
+    spark.conf.set(LOG_DRIVER_BYTES.key, "0")
+    spark.conf.set(SNAPSHOT_PARTITIONS.key, "2")
     yield
-    spark.conf.unset(DRIVER_BYTES_KEY)
-    spark.conf.unset(PARTITIONS_KEY)
+    spark.conf.unset(LOG_DRIVER_BYTES.key)
+    spark.conf.unset(SNAPSHOT_PARTITIONS.key)
 
 
 @pytest.fixture(params=["native", "manifest", "arrow"])
 def route(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    spark.conf.set(ROUTE_KEY, request.param)
-    spark.conf.set(SCRATCH_KEY, str(tmp_path / "scratch"))
+    spark.conf.set(READ_ROUTE.key, request.param)
+    spark.conf.set(READ_SCRATCH.key, str(tmp_path / "scratch"))
     with own_python(spark):
         yield request.param
-    spark.conf.unset(ROUTE_KEY)
-    spark.conf.unset(SCRATCH_KEY)
+    spark.conf.unset(READ_ROUTE.key)
+    spark.conf.unset(READ_SCRATCH.key)

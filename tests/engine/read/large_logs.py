@@ -11,8 +11,8 @@ from support.log_builder import add as add_file
 from tablelog.core import Protocol
 from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
 from tablelog.core.upkeep import checkpoint_rows
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
 from tablelog.logstore import LocalLogStore
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 
 SCHEMA = (
     '{"type":"struct","fields":['
@@ -76,7 +76,7 @@ def made(root: Path, before: Any, after: Any, kind: str, live: dict[int, Action]
     builder = LogBuilder(LocalLogStore(), str(root / "a table"))
     described = metadata(configuration, schema=SCHEMA, partition_columns=("p",), table_id="t")
     builder.commit(Protocol(3, 7, features, features), described, *actions_of(before, live))
-    sizes = {PART_SIZE: "3"} if kind in ("parts", *V2_KINDS) else {}
+    sizes = {CHECKPOINT_PART_SIZE.key: "3"} if kind in ("parts", *V2_KINDS) else {}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(checkpoint_rows, "PIECE_ROWS", 2)  # several row groups
         builder.log(conf=sizes).checkpoint()

@@ -14,9 +14,8 @@ from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.core.txn.operation import Operation
 from tablelog.engine.read import scan
-from tablelog.engine.read.routes import ROUTE_KEY
 from tablelog.engine.read.routes.arrow import _source
-from tablelog.engine.storage.external_files import KEY
+from tablelog.settings.honoured import EXTERNAL_PATHS, READ_ROUTE
 
 from .conftest import Make
 
@@ -72,7 +71,7 @@ def test_of_a_large_file_the_footer_and_the_wanted_columns_are_read(tmp_path: Pa
 
 
 def test_a_secret_is_in_no_plan(spark: SparkSession, make: Make, conf: Any) -> None:
-    conf(KEY, "allow")  # the file is in another store than the table
+    conf(EXTERNAL_PATHS.key, "allow")  # the file is in another store than the table
     table = make({"id": "long"})
     columns = parse_schema('{"type":"struct","fields":[{"name":"id","type":"long"}]}')
     keys = {"fs.s3a.access.key": "who", "fs.s3a.secret.key": "HUSH", "fs.s3a.endpoint.region": "eu-west-1"}
@@ -80,11 +79,11 @@ def test_a_secret_is_in_no_plan(spark: SparkSession, make: Make, conf: Any) -> N
     transaction = log.transaction()
     transaction.set_metadata(table.metadata(columns))
     transaction.commit([AddFile("s3a://bucket/f", {}, 10, 0, True)], Operation("WRITE"))
-    spark.conf.set(ROUTE_KEY, "arrow")
+    spark.conf.set(READ_ROUTE.key, "arrow")
     try:
         frame = scan.frame(spark, log)
     finally:
-        spark.conf.unset(ROUTE_KEY)
+        spark.conf.unset(READ_ROUTE.key)
     plan = frame._jdf.queryExecution()
     options = plan.analyzed().options().asCaseSensitiveMap()
     texts = [plan.toString(), plan.analyzed().treeString(), str(dict(options)), repr(log)]

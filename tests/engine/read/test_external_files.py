@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from support.foreign_table import add, data_file, field, foreign_table
 from support.spark_tables import Table
-from tablelog.engine.storage.external_files import KEY
 from tablelog.errors import InvalidArgumentError, UntrustedTableError
+from tablelog.settings.honoured import EXTERNAL_PATHS
 from tablelog.spark import DeltaTable
 
 FIELDS = [field("id", "long")]
@@ -63,7 +63,7 @@ COMMANDS: dict[str, Callable[[Table], Any]] = {
 def refused(run: Callable[[], Any], path: str = "") -> None:
     with pytest.raises(UntrustedTableError) as caught:
         run()
-    assert KEY in str(caught.value)
+    assert EXTERNAL_PATHS.key in str(caught.value)
     assert path in str(caught.value)
 
 
@@ -118,16 +118,16 @@ def test_files_of_the_same_store(spark: SparkSession, tmp_path: Path, route: str
     linked = foreign_table(spark, tmp_path / "linked", FIELDS, add("a.parquet", size))
     (linked.root / "a.parquet").symlink_to(tmp_path / "outside.parquet")
     assert [one.rows() for one in (clone, above, linked)] == [[0, 1, 2], [7], [7]]
-    conf(KEY, "Refuse")
+    conf(EXTERNAL_PATHS.key, "Refuse")
     for one in (clone, above, linked):
         refused(lambda one=one: one.read().collect())
     assert source.rows() == [0, 1, 2]
     refused(lambda: source.delta.clone(str(tmp_path / "again"), isShallow=True))
     assert not (tmp_path / "again" / "_delta_log").exists() or not list((tmp_path / "again" / "_delta_log").iterdir())
-    conf(KEY, "some")
-    with pytest.raises(InvalidArgumentError, match="allow, sameStore, refuse"):
+    conf(EXTERNAL_PATHS.key, "some")
+    with pytest.raises(InvalidArgumentError, match="allow, sameStore or refuse"):
         source.read().collect()
-    conf(KEY, "allow")
+    conf(EXTERNAL_PATHS.key, "allow")
     assert clone.rows() == [0, 1, 2]
 
 

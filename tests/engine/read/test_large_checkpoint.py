@@ -15,10 +15,11 @@ from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.protocol.actions import Action
 from tablelog.core.upkeep.checkpoint_rows import CheckpointLayout, layout
-from tablelog.core.upkeep.checkpoint_writer import NO_BOUND, PART_SIZE, Sidecars
+from tablelog.core.upkeep.checkpoint_writer import NO_BOUND, Sidecars
 from tablelog.engine.read import large_log
 from tablelog.engine.write import large_checkpoint
 from tablelog.logstore.data_files import DataFiles
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 from tablelog.spark import conf
 
 from .large_logs import V2_KINDS, changes, made
@@ -76,7 +77,7 @@ def large(spark: SparkSession, table: Table) -> Table:
     table.write(rows, by=("p",), **{"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "5"})
     for start in (100, 200, 300):
         table.write(spark.range(start, start + 4).select("id", F.lit(start).alias("p")))
-    log = DeltaLog.for_path(table.path, conf={PART_SIZE: "4"})
+    log = DeltaLog.for_path(table.path, conf={CHECKPOINT_PART_SIZE.key: "4"})
     log.checkpoint()
     conf.forget()
     return table

@@ -14,8 +14,8 @@ from tablelog.core.protocol.partition_values import days_of
 from tablelog.core.skipping import predicates as core
 from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.read import explain, scan
-from tablelog.engine.read.file_index import SKIPPING_KEY
 from tablelog.engine.sql.predicates import translate_one
+from tablelog.settings.honoured import STATS_SKIPPING
 
 from .conftest import Make
 from .tables import HandMade
@@ -87,11 +87,11 @@ def test_files_and_rows(spark: SparkSession, clustered: HandMade, condition: str
 
 def test_skipping_can_be_switched_off(spark: SparkSession, clustered: HandMade) -> None:
     frame = scan.frame(spark, clustered.log)
-    spark.conf.set(SKIPPING_KEY, "false")
+    spark.conf.set(STATS_SKIPPING.key, "false")
     try:
         assert files_read(frame.where("id = 5 and p = 0")) == "5 of 20 files"
     finally:
-        spark.conf.unset(SKIPPING_KEY)
+        spark.conf.unset(STATS_SKIPPING.key)
     assert files_read(frame.where("id = 5 and p = 0")) == "1 of 20 files"
 
 

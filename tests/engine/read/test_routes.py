@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from tablelog.core.protocol import schema as schemas
 from tablelog.engine.read import routes, scan
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.errors import InvalidArgumentError, MissingDataFileError
+from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
 
 from .conftest import Make, own_python
 from .tables import HandMade
@@ -137,7 +137,7 @@ def test_a_file_that_is_gone(spark: SparkSession, make: Make, route: str) -> Non
 
 
 def test_the_arrow_route_skips_files_where_spark_offers_its_filters(spark: SparkSession, clustered: HandMade) -> None:
-    spark.conf.set(ROUTE_KEY, "arrow")
+    spark.conf.set(READ_ROUTE.key, "arrow")
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         for i in range(2, 20):
@@ -148,7 +148,7 @@ def test_the_arrow_route_skips_files_where_spark_offers_its_filters(spark: Spark
             with pytest.raises(MissingDataFileError):
                 frame.where("id < 25").count()
     finally:
-        spark.conf.unset(ROUTE_KEY)
+        spark.conf.unset(READ_ROUTE.key)
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
@@ -188,8 +188,9 @@ def test_the_choice(spark: SparkSession, tmp_path: Path) -> None:
         def __init__(self, **values: str) -> None:
             self._values = values
 
-        def get(self, key: str, default: str) -> str:
-            return {ROUTE_KEY: self._values.get("route"), SCRATCH_KEY: self._values.get("scratch")}.get(key) or default
+        def get(self, key: str, default: str | None) -> str | None:
+            found = {READ_ROUTE.key: self._values.get("route"), READ_SCRATCH.key: self._values.get("scratch")}
+            return found.get(key) or default
 
     class Connect:
         def __init__(self, **values: str) -> None:
@@ -200,7 +201,7 @@ def test_the_choice(spark: SparkSession, tmp_path: Path) -> None:
     assert routes.choose(Connect(), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
     assert routes.choose(Connect(scratch="/shared"), "file:///t", {}) == "manifest"  # type: ignore[arg-type]
     assert routes.choose(Connect(scratch="/shared", route="arrow"), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="it can be auto, native, manifest, arrow"):
+    with pytest.raises(InvalidArgumentError, match="needs to be auto, native, manifest or arrow"):
         routes.choose(Connect(route="fast"), "file:///t", {})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="directory that this process and Spark share"):
         routes.choose(Connect(route="manifest"), "file:///t", {})  # type: ignore[arg-type]

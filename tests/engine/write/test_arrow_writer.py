@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.engine.write.routes import ROUTE_KEY
 from tablelog.engine.write.routes import arrow as writing
 from tablelog.engine.write.writer import WriteOptions
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.logstore.data_files import DataFiles
+from tablelog.settings.honoured import WRITE_ROUTE
 
 from . import test_partitions
 from .conftest import NATIVE, SMALL, Table, stats
@@ -27,17 +27,17 @@ from .test_files import ALL_TYPES
 
 @pytest.fixture(autouse=True)
 def _forced(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set(ROUTE_KEY, "arrow")
+    spark.conf.set(WRITE_ROUTE.key, "arrow")
     yield
-    spark.conf.unset(ROUTE_KEY)
+    spark.conf.unset(WRITE_ROUTE.key)
 
 
 def natively(table: Table, *args: Any, **kwargs: Any) -> Any:
-    table.spark.conf.set(ROUTE_KEY, "native")
+    table.spark.conf.set(WRITE_ROUTE.key, "native")
     try:
         return table.write(*args, **kwargs)
     finally:
-        table.spark.conf.set(ROUTE_KEY, "arrow")
+        table.spark.conf.set(WRITE_ROUTE.key, "arrow")
 
 
 @pytest.mark.parametrize("options", [NATIVE, SMALL], ids=["workers", "driver"])
@@ -179,6 +179,6 @@ def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:
 
 
 def test_an_unknown_route_is_refused(table: Table) -> None:
-    table.spark.conf.set(ROUTE_KEY, "fast")
-    with pytest.raises(InvalidArgumentError, match="it can be auto, native, arrow"):
+    table.spark.conf.set(WRITE_ROUTE.key, "fast")
+    with pytest.raises(InvalidArgumentError, match="needs to be auto, native or arrow"):
         table.write(table.spark.range(3))

@@ -18,8 +18,8 @@ from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.paths import absolute
 from tablelog.core.schema_evolution import changes as schema_evolution
 from tablelog.core.txn.operation import Operation
-from tablelog.engine.write.routes import ROUTE_KEY
 from tablelog.errors import ConstraintViolationError, InvalidArgumentError
+from tablelog.settings.honoured import WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 NESTED = [
@@ -41,9 +41,9 @@ def rows(spark: SparkSession, start: int, stop: int) -> DataFrame:
 def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """How files come about: made by the driver, by Spark's writer or by Python workers."""
     if request.param == "workers":
-        spark.conf.set(ROUTE_KEY, "arrow")
+        spark.conf.set(WRITE_ROUTE.key, "arrow")
     yield request.param
-    spark.conf.unset(ROUTE_KEY)
+    spark.conf.unset(WRITE_ROUTE.key)
 
 
 def of(frame: DataFrame, way: str) -> DataFrame:

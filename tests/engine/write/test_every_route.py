@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tablelog.engine.read.routes import ROUTE_KEY, SCRATCH_KEY
 from tablelog.engine.write import routes as placement
 from tablelog.engine.write import writer
 from tablelog.engine.write.routes.hadoop import HadoopPlacement
+from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH, WRITE_ROUTE
 
 from .conftest import NATIVE, SMALL, Table
 
@@ -113,9 +113,9 @@ def options(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: An
 
         monkeypatch.setattr(placement, "choose", choose)
     if route.startswith("arrow"):
-        spark.conf.set(placement.ROUTE_KEY, "arrow")
+        spark.conf.set(WRITE_ROUTE.key, "arrow")
     yield SMALL if "driver" in route else NATIVE
-    spark.conf.unset(placement.ROUTE_KEY)
+    spark.conf.unset(WRITE_ROUTE.key)
 
 
 @pytest.fixture(scope="module")
@@ -176,8 +176,8 @@ def test_each_way_to_read(
 ) -> None:
     df = frame(spark)
     table.write(df, "i", "d", "t", "x", options=SMALL)
-    conf(ROUTE_KEY, route)
-    conf(SCRATCH_KEY, str(tmp_path / "scratch"))
+    conf(READ_ROUTE.key, route)
+    conf(READ_SCRATCH.key, str(tmp_path / "scratch"))
     assert spelt(table.read()) == spelt(df)
     few = [one for one in expected if one.startswith(("t ", "d ", "u ", "x "))][::4]
     assert counts(table.read(), few) == {one: expected[one] for one in few}

@@ -10,7 +10,7 @@ from benchmarks.worker import Worker
 
 from interop.log_tables import EXPECTED, KINDS, table, without_commits
 from tablelog.core import DeltaLog
-from tablelog.core.upkeep.checkpoint_writer import PART_SIZE
+from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
 
 SHOW = """
 from pyspark.sql.functions import count, sum
@@ -47,15 +47,15 @@ def test_its_parts_are_ours(peer: Worker, tmp_path: Path) -> None:
     ours.mkdir()
     table(ours, {}, {"delta.checkpointInterval": "100"})
     shutil.copytree(ours, theirs)
-    DeltaLog.for_path(str(ours), conf={PART_SIZE: "3"}).checkpoint()
+    DeltaLog.for_path(str(ours), conf={CHECKPOINT_PART_SIZE.key: "3"}).checkpoint()
     peer(
         "run",
         code=f"""
-spark.conf.set("{PART_SIZE}", "3")
+spark.conf.set("{CHECKPOINT_PART_SIZE.key}", "3")
 log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
 none = spark._jvm.scala.Option.empty()
 log.checkpoint(log.update(False, none, none), none)
-spark.conf.unset("{PART_SIZE}")
+spark.conf.unset("{CHECKPOINT_PART_SIZE.key}")
 """,
         path=str(theirs),
     )

@@ -18,9 +18,11 @@ so the frame keeps the version that was the newest at that time.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
+from ....settings.honoured import READ_ROUTE, READ_SCRATCH
+from ...jvm import settings
 from ...jvm.gateway import is_classic
 from ...storage import hadoop_settings
 
@@ -29,14 +31,10 @@ if TYPE_CHECKING:
 
 Route = Literal["native", "manifest", "arrow"]
 
-ROUTE_KEY = "spark.tablelog.read.route"
-SCRATCH_KEY = "spark.tablelog.read.scratch"
-
 
 def scratch_of(spark: "SparkSession") -> str | None:
     """The directory that this process and Spark share, if one is configured."""
-    directory = spark.conf.get(SCRATCH_KEY, "")
-    return directory or None
+    return settings.of(spark, READ_SCRATCH) or None
 
 
 def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:
@@ -44,17 +42,15 @@ def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:
 
     `conf` is the configuration of the table's handle.
     """
-    forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
+    forced = settings.of(spark, READ_ROUTE)
     if forced != "auto":
-        if forced not in get_args(Route):
-            raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it can be auto, {', '.join(get_args(Route))}")
         if forced == "native" and not is_classic(spark):
             raise UnsupportedEnvironmentError(
-                f"{ROUTE_KEY} is native, but a Spark Connect session has no JVM gateway: unset it"
+                f"{READ_ROUTE.key} is native, but a Spark Connect session has no JVM gateway: unset it"
             )
         if forced == "manifest" and scratch_of(spark) is None:
             raise InvalidArgumentError(
-                f"{ROUTE_KEY} is manifest: set {SCRATCH_KEY} to a directory that this process and Spark share"
+                f"{READ_ROUTE.key} is manifest: set {READ_SCRATCH.key} to a directory that this process and Spark share"
             )
         return cast(Route, forced)
     if is_classic(spark):

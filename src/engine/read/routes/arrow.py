@@ -23,6 +23,7 @@ from ....core.protocol.partition_values import typed_columns
 from ....core.protocol.paths import absolute, absolute_uri
 from ....core.skipping import predicates, pruning
 from ....logstore.data_files import file_system, path_in
+from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
 from ...jvm import settings
 from ...jvm.types import has_collation, read_schema, spark_type
 from ...storage import external_files
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 NAME = "tablelog_arrow"
 _KEY = os.urandom(16)  # prevents guessing a configuration from its digest
 _DELETED = "deleted"
-_PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
 # Types whose filter values have an unambiguous representation in the data source API.
 _PUSHED = (
     schemas.BYTE,
@@ -63,7 +63,7 @@ def frame(spark: "SparkSession", log: "DeltaLog", scan: ScanSpec) -> "DataFrame"
             shown = schemas.StructType((*shown.fields, schemas.StructField(name, kind)))
     schemas.arrow_schema(shown)  # raises here, not in a worker, for a type that Arrow doesn't support
     # Spark raises an error for a reader with pushed filters unless pushdown is enabled.
-    offered = str(spark.conf.get(_PUSHDOWN_KEY, "false")).lower() == "true"
+    offered = settings.of(spark, PYTHON_FILTER_PUSHDOWN)
     if files is None:
         files = snapshot.files_with("stats") if offered else snapshot.files
     external_files.check_files(spark, snapshot.table, snapshot.version, files)

@@ -57,7 +57,7 @@ def _entry(uri: str, size: int, modified: int) -> str:
 
 
 def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame":
-    """The rows of a scan, without void columns. Needs a scratch directory (`SCRATCH_KEY`).
+    """The rows of a scan, without void columns. Needs a scratch directory (`READ_SCRATCH`).
 
     Not for columns mapped by field ID: the reader converts option names to lower case, and the required option is
     case-sensitive.

@@ -11,9 +11,11 @@
 
 from typing import TYPE_CHECKING
 
-from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
+from ....errors import UnsupportedEnvironmentError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
+from ....settings.honoured import WRITE_ROUTE
+from ...jvm import settings as session_settings
 from ...jvm.gateway import is_classic
 from ...storage import hadoop_settings
 from .placement import Placement
@@ -23,10 +25,7 @@ if TYPE_CHECKING:
 
     from ....core.deltalog import DeltaLog
 
-__all__ = ["ROUTE_KEY", "Placement", "choose"]
-
-ROUTE_KEY = "spark.tablelog.write.route"
-_ROUTES = ("auto", "native", "arrow")
+__all__ = ["Placement", "choose"]
 
 
 def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
@@ -34,9 +33,7 @@ def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement
 
     Raises UnsupportedEnvironmentError on Spark Connect, or if the storage can't be accessed.
     """
-    forced = spark.conf.get(ROUTE_KEY, "auto") or "auto"
-    if forced not in _ROUTES:
-        raise InvalidArgumentError(f"{ROUTE_KEY} is {forced!r}: it needs to be {', '.join(_ROUTES)}")
+    forced = session_settings.of(spark, WRITE_ROUTE)
     if not is_classic(spark):
         raise UnsupportedEnvironmentError("writing needs a classic Spark session: Spark Connect has no JVM gateway")
     scheme = scheme_of(log.table)
@@ -52,8 +49,8 @@ def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement
             return HadoopPlacement(spark, log.table, settings, renames=schemes.about(scheme).renames, below=below)
         if forced == "native":
             raise UnsupportedEnvironmentError(
-                f"{ROUTE_KEY} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar on "
-                "Spark's class path, or unset the key"
+                f"{WRITE_ROUTE.key} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar "
+                "on Spark's class path, or unset the key"
             )
     from ....logstore.data_files import DataFiles
     from .arrow import ArrowPlacement

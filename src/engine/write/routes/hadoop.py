@@ -16,6 +16,7 @@ from ....clock import SystemClock
 from ....core.protocol import paths
 from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
+from ....settings.spark_own import PARQUET_COMMITTER, SOURCE_COMMIT_PROTOCOL
 from ...jvm.gateway import Gateway
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
@@ -32,16 +33,14 @@ logger = logging.getLogger(__name__)
 
 _PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
 _MAGIC = {
-    "spark.sql.sources.commitProtocolClass": _PROTOCOL,
-    "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+    SOURCE_COMMIT_PROTOCOL.key: _PROTOCOL,
+    PARQUET_COMMITTER.key: "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
     "fs.s3a.committer.name": "magic",
     "fs.s3a.committer.magic.enabled": "true",
 }
 _FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _PLAIN = {
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-    ),
+    SOURCE_COMMIT_PROTOCOL.key: "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
     "mapreduce.fileoutputcommitter.algorithm.version": "1",  # version 2 exposes files of failed task attempts
 }
 

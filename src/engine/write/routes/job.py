@@ -21,6 +21,8 @@ from ....core.protocol.schema import (
 )
 from ....core.skipping.stats_writer import stats_json
 from ....errors import InvalidArgumentError, SchemaMismatchError
+from ....settings.spark_own import MAX_RECORDS_PER_FILE, PARQUET_COMPRESSION
+from ...jvm import settings
 from ...sql import conform
 from ...sql.column_names import columns_written
 from ...storage import parquet_footers
@@ -159,7 +161,7 @@ class Job:
             options = replace(options, parquet_version="v2")
         codec = options.compression or metadata.configuration.get(CODEC_PROPERTY)
         if codec is None:
-            codec = conf.get("spark.sql.parquet.compression.codec") or "snappy"
+            codec = settings.in_force(df.sparkSession, PARQUET_COMPRESSION) or PARQUET_COMPRESSION.default
         return cls(
             table,
             mapping,
@@ -168,7 +170,7 @@ class Job:
             parquet_footers.locate(data, [mapping.to_physical(name) for name, _ in indexed]),
             known.data_skipping_string_prefix_length,
             _codec(codec, "the compression codec"),
-            options.max_records_per_file or int(conf.get("spark.sql.files.maxRecordsPerFile") or 0),
+            options.max_records_per_file or settings.in_force(df.sparkSession, MAX_RECORDS_PER_FILE),
             options,
             materialised,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ....core.protocol import partition_values, paths
 from ....core.protocol.schema import BINARY, STRING, VARIANT, contains
+from ....settings.spark_own import PARQUET_LEGACY_FORMAT, PARQUET_REBASE, PARQUET_TIMESTAMPS, VARIANT_SHREDDING
 from ...jvm import plans
 from ...jvm.messages import chain
 from ...sql import checks
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
     from pyspark.sql import Column, DataFrame
 
-_SETTINGS = {"spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
+_SETTINGS = {PARQUET_REBASE.key: "CORRECTED"}
 """Session settings without a write option: dates before 1582 are written without rebasing, as other engines expect."""
 
-_UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
+_UNSHREDDED = {VARIANT_SHREDDING.key: "false"}
 """Disables shredding, which the feature variantType doesn't allow; tables with shredding may have unshredded values."""
 
 _FORMAT = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
-    "spark.sql.parquet.writeLegacyFormat": "false",
+    PARQUET_TIMESTAMPS.key: "TIMESTAMP_MICROS",  # INT96 has no statistics
+    PARQUET_LEGACY_FORMAT.key: "false",
 }
 """Options of the writer; Spark 4.1 only reads them from the session."""
 
