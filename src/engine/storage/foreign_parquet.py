@@ -26,7 +26,7 @@ from ...core.protocol.schema import (
 )
 from ...core.schema_evolution.merging import as_nullable
 from ...core.skipping.stats_writer import ColumnStats, stats_json
-from ..jvm.gateway import Gateway
+from ..jvm.hadoop import parquet_schema
 from . import parquet_footers as footers
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData") -> StructT
     with tempfile.TemporaryDirectory(prefix="tablelog-footer-") as directory:
         alone = Path(directory) / "footer.parquet"
         footer.write_metadata_file(str(alone))
-        found = Gateway.of(spark).parquet_schema(spark, alone.as_uri())
+        found = parquet_schema(spark, alone.as_uri())
     return _plain(as_nullable(parse_schema(found)))
 
 

@@ -20,7 +20,7 @@ from ...errors import StorageAccessError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ..jvm import settings as settings_of
-from ..jvm.gateway import is_classic
+from ..jvm.sessions import is_classic
 from . import hadoop_settings
 
 if TYPE_CHECKING:
