@@ -24,6 +24,8 @@ SUPPORTED = ("4.1", "4.2", "4.3")
 
 _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 _SHOWN = 12  # names of what is missing, in the message
+_compared: dict[str, list[str]] = {}
+"""What the JVM of a version lacks, for versions that were compared with the registry: that takes seconds."""
 
 
 def check_environment(spark: "SparkSession") -> None:
@@ -103,8 +105,12 @@ def _is_set_by_methods(owner: Any, attribute: str) -> bool:
 
 
 def _missing_of_session(spark: "SparkSession") -> list[str]:
-    version = minor_of(spark.version)
-    return [*missing_in_jvm(py4j_of(spark).jvm, version), *missing_settings(spark)]
+    found = _compared.get(spark.version)
+    if found is None:
+        version = minor_of(spark.version)
+        found = [*missing_in_jvm(py4j_of(spark).jvm, version), *missing_settings(spark)]
+        _compared[spark.version] = found
+    return found
 
 
 def missing_in_jvm(jvm: Any, version: str, declared: Sequence[JvmInternal] = JVM) -> Iterator[str]:
