@@ -53,7 +53,8 @@ def apply(makes: Mapping[str, Make]) -> Applied:
         original = getattr(owner, attribute)
         replacement = make(original)
         replaced.append(_Replaced(owner, attribute, original, replacement, attribute not in vars(owner)))
-        setattr(owner, attribute, replacement)
+    for one in replaced:
+        setattr(one.owner, one.attribute, one.replacement)
     return Applied(replaced)
 
 
