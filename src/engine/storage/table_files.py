@@ -19,7 +19,7 @@ from ...core.upkeep.vacuum import Directory, ListedFile
 from ...errors import StorageAccessError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
-from ..jvm.gateway import is_classic
+from ..jvm.sessions import is_classic
 from ..jvm.settings import number
 from . import hadoop_settings
 

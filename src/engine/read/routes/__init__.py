@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
-from ...jvm.gateway import is_classic
+from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings
 
 if TYPE_CHECKING:

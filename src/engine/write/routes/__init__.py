@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
-from ...jvm.gateway import is_classic
+from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings
 from .placement import Placement
 
