@@ -122,7 +122,7 @@ SPARKS := 4.1 4.2
 	@touch $@
 
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
-	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
+	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/test_internals.py tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
 		$(addprefix tests/engine/write/test_,$(addsuffix .py,conform every_route failures)) \
 		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) \
 		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge)) -m "not slow"

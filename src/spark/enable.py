@@ -1,4 +1,4 @@
-"""`enable`: replaces methods of PySpark so that they support Delta tables; all replaced methods are in `_patches`.
+"""`enable`: replaces methods of PySpark so that they support Delta tables: those of `engine.jvm.internals.PATCHES`.
 
 Methods are replaced once per process, and restored when the last session is disabled. A session is enabled by a key in
 its own configuration, so that sessions cloned from it (foreachBatch) are enabled too, and new sessions are not.
@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders, settings
-from ..engine.jvm.gateway import check_version, is_classic
+from ..engine.jvm import builders, patches, settings
+from ..engine.jvm.environment import check_environment
+from ..engine.jvm.internals import PATCHES
+from ..engine.jvm.sessions import is_classic, session_id
 from ..engine.read import explain, read_errors
 from ..errors import UnsupportedEnvironmentError
 from ..settings.honoured import ENABLED
@@ -29,7 +31,7 @@ Patch: TypeAlias = Callable[[Method], Method]
 
 _lock = Lock()
 _enabled_sessions: set[str] = set()
-_installed: list[tuple[type, str, Method, Method]] = []
+_applied: patches.Applied | None = None
 
 
 @pyspark_errors
@@ -50,7 +52,7 @@ def enable(spark: SparkSession) -> SparkSession:
         raise UnsupportedEnvironmentError(
             "enable() needs a classic Spark session: Spark Connect has no JVM gateway and is not supported yet."
         )
-    check_version(spark.version)
+    check_environment(spark)
     conf = builders.session_conf(spark)
     active = [name for name in _DELTA_SPARK if any(name in conf.get(key, "") for key in _extension_keys(conf))]
     if active:
@@ -61,7 +63,7 @@ def enable(spark: SparkSession) -> SparkSession:
         )
     with _lock:
         _install()
-        _enabled_sessions.add(_id(spark))
+        _enabled_sessions.add(session_id(spark))
         spark.conf.set(ENABLED.key, "true")
     return spark
 
@@ -71,7 +73,7 @@ def disable(spark: SparkSession) -> None:
     """Undo `enable` for this session; PySpark's methods are restored when no enabled session is left."""
     with _lock:
         spark.conf.unset(ENABLED.key)
-        _enabled_sessions.discard(_id(spark))
+        _enabled_sessions.discard(session_id(spark))
         if not _enabled_sessions:
             _uninstall()
 
@@ -86,31 +88,26 @@ def _extension_keys(conf: dict[str, str]) -> list[str]:
     return [key for key in conf if key in (EXTENSIONS.key, CATALOG.key)]
 
 
-def _id(spark: SparkSession) -> str:
-    return str(spark._jsparkSession.sessionUUID())
-
-
 def _install() -> None:
-    if _installed:
-        return
-    for owner, name, patch in _patches():
-        original = getattr(owner, name, None)
-        if original is None:
-            continue  # this version of PySpark doesn't have the method
-        replacement = functools.wraps(original)(replacing(patch(original)))
-        setattr(owner, name, replacement)
-        _installed.append((owner, name, original, replacement))
-    read_errors.install(as_spark)
+    global _applied  # noqa: PLW0603
+    if _applied is None:
+        _applied = patches.apply({name: _maker(patch) for name, patch in _patches().items()})
+        read_errors.install(as_spark)
 
 
 def _uninstall() -> None:
-    if not _installed:
-        return
-    for owner, name, original, replacement in _installed:
-        if owner.__dict__.get(name) is replacement:  # otherwise another library has wrapped it: leave it unchanged
-            setattr(owner, name, original)
-    _installed.clear()
-    read_errors.uninstall()
+    global _applied  # noqa: PLW0603
+    if _applied is not None:
+        patches.remove(_applied)
+        _applied = None
+        read_errors.uninstall()
+
+
+def _maker(patch: Patch) -> Patch:
+    def make(original: Method) -> Method:
+        return functools.wraps(original)(replacing(patch(original)))
+
+    return make
 
 
 # --- the replaced methods -----------------------------------------------------------------------------------------
@@ -118,7 +115,7 @@ def _uninstall() -> None:
 
 def _is_delta(builder: Any, format: str | None) -> bool:  # noqa: A002
     name = format if isinstance(format, str) else builders.source(builder)
-    return name.lower() == "delta" and is_enabled(builder._spark)
+    return name.lower() == "delta" and is_enabled(builders.session_of(builder))
 
 
 def _load(original: Method) -> Method:
@@ -128,7 +125,7 @@ def _load(original: Method) -> Method:
         from .reader import load as load_delta
 
         self.format("delta")
-        self._set_opts(schema=schema, **options)
+        builders.set_options(self, schema, options)
         return load_delta(self, path)
 
     return load
@@ -136,7 +133,7 @@ def _load(original: Method) -> Method:
 
 def _configured(writer: Any, mode: Any, partition_by: Any, options: dict[str, Any]) -> Any:
     """A writer for Delta with the arguments of the final method."""
-    writer.format("delta").mode(mode)._set_opts(**options)
+    builders.set_options(writer.format("delta").mode(mode), None, options)
     return writer if partition_by is None else writer.partitionBy(partition_by)
 
 
@@ -150,10 +147,11 @@ def _save(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         if not _is_delta(self, format):
-            if is_enabled(self._spark):
+            if is_enabled(builders.session_of(self)):
                 from .other_formats import check
 
-                check(self._spark, path or options.get("path") or builders.writer_state(self).options.get("path"))
+                location = path or options.get("path") or builders.writer_state(self).options.get("path")
+                check(builders.session_of(self), location)
             return original(self, path, format, mode, partitionBy, **options)
         from .writer import save as save_delta
 
@@ -168,7 +166,7 @@ def _streaming(name: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             format = kwargs.get("format", args[1] if len(args) > 1 else None)  # noqa: A001
-            if not is_enabled(self._spark):
+            if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
             from . import refusals
 
@@ -177,7 +175,7 @@ def _streaming(name: str) -> Patch:
             if name == "writeStream.start":
                 from .other_formats import check
 
-                check(self._spark, kwargs.get("path", args[0] if args else None))
+                check(builders.session_of(self), kwargs.get("path", args[0] if args else None))
             return _explained(original, self, args, kwargs, lambda error: refusals.of_stream(error, name))
 
         return method
@@ -205,7 +203,7 @@ def _explained(
 def _of_catalog(name: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_enabled(self._sparkSession):
+            if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
             from .refusals import of_catalog
 
@@ -219,7 +217,7 @@ def _of_catalog(name: str) -> Patch:
 def _of_writer(writer_name: str, name: str) -> Patch:
     def patch(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_enabled(self._spark):
+            if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
             from .refusals import of_writer
 
@@ -234,10 +232,10 @@ def _to_directory(original: Method) -> Method:
     """Prevent writing files of another format into the directory of a Delta table."""
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if is_enabled(self._spark):
+        if is_enabled(builders.session_of(self)):
             from .other_formats import check
 
-            check(self._spark, path)
+            check(builders.session_of(self), path)
         return original(self, path, *args, **kwargs)
 
     return method
@@ -247,7 +245,7 @@ def _insert_into(original: Method) -> Method:
     """Run Spark's method; if it fails for a view of a Delta table, insert into the table."""
 
     def insert_into(self: Any, tableName: str, *args: Any, **kwargs: Any) -> None:
-        if not is_enabled(self._spark):
+        if not is_enabled(builders.session_of(self)):
             original(self, tableName, *args, **kwargs)
             return
         try:
@@ -256,7 +254,8 @@ def _insert_into(original: Method) -> Method:
         except PySparkException:
             from .inserts import by_writer
 
-            if not by_writer(self._df, tableName, overwrite=builders.writer_state(self).mode == "Overwrite"):
+            overwrite = builders.writer_state(self).mode == "Overwrite"
+            if not by_writer(builders.frame_of(self), tableName, overwrite=overwrite):
                 raise
 
     return insert_into
@@ -295,7 +294,7 @@ def _table(original: Method) -> Method:
     """Run Spark's method; if it fails for a Delta table of the catalog, read the table by its location."""
 
     def table(self: Any, tableName: str) -> Any:
-        spark = self if isinstance(self, SparkSession) else self._spark
+        spark = self if isinstance(self, SparkSession) else builders.session_of(self)
         if not is_enabled(spark):
             return original(self, tableName)
         try:
@@ -319,7 +318,7 @@ def _table_exists(original: Method) -> Method:
         except Exception as error:
             from .refusals import is_missing_provider
 
-            if not is_enabled(self._sparkSession) or not is_missing_provider(error):
+            if not is_enabled(builders.session_of(self)) or not is_missing_provider(error):
                 raise
             return True  # Spark found the table, but has no Delta source
 
@@ -336,35 +335,26 @@ def _explain(original: Method) -> Method:
     return method
 
 
-def _patches() -> list[tuple[type, str, Patch]]:
-    from pyspark.sql.catalog import Catalog
-    from pyspark.sql.classic.dataframe import DataFrame
-    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
-    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
-
+def _patches() -> dict[str, Patch]:
     save_as_table, insert_into = _of_writer("df.write", "saveAsTable"), _of_writer("df.write", "insertInto")
-    patches: list[tuple[type, str, Patch]] = [
-        (DataFrame, "explain", _explain),
-        (DataFrameReader, "load", _load),
-        (DataFrameReader, "table", _table),
-        (DataFrameWriter, "save", _save),
-        (DataFrameWriter, "saveAsTable", lambda original: _save_as_table(save_as_table(original))),
-        (DataFrameWriter, "insertInto", lambda original: insert_into(_insert_into(original))),
-        (DataStreamReader, "load", _streaming("readStream.load")),
-        (DataStreamReader, "table", _streaming("readStream.table")),
-        (DataStreamWriter, "start", _streaming("writeStream.start")),
-        (DataStreamWriter, "toTable", _streaming("writeStream.toTable")),
-        (SparkSession, "sql", _sql),
-        (SparkSession, "table", _table),
-        (Catalog, "tableExists", _table_exists),
-    ]
-    patches += [(DataFrameWriter, name, _to_directory) for name in ("csv", "json", "orc", "parquet", "text", "xml")]
-    named = [name for name in vars(Catalog) if not name.startswith("_") and callable(getattr(Catalog, name))]
-    patches += [(Catalog, name, _of_catalog(name)) for name in named if name != "tableExists"]
+    by_name: dict[str, Patch] = {
+        "DataFrame.explain": _explain,
+        "DataFrameReader.load": _load,
+        "DataFrameReader.table": _table,
+        "DataFrameWriter.save": _save,
+        "DataFrameWriter.saveAsTable": lambda original: _save_as_table(save_as_table(original)),
+        "DataFrameWriter.insertInto": lambda original: insert_into(_insert_into(original)),
+        "DataStreamReader.load": _streaming("readStream.load"),
+        "DataStreamReader.table": _streaming("readStream.table"),
+        "DataStreamWriter.start": _streaming("writeStream.start"),
+        "DataStreamWriter.toTable": _streaming("writeStream.toTable"),
+        "MergeIntoWriter.merge": _of_writer("df.mergeInto(name, condition)", "merge"),
+        "SparkSession.sql": _sql,
+        "SparkSession.table": _table,
+        "Catalog.tableExists": _table_exists,
+    }
+    by_name |= {f"DataFrameWriter.{name}": _to_directory for name in ("csv", "json", "orc", "parquet", "text", "xml")}
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
-        patches.append((DataFrameWriterV2, name, _of_writer("df.writeTo(name)", name)))
-    try:
-        from pyspark.sql.merge import MergeIntoWriter
-    except ImportError:
-        return patches
-    return [*patches, (MergeIntoWriter, "merge", _of_writer("df.mergeInto(name, condition)", "merge"))]
+        by_name[f"DataFrameWriterV2.{name}"] = _of_writer("df.writeTo(name)", name)
+    (rest,) = (one for one in PATCHES if one.attribute == "*")
+    return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patches.targets(rest)}

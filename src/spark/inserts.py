@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
 from ..engine.jvm import statements
+from ..engine.jvm.inserts import Parameters
 from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
@@ -54,7 +55,7 @@ def _log(spark: SparkSession, target: view_inserts.Target) -> DeltaLog:
     return target.log or delta_log(target.table, session_conf(spark, target.table))
 
 
-def _parameters(args: Any) -> view_inserts.Parameters:
+def _parameters(args: Any) -> Parameters:
     if isinstance(args, dict):
         return {name: functions.lit(value) for name, value in args.items()}
     return None if args is None else [functions.lit(value) for value in args]

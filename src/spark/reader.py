@@ -33,7 +33,7 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 @pyspark_errors
 def load(reader: Any, path: Any) -> DataFrame:
     """Load a Delta table by the settings of a `DataFrameReader`."""
-    spark: SparkSession = reader._spark
+    spark: SparkSession = builders.session_of(reader)
     state = builders.reader_state(reader)
     if state.has_schema:
         raise InvalidArgumentError(

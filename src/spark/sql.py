@@ -19,13 +19,8 @@ def run(spark: SparkSession, original: Sql, text: Any, args: Any, named: dict[st
     """Run `original`, or tablelog's replacement if Spark fails. `named`: values for `{name}` in the text."""
     if not named:
         return _run(spark, original, text, args)
-    from pyspark.sql.sql_formatter import SQLStringFormatter
-
-    formatter = SQLStringFormatter(spark)
-    try:  # DataFrames among the values are temporary views until `clear`
-        return _run(spark, original, formatter.format(text, **named), args)
-    finally:
-        formatter.clear()
+    with statements.formatted(spark, text, named) as whole:
+        return _run(spark, original, whole, args)
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:

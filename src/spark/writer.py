@@ -34,14 +34,14 @@ def save(writer: Any, path: Any) -> None:
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"operation": "Bucketing"},
         )
-    spark = writer._spark
+    spark = builders.session_of(writer)
     conf = session_conf(spark, target)
     request = write_request(
         options, conf, mode=state.mode, partition_by=state.partition_columns, cluster_by=state.clustering_columns
     )
     log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
     try:
-        write(spark, log, writer._df, request)
+        write(spark, log, builders.frame_of(writer), request)
     finally:
         _reset_session_transaction(spark, conf)
 
@@ -49,7 +49,7 @@ def save(writer: Any, path: Any) -> None:
 @pyspark_errors
 def save_as_table(writer: Any, name: str) -> None:
     """Write to a table by its name in Spark's catalog; the name of a new table is registered there."""
-    spark: SparkSession = writer._spark
+    spark: SparkSession = builders.session_of(writer)
     location = Options(builders.writer_state(writer).options).get("path")
     place = names.place(spark, name, location)
     save(writer, place.path if location is None else None)

@@ -5,7 +5,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
-from tablelog.engine.jvm import builders
+from tablelog.engine.jvm import builders, patches
+from tablelog.engine.jvm.internals import PATCHES
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
 
@@ -48,6 +49,31 @@ def test_disabling_the_last_session_gives_pyspark_its_methods_back(spark):
     finally:
         enable(spark)
     assert is_enabled(spark)
+
+
+def test_disabling_restores_exactly_what_enabling_changed(spark):
+    def attributes():
+        return {
+            (patch.module, patch.owner): dict(vars(patches._owner(patch)))
+            for patch in PATCHES
+            if not patch.on_instances
+        }
+
+    disable(spark)
+    try:
+        before = attributes()
+        enable(spark)
+        enabled = attributes()
+        changed = {owner for owner in before if before[owner] != enabled[owner]}
+        assert changed == set(before), "each owner in the registry is patched"
+        for patch in PATCHES:
+            if not patch.on_instances and patch.attribute != "*":
+                owner = (patch.module, patch.owner)
+                assert before[owner][patch.attribute] is not enabled[owner][patch.attribute], patch.name
+        disable(spark)
+        assert attributes() == before
+    finally:
+        enable(spark)
 
 
 def test_enabling_twice_wraps_once(spark):

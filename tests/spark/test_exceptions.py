@@ -109,9 +109,9 @@ def test_each_entry_point_raises_errors_of_pyspark(spark: SparkSession) -> None:
     found = dict(entry_points())
     assert {"enable", "DeltaTable.forPath", "DeltaMergeBuilder.execute", "DeltaOptimizeBuilder.where"} <= found.keys()
     assert "DeltaTableBuilder.execute" in found
-    replaced = sys.modules["tablelog.spark.enable"]._installed
+    replaced = sys.modules["tablelog.spark.enable"]._applied._replaced
     assert len(replaced) > 20
-    found |= {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name, *_ in replaced}
+    found |= {f"{one.owner.__name__}.{one.attribute}": getattr(one.owner, one.attribute) for one in replaced}
     assert [name for name, function in found.items() if not is_covered(function)] == []
 
 

@@ -1,10 +1,12 @@
 """What a user has set on PySpark's readers and writers: the JVM objects behind them know, PySpark keeps no copy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+from .sessions import jvm_session
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,25 @@ class WriterState:
     clustering_columns: tuple[str, ...]
     bucketed: bool
     sorted: bool
+
+
+def session_of(builder: Any) -> Any:
+    """The session of a reader, a writer (batch or stream), a merge or a catalog of PySpark."""
+    return builder._sparkSession if hasattr(builder, "_sparkSession") else builder._spark
+
+
+def frame_of(writer: Any) -> Any:
+    """The DataFrame that a writer writes."""
+    return writer._df
+
+
+def set_options(builder: Any, schema: Any, options: Mapping[str, Any]) -> None:
+    """Set options, and a reader's schema, as PySpark's methods do with their arguments; `None` sets nothing."""
+    if schema is not None:
+        builder.schema(schema)
+    for name, value in options.items():
+        if value is not None:
+            builder.option(name, value)
 
 
 def source(builder: Any) -> str:
@@ -70,7 +91,7 @@ def writer_state(writer: Any) -> WriterState:
 
 def session_conf(spark: Any) -> dict[str, str]:
     """All that is set in the session's configuration, in one call."""
-    return string_map(spark._jsparkSession.conf().getAll())
+    return string_map(jvm_session(spark).conf().getAll())
 
 
 def string_map(scala_map: Any) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...logstore.common.uri import local_path, scheme_of
 from .gateway import Gateway, JavaObject, changed
+from .sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ class SessionCatalog:
 
     def __init__(self, spark: "SparkSession") -> None:
         self._gateway = Gateway.of(spark)
-        self._state = spark._jsparkSession.sessionState()
+        self._state = session_state(spark)
         self._catalog = self._state.catalog()
         self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
 

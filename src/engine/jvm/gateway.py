@@ -1,19 +1,20 @@
-"""The one door from Python into Spark's JVM: every internal of Spark that the engine uses is named here.
+"""The gateway to one JVM: values that cross to it, functions that it composes, expressions and relations.
 
-Built for Spark 4.1, 4.2 and 4.3 (`tests/engine/read/test_gateway.py` uses each of them). A call over Py4J costs
-50-100 us, so columns travel in bulk (one string, one byte array) and the JVM puts objects together itself, by
-functions composed from its own method handles.
+A call over Py4J costs 50-100 us, so columns are transferred in bulk (one string, one byte array), and the JVM creates
+objects itself, with functions composed of its own method handles.
 """
 
 import threading
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
 from ...settings.spark_own import EXECUTION_ID
-from .builders import string_map
+from . import frames, sessions
+from .classes import EXPRESSIONS, INTERNAL_ROW
+from .environment import check_environment
+from .java_errors import thrown_by_java
 from .names import Names
 
 if TYPE_CHECKING:
@@ -21,26 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-JavaObject: TypeAlias = Any
-"""A JVM object behind Py4J: it has no static type."""
-
-SUPPORTED = ("4.1", "4.2", "4.3")
+JavaObject: TypeAlias = sessions.JavaObject
 
 _SEPARATOR = "\0"  # the one character that no path holds
-
-
-def is_classic(spark: "SparkSession") -> bool:
-    """Whether the session has a JVM behind it (a Spark Connect session has none)."""
-    return getattr(spark, "_jsparkSession", None) is not None
-
-
-def check_version(version: str) -> None:
-    """`UnsupportedEnvironmentError` for a Spark whose internals this module doesn't know."""
-    if ".".join(version.split(".")[:2]) not in SUPPORTED:
-        raise UnsupportedEnvironmentError(
-            f"tablelog supports Spark {', '.join(SUPPORTED)}; this session runs Spark {version}: "
-            "install one of these versions of pyspark"
-        )
 
 
 def changed(value: JavaObject, **fields: Any) -> JavaObject:
@@ -48,20 +32,6 @@ def changed(value: JavaObject, **fields: Any) -> JavaObject:
     names = [value.productElementName(i) for i in range(value.productArity())]
     assert fields.keys() <= set(names)
     return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
-
-
-@dataclass(frozen=True)
-class PlannedScan:
-    """The filters (Scala `Seq`s of expressions) of a scan.
-
-    `complete`: nothing but the scan's partition filters is left of the condition. `understood`: what is evaluated
-    above the scan is an ordinary filter (and no Python function, say).
-    """
-
-    partition_filters: JavaObject
-    data_filters: JavaObject
-    complete: bool
-    understood: bool
 
 
 class Gateway:
@@ -77,17 +47,15 @@ class Gateway:
     @classmethod
     def of(cls, spark: "SparkSession") -> "Gateway":
         """The gateway of a session; `UnsupportedEnvironmentError` on Spark Connect or an unsupported Spark."""
-        if not is_classic(spark):
+        if not sessions.is_classic(spark):
             raise UnsupportedEnvironmentError("a Spark Connect session has no JVM gateway")
-        py4j = spark.sparkContext._gateway
+        py4j = sessions.py4j_of(spark)
         with cls._lock:
             known = cls._by_gateway.get(id(py4j))
         if known is not None and known[0] is py4j:
             return known[1]
-        from pyspark.java_gateway import ensure_callback_server_started
-
-        check_version(spark.version)
-        ensure_callback_server_started(py4j)  # type: ignore[no-untyped-call]
+        check_environment(spark)
+        sessions.start_callbacks(py4j)
         made = cls(py4j)
         with cls._lock:
             return cls._by_gateway.setdefault(id(py4j), (py4j, made))[1]
@@ -132,9 +100,9 @@ class Gateway:
         """A Scala `Seq` of the items."""
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(items))
 
-    def options(self, options: dict[str, str]) -> JavaObject:
-        """A Scala `Map[String, String]`."""
-        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+    def scala_map(self, entries: Any) -> JavaObject:
+        """An immutable Scala `Map`, which is a partial function too, of a dict or of a Java map."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(entries)
 
     def array(self, kind: JavaObject, items: Sequence[Any]) -> JavaObject:
         """A JVM array with a call for each item: for the few arguments of a function, not for data."""
@@ -181,18 +149,6 @@ class Gateway:
         """A `StructType` from its JSON."""
         return self.jvm.org.apache.spark.sql.types.DataType.fromJson(json)
 
-    def parquet_schema(self, spark: "SparkSession", uri: str) -> str:
-        """The schema, as JSON, that Spark makes of the footer of a Parquet file; by the driver, with no job."""
-        state, path, hadoop = spark._jsparkSession.sessionState(), self.path(uri), self.jvm.org.apache.parquet.hadoop
-        reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, state.newHadoopConf()))
-        try:
-            footer = hadoop.Footer(path, reader.getFooter())
-        finally:
-            reader.close()
-        own = self.jvm.org.apache.spark.sql.execution.datasources.parquet
-        converter = own.ParquetToSparkSchemaConverter(state.conf())
-        return str(own.ParquetFileFormat.readSchemaFromFooter(footer, converter).json())
-
     def path(self, uri: str) -> JavaObject:
         """A Hadoop `Path` from a percent-encoded URI."""
         return self.jvm.org.apache.hadoop.fs.Path(self.jvm.java.net.URI.create(uri))
@@ -204,7 +160,7 @@ class Gateway:
         # Nulls come through in a column that the table calls NOT NULL: what the log says is read as it is.
         nullable = StructType([StructField(f.name, f.dataType) for f in schema.fields])
         frame = spark.createDataFrame(values, nullable)
-        return frame._jdf.queryExecution().executedPlan().executeCollect()
+        return frames.internal_rows(frame)
 
     # --- functions of an index, run by the JVM with no call back --------------------------------------------------
 
@@ -270,13 +226,12 @@ class Gateway:
             condition, self.expressions.package.AttributeSeq(self.seq(attributes)), False
         )
         predicate = self.expressions.InterpretedPredicate(bound)
-        row = "org.apache.spark.sql.catalyst.InternalRow"
         evaluate = self.lookup.findVirtual(
-            self.type("org.apache.spark.sql.catalyst.expressions.InterpretedPredicate"),
+            self.type(f"{EXPRESSIONS}InterpretedPredicate"),
             "eval",
-            self.signature("boolean", row),
+            self.signature("boolean", INTERNAL_ROW),
         ).bindTo(predicate)
-        test = self.handles.filterReturnValue(self.element_of(rows, f"[L{row};"), evaluate)
+        test = self.handles.filterReturnValue(self.element_of(rows, f"[L{INTERNAL_ROW};"), evaluate)
         matches = self.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
             self.type("java.util.function.IntPredicate"), test
         )
@@ -295,19 +250,17 @@ class Gateway:
 
     def expression(self, spark: "SparkSession", column: "Column") -> JavaObject:
         """The Catalyst expression of a Column."""
-        return spark._jsparkSession.expression(column._jc)
+        return sessions.jvm_session(spark).expression(frames.java_column(column))
 
     def column(self, expression: JavaObject) -> "Column":
         """A Column of a Catalyst expression."""
-        from pyspark.sql.classic.column import Column
-
-        return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        return frames.of_java_column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
     def rebound(self, expression: JavaObject, frame: "DataFrame", kept: Container[int] = ()) -> JavaObject:
         """The expression with its resolved columns, but those with the ids `kept`, replaced by those of the same name
         that `frame` puts out; the expression itself where there is none.
         """
-        plan = frame._jdf.queryExecution().analyzed()
+        plan = frames.analyzed(frame)
         output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
         mapping = {}
         for one in self.references(expression):
@@ -317,35 +270,42 @@ class Gateway:
                     mapping[one] = output.apply(place.get())
         if not mapping:
             return expression
-        return expression.transform(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
+        return expression.transform(self.scala_map(mapping))
 
     def has_subquery(self, expression: JavaObject) -> bool:
         return bool(self.expressions.SubqueryExpression.hasSubquery(expression))
 
     def filter_condition(self, filtered: "DataFrame") -> JavaObject:
         """The resolved condition of a frame that `DataFrame.where` made."""
-        return filtered._jdf.queryExecution().analyzed().condition()
+        return frames.analyzed(filtered).condition()
 
     def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
         """A resolved expression over `frame` as Spark's optimizer leaves it, with the names that the frame has."""
         # Spark moves no expression through a repartition, which never runs, and no field of a column that is there too.
         held = frame.repartition(1)
-        plan = held.select("*", self.column(expression).alias("value"))._jdf.queryExecution().optimizedPlan()
-        known = held._jdf.queryExecution().analyzed().outputSet()
+        plan = frames.optimized_plan(held.select("*", self.column(expression).alias("value")))
+        known = frames.analyzed(held).outputSet()
         if plan.nodeName() != "Project" or not plan.references().subsetOf(known):
             return expression
         return plan.projectList().last().child()
 
+    @cached_property
+    def _current_like(self) -> JavaObject:
+        return self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+
+    def has_current_time(self, tree: JavaObject) -> bool:
+        """Whether an expression or a plan calls `current_timestamp()` or its like."""
+        return bool(tree.containsPattern(self._current_like))
+
     def at_one_time(self, plan: JavaObject) -> JavaObject:
         """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
-        current = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
-        if not plan.containsPattern(current):
+        if not self.has_current_time(plan):
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
 
     def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
         """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
-        waiting, found = [spark._jsparkSession.sessionState().sqlParser().parseExpression(text)], []
+        waiting, found = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
         while waiting:
             node = waiting.pop()
             if node.getClass().getSimpleName() == "And":
@@ -353,32 +313,6 @@ class Gateway:
             else:
                 found.append(str(node.sql()))
         return found
-
-    def planned_scan(self, filtered: "DataFrame") -> "PlannedScan | None":
-        """How Spark scans a filtered relation; `None` where its optimizer found that no row can match."""
-        node = filtered._jdf.queryExecution().executedPlan()
-        complete, understood = True, True
-        while True:
-            name = node.getClass().getSimpleName()
-            if name == "FileSourceScanExec":
-                return PlannedScan(node.partitionFilters(), node.dataFilters(), complete, understood)
-            if name in ("LocalTableScanExec", "EmptyRelationExec"):
-                return None
-            if name == "FilterExec":
-                complete = False
-            elif name not in ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec", "ProjectExec"):
-                complete = understood = False
-            children = self.elements(node.children())
-            if name == "AdaptiveSparkPlanExec":
-                children = [node.executedPlan()]
-            if len(children) != 1:
-                raise UnsupportedEnvironmentError(f"the plan of a filtered table has a {name}, which isn't expected")
-            node = children[0]
-
-    def without_dynamic_pruning(self, filters: JavaObject) -> JavaObject:
-        """The filters (a Scala `Seq`) that are known before the query runs."""
-        kept = [one for one in self.elements(filters) if "DynamicPruning" not in one.getClass().getSimpleName()]
-        return self.seq(kept)
 
     # --- relations ------------------------------------------------------------------------------------------------
 
@@ -397,14 +331,19 @@ class Gateway:
         datasources = self.jvm.org.apache.spark.sql.execution.datasources
         parquet = datasources.parquet.ParquetFileFormat()
         return datasources.HadoopFsRelation(
-            index, partition_schema, schema, self.none, parquet, self.options(options), spark._jsparkSession
+            index, partition_schema, schema, self.none, parquet, self.scala_map(options), sessions.jvm_session(spark)
         )
 
     def frame(self, spark: "SparkSession", relation: JavaObject) -> "DataFrame":
         """The DataFrame of a relation."""
-        from pyspark.sql.classic.dataframe import DataFrame
+        return frames.of_dataset(sessions.jvm_session(spark).baseRelationToDataFrame(relation), spark)
 
-        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+    def empty_frame(self, spark: "SparkSession", schema_json: str) -> "DataFrame":
+        """An empty frame with this schema; runs no job."""
+        schema = self.schema(schema_json)
+        return frames.of_dataset(
+            sessions.jvm_session(spark).createDataFrame(self.jvm.java.util.ArrayList(), schema), spark
+        )
 
     @cached_property
     def metadata_fields(self) -> frozenset[str]:
@@ -416,43 +355,13 @@ class Gateway:
         """Whether a resolved column is a field of `_metadata`."""
         return bool(attribute.metadata().contains("__metadata_col"))
 
-    def has_file_system(self, spark: "SparkSession", uri: str, settings: Mapping[str, str] | None = None) -> bool:
-        """Whether the JVM has the class of a file system for the scheme of `uri`; `settings` are Hadoop's."""
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        hadoop = spark._jsparkSession.sessionState().newHadoopConf()
-        for key, value in (settings or {}).items():
-            hadoop.set(key, value)
-        try:
-            self.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(uri.partition(":")[0].lower(), hadoop)
-        except (Py4JJavaError, PySparkException):
-            return False
-        return True
-
     def has_class(self, name: str) -> bool:
         """Whether Spark's class path has the class."""
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         try:
             self.jvm.org.apache.spark.util.Utils.classForName(name, False, False)
-        except (Py4JJavaError, PySparkException):
+        except thrown_by_java():
             return False
         return True
-
-    def hadoop_properties(self, spark: "SparkSession", prefix: str) -> dict[str, str]:
-        """The properties of the session's Hadoop configuration below `prefix`, without it, but Hadoop's defaults."""
-        found = spark._jsparkSession.sessionState().newHadoopConf().getPropsWithPrefix(prefix)
-        found.entrySet().removeAll(self._hadoop_defaults.getPropsWithPrefix(prefix).entrySet())
-        return string_map(self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found))
-
-    @cached_property
-    def _hadoop_defaults(self) -> JavaObject:
-        defaults = self.jvm.org.apache.hadoop.conf.Configuration(False)
-        for name in ("core-default.xml", "hdfs-default.xml"):
-            defaults.addResource(name)
-        return defaults
 
     def execution_id(self) -> str | None:
         """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""

@@ -1,14 +1,11 @@
-"""What a write asks of Spark's plans: how large a frame is at most, another session's settings, Spark's own casts.
-
-With `gateway` the only place that knows Catalyst's names.
-"""
+"""What a write asks of Spark's plans: how large a frame is at most, another session's settings, Spark's own casts."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.protocol.schema import StructField, StructType, to_json
 from ...settings.spark_own import ADVISORY_PARTITION_SIZE
-from . import settings
+from . import catalyst, frames, sessions, settings
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ def bounded(df: "DataFrame") -> "DataFrame | None":
     `MAX_ROWS` rows in the result say that it isn't all. The names of an error in an expression over constants come up
     here already, for the optimiser evaluates these.
     """
-    plan = df._jdf.queryExecution().optimizedPlan()
+    plan = frames.optimized_plan(df)
     unbounded = _unbounded_sources(plan)
     if unbounded is None:
         return None
@@ -42,11 +39,8 @@ def bounded(df: "DataFrame") -> "DataFrame | None":
         return df if small else None
     if any(not _is_small_list(source.rdd()) for source in unbounded):
         return None
-    gateway = Gateway.of(df.sparkSession)
-    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
-    integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
-    limit = catalyst.expressions.Literal(MAX_ROWS + 1, integer)
-    return frame_of(df.sparkSession, catalyst.plans.logical.LocalLimit(limit, _analyzed(df)))
+    limited = catalyst.limited(Gateway.of(df.sparkSession), frames.analyzed(df), MAX_ROWS + 1)
+    return frame_of(df.sparkSession, limited)
 
 
 def collected(df: "DataFrame") -> "list[pa.RecordBatch]":
@@ -97,16 +91,10 @@ def _is_small_list(rdd: JavaObject) -> bool:
     return total <= MAX_BYTES
 
 
-def _analyzed(df: "DataFrame") -> JavaObject:
-    return df._jdf.queryExecution().analyzed()
-
-
 def frame_of(spark: "SparkSession", plan: JavaObject, session: JavaObject | None = None) -> "DataFrame":
     """The DataFrame of a logical plan; `session` is the JVM's session to run it in, that of `spark` when not given."""
-    from pyspark.sql.classic.dataframe import DataFrame
-
     dataset = Gateway.of(spark).jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(session or spark._jsparkSession, plan), spark)
+    return frames.of_dataset(dataset.ofRows(session or sessions.jvm_session(spark), plan), spark)
 
 
 def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
@@ -114,10 +102,10 @@ def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
     spark = df.sparkSession
     if all(_in_force(spark, key) == value for key, value in settings.items()):
         return df  # a copy plans its first query with parts that it has to make
-    copy = spark._jsparkSession.cloneSession()
+    copy = sessions.jvm_session(spark).cloneSession()
     for key, value in settings.items():
         copy.conf().set(key, value)
-    return frame_of(spark, _analyzed(df), copy)
+    return frame_of(spark, frames.analyzed(df), copy)
 
 
 def _in_force(spark: "SparkSession", key: str) -> str | None:
@@ -165,8 +153,8 @@ def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":
     resolver = getattr(getattr(gateway.jvm, "org.apache.spark.sql.catalyst.analysis.TableOutputResolver$"), "MODULE$")
     # The last argument is a flag in one version of Spark and an enumeration in another.
     no_defaults = getattr(resolver, "resolveOutputColumns$default$6")()
-    settings = spark._jsparkSession.sessionState().conf()
-    plan = resolver.resolveOutputColumns(table, attributes, _analyzed(df), True, settings, no_defaults)
+    settings = sessions.session_state(spark).conf()
+    plan = resolver.resolveOutputColumns(table, attributes, frames.analyzed(df), True, settings, no_defaults)
     return frame_of(spark, plan)
 
 

@@ -1,10 +1,14 @@
 """What a statement of SQL is, by the plan that Spark's parser makes of it, and the directory that it names."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...settings.spark_own import SOURCE_DEFAULT
 from . import settings
 from .gateway import Gateway, JavaObject
+from .java_errors import thrown_by_java
+from .sessions import hadoop_configuration, is_instance, session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,22 +23,31 @@ _SUBJECTS = {
 _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
 
 
+@contextmanager
+def formatted(spark: "SparkSession", text: str, named: Mapping[str, object]) -> Iterator[str]:
+    """The text of a statement with values for `{name}` in it; DataFrames among them are temporary views inside."""
+    from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    try:
+        yield formatter.format(text, **named)
+    finally:
+        formatter.clear()
+
+
 def parsed(spark: "SparkSession", text: str) -> JavaObject:
     """The plan of a statement. Raises Spark's ParseException."""
-    return spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    return session_state(spark).sqlParser().parsePlan(text)
 
 
 def kind_of(plan: JavaObject) -> str | None:
     """The class of a parsed statement, None for a query."""
-    from py4j.java_gateway import is_instance_of
-    from pyspark import SparkContext
-
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     kind = str(plan.getClass().getSimpleName())
     if kind == "UnresolvedWith":
         return kind_of(plan.child())
     statement = kind == "InsertIntoDir" or any(
-        is_instance_of(SparkContext._gateway, plan, f"{logical}.{one}") for one in ("Command", "ParsedStatement")
+        is_instance(plan, f"{logical}.{one}") for one in ("Command", "ParsedStatement")
     )
     return kind if statement else None
 
@@ -76,16 +89,13 @@ def has_log(spark: "SparkSession", location: str) -> bool:
 
     False also where Spark can't reach it: then it can't write there.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     gateway = Gateway.of(spark)
     kind = gateway.jvm.org.apache.hadoop.fs.Path
     try:
         path = kind(location)
-        system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        system = path.getFileSystem(hadoop_configuration(spark))
         while "=" in str(path.getName()) and path.getParent() is not None:
             path = path.getParent()
         return bool(system.exists(kind(path, "_delta_log")))
-    except (Py4JJavaError, PySparkException):
+    except thrown_by_java():
         return False

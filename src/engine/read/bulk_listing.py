@@ -15,6 +15,7 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import column_of, typed
 from ...errors import CorruptLogError
+from ..jvm.classes import INTERNAL_ROW, PARTITION_DIRECTORY
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import spark_type
 from .deletion_vectors import has_vector
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
 
     from .deletion_vectors import Hidden
 
-_ROW = "org.apache.spark.sql.catalyst.InternalRow"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
-_DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
 _TEXTS = "[Ljava.lang.String;"
 _BLOCK_SIZE = 128 << 20
 _VECTORS_AT_ONCE = 128
@@ -172,7 +171,7 @@ class Listing:
         """An `Object[]` of all directories, in the order of the files, without deletion vectors."""
         if len(self._values_schema):
             return self._directories_of(self.files, self._rows, self._distinct[1])
-        rows = self._gateway.jvm.java.lang.reflect.Array.newInstance(self._gateway.type(_ROW), 1)
+        rows = self._gateway.jvm.java.lang.reflect.Array.newInstance(self._gateway.type(INTERNAL_ROW), 1)
         rows[0] = self._gateway.no_values
         return self._directories_of(self.files, rows, pa.array([0] * len(self), pa.int32()))
 
@@ -270,13 +269,15 @@ def _directory_of(gateway: Gateway) -> JavaObject:
         status = handles.collectArguments(status, place, part)
     statuses = gateway.type(f"[L{_STATUS};")
     status = handles.filterReturnValue(status, handles.identity(statuses).asCollector(statuses, 1))
-    row_of = handles.collectArguments(element(f"[L{_ROW};"), 1, element("[I"))
+    row_of = handles.collectArguments(element(f"[L{INTERNAL_ROW};"), 1, element("[I"))
     directory = lookup.findStatic(
-        gateway.type(_DIRECTORY), "apply", gateway.signature(_DIRECTORY, _ROW, f"[L{_STATUS};")
+        gateway.type(PARTITION_DIRECTORY),
+        "apply",
+        gateway.signature(PARTITION_DIRECTORY, INTERNAL_ROW, f"[L{_STATUS};"),
     )
     for place, part in ((1, status), (0, row_of)):
         directory = handles.collectArguments(directory, place, part)
-    signature = gateway.signature(_DIRECTORY, f"[L{_ROW};", "[I", "[J", "[J", _TEXTS, "int")
+    signature = gateway.signature(PARTITION_DIRECTORY, f"[L{INTERNAL_ROW};", "[I", "[J", "[J", _TEXTS, "int")
     return handles.permuteArguments(directory, signature, gateway.array(gateway.jvm.int, [0, 1, 5, 2, 5, 3, 5, 4, 5]))
 
 

@@ -10,8 +10,10 @@ from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
 from ..jvm import settings
+from ..jvm.frames import analyzed
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
+from ..jvm.scans import planned_scan
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
 from .file_index import FileIndex
@@ -79,12 +81,12 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
             condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
             parameters={"sqlExprs": sql_of(expression)},
         )
-    expression = gateway.at_one_time(filtered._jdf.queryExecution().analyzed()).condition()
+    expression = gateway.at_one_time(analyzed(filtered)).condition()
     width = settings.of(spark, MAX_TO_STRING_FIELDS)
     sql = [str(gateway.optimized(expression, frame).simpleString(width))]
     names = {name.lower() for name in mapping.partition_columns}
     referenced = {attribute.name().lower() for attribute in gateway.references(expression)}
-    planned = gateway.planned_scan(filtered)
+    planned = planned_scan(filtered)
     if planned is None:  # the optimizer proved that no row can match
         nothing = gateway.seq([])
         return Condition(predicates.Constant(False), None, sql, gateway, expression, nothing, nothing, True)

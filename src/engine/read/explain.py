@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..jvm.frames import executed_plan
 from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.scans import without_dynamic_pruning
 from .file_index import index_of
 
 if TYPE_CHECKING:
@@ -19,12 +21,12 @@ def describe(frame: "DataFrame") -> str:
     """
     gateway = Gateway.of(frame.sparkSession)
     lines: list[str] = []
-    for scan in _scans(gateway, frame._jdf.queryExecution().executedPlan()):
+    for scan in _scans(gateway, executed_plan(frame)):
         index = index_of(scan.relation().location().toString())
         if index is None:
             continue
-        static = gateway.without_dynamic_pruning(scan.partitionFilters())
-        plan, _ = index.plan(static, gateway.without_dynamic_pruning(scan.dataFilters()))
+        static = without_dynamic_pruning(gateway, scan.partitionFilters())
+        plan, _ = index.plan(static, without_dynamic_pruning(gateway, scan.dataFilters()))
         line = f"tablelog[{index.table}, version {plan.version}, {plan.files} of {plan.total} files]"
         line += f" {plan.size} bytes; {plan.total - plan.after_partitions} files pruned by partition values, "
         line += f"{plan.after_partitions - plan.files} by statistics"

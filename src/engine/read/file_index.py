@@ -23,6 +23,7 @@ from ...core.skipping.generation import derived
 from ...settings.honoured import STATS_SKIPPING
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
+from ..jvm.classes import FILE_INDEX
 from ..jvm.gateway import Gateway, JavaObject
 from ..sql import generation
 from ..sql.column_names import columns_read, with_extra
@@ -320,7 +321,7 @@ class FileIndex:
         return f"tablelog[{self.table}, version {analysed.version}, {description}, id {analysed.metadata.id}]"
 
     class Java:
-        implements: ClassVar[list[str]] = ["org.apache.spark.sql.execution.datasources.FileIndex"]
+        implements: ClassVar[list[str]] = [FILE_INDEX]
 
 
 def _values_schema(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import SchemaChangedError
+from ..jvm.frames import analyzed, with_cached_data
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.plans import frame_of
 from .file_index import index_of
@@ -32,7 +33,7 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
     """
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
-    plan = frame._jdf.queryExecution().withCachedData()
+    plan = with_cached_data(frame)
     replacements = gateway.jvm.java.util.HashMap()
     for relation in _leaves(gateway, plan):
         kind = relation.getClass().getSimpleName()
@@ -45,7 +46,7 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
                 replacements.put(relation, _held_of_arrow(gateway, spark, relation, spec, log, snapshot))
     if replacements.isEmpty():
         return frame, False
-    function = gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(replacements)
+    function = gateway.scala_map(replacements)
     return frame_of(spark, plan.transformUpWithSubqueries(function)), True
 
 
@@ -99,7 +100,7 @@ def _held_of_arrow(
             f"created, and version {snapshot.version}. Create the DataFrame again from the table."
         )
     new = arrow.frame(spark, log, ScanSpec(snapshot))
-    (new_relation,) = gateway.elements(new._jdf.queryExecution().analyzed().collectLeaves())
+    (new_relation,) = gateway.elements(analyzed(new).collectLeaves())
     parts = [relation.productElement(i) for i in range(relation.productArity())]
     # The relation is replaced, but its output attributes stay those that the plan refers to.
     parts = [new_relation.productElement(i) if i != _OUTPUT else part for i, part in enumerate(parts)]

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from ... import errors
 from ...core.protocol.paths import canonical
 from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError
+from ..jvm import patches
 from ..jvm.callbacks import raised_for
 from .bulk_listing import Listing, uris
 
@@ -92,8 +93,7 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
 # --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
 
 _installed = 0
-_patch: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-"""PySpark's original function, and the patched one."""
+_patch: patches.Applied | None = None
 
 
 def _text(error: Any) -> str:
@@ -108,20 +108,19 @@ def _text(error: Any) -> str:
 def install(raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
     """Patch PySpark to raise tablelog's errors, converted by `raised`. Calls are counted: undo each by `uninstall`."""
     global _installed, _patch  # noqa: PLW0603
-    from pyspark.errors.exceptions import captured
+
+    def translating(original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
+            active = _patch is not None and _patch.has(convert_exception)
+            translated = translate(_text(error)) if active else None
+            return original(error, *args, **kwargs) if translated is None else raised(translated)
+
+        return convert_exception
 
     with _lock:
         _installed += 1
-        if _installed > 1:
-            return
-        original: Callable[..., Any] = captured.convert_exception
-
-        def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            translated = translate(_text(error)) if _patch is not None and _patch[1] is convert_exception else None
-            return original(error, *args, **kwargs) if translated is None else raised(translated)
-
-        _patch = original, convert_exception
-        captured.convert_exception = convert_exception  # type: ignore[assignment]
+        if _installed == 1:
+            _patch = patches.apply({"captured.convert_exception": translating})
 
 
 def uninstall() -> None:
@@ -129,12 +128,8 @@ def uninstall() -> None:
     function no longer translates anything.
     """
     global _installed, _patch  # noqa: PLW0603
-    from pyspark.errors.exceptions import captured
-
     with _lock:
         _installed = max(_installed - 1, 0)
         if _installed == 0 and _patch is not None:
-            original, ours = _patch
-            if captured.convert_exception is ours:
-                captured.convert_exception = original
+            patches.remove(_patch)
             _patch = None

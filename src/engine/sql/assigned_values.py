@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError
 from ...settings.spark_own import STORE_ASSIGNMENT
-from ..jvm import plans, settings
+from ..jvm import catalyst, plans, settings
+from ..jvm.frames import analyzed
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
 from ..jvm.types import table_schema
@@ -105,8 +106,7 @@ def _type_of(expression: JavaObject) -> schemas.DataType:
 
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
     """The parts of a column's name, parsed by Spark. Raises Spark's AnalysisException for an invalid name."""
-    attribute = Gateway.of(frame.sparkSession).jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-    return tuple(Gateway.elements(attribute.parseAttributeName(name)))
+    return catalyst.attribute_name_parts(Gateway.of(frame.sparkSession), name)
 
 
 def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]:
@@ -127,9 +127,8 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
         F.expr(one) if isinstance(one, str) else gateway.column(gateway.rebound(gateway.expression(spark, one), frame))
         for one in given
     ]
-    plan = frame.select(*(one.alias(f"c{i}") for i, one in enumerate(columns)))._jdf.queryExecution().analyzed()
-    inner = frame._jdf.queryExecution().analyzed()
-    if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(inner):
+    plan = analyzed(frame.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+    if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(analyzed(frame)):
         raise InvalidArgumentError(
             "the values of UPDATE must depend on one row each: aggregates, windows and generators are not allowed",
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ...core.protocol.rules import Rules
 from ...core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ...errors import InvalidArgumentError, SchemaMismatchError
-from ..jvm import plans
+from ..jvm import catalyst, plans
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -49,7 +49,7 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
     from pyspark.errors import ParseException
 
     try:
-        waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
+        waiting = [catalyst.parsed_expression(spark, sql)]
     except ParseException as error:
         raise InvalidArgumentError(f"{sql} is not a valid SQL expression: {said(error)}") from error
     while waiting:

@@ -19,6 +19,7 @@ from ...core.protocol.schema import (
 )
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
 from ...settings.honoured import TRUSTED_FUNCTIONS
+from ..jvm import frames
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -65,11 +66,7 @@ class Resolved:
 
 def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
     """An empty frame with this schema; runs no job."""
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    gateway = Gateway.of(spark)
-    no_rows = gateway.jvm.java.util.ArrayList()
-    return DataFrame(spark._jsparkSession.createDataFrame(no_rows, gateway.schema(to_json(schema))), spark)
+    return Gateway.of(spark).empty_frame(spark, to_json(schema))
 
 
 def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
@@ -77,7 +74,7 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
 
     Raises Spark's AnalysisException for an expression that doesn't resolve.
     """
-    plan = df.select(expression.alias("value"))._jdf.queryExecution().analyzed()
+    plan = frames.analyzed(df.select(expression.alias("value")))
     if plan.nodeName() != "Project":
         return None
     value = plan.projectList().apply(0)

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates
+from ..jvm.classes import EXPRESSIONS
 from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.java_errors import raised_by_calls
 from ..jvm.types import has_collation
 
 logger = logging.getLogger(__name__)
 
-_PACKAGE = "org.apache.spark.sql.catalyst.expressions."
 _COMPARISONS: dict[str, predicates.Operator] = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
@@ -62,7 +63,7 @@ def tree(nodes: list[dict[str, Any]]) -> Node:
         nonlocal position
         value, number = nodes[position], position
         position += 1
-        kind = str(value["class"]).removeprefix(_PACKAGE)
+        kind = str(value["class"]).removeprefix(EXPRESSIONS)
         return Node(kind, value, number, [take() for _ in range(int(value["num-children"]))])
 
     return take()
@@ -75,15 +76,16 @@ def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType)
 
 def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
     """Translate one Catalyst expression over a table with this schema."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         root = tree(json.loads(expression.toJSON()))
         return _Translator(gateway, expression, schema).predicate(root)
-    except (Py4JError, PySparkException, ValueError, KeyError, IndexError, RecursionError) as error:
+    except _unreadable() as error:
         logger.debug("a filter isn't used for data skipping, because it can't be read (%s)", type(error).__name__)
         return predicates.Opaque(type(error).__name__)
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    return (*raised_by_calls(), ValueError, KeyError, IndexError, RecursionError)
 
 
 class _Translator:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..jvm import plans
+from ..jvm import catalyst, plans
+from ..jvm.frames import analyzed, internal_rows
 from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.sessions import scala_context
 from ..jvm.types import spark_type, table_schema
 from . import assigned_values, subqueries
 from .violations import translated
@@ -70,7 +72,7 @@ class Scope:
         Raises Spark's AnalysisException, InvalidArgumentError for a nondeterministic condition and
         UnsupportedFeatureError for one with a subquery.
         """
-        plan = _analyzed(over.where(self._bound(given)))
+        plan = analyzed(over.where(self._bound(given)))
         java_condition = plan.condition()
         if self._gateway.has_subquery(java_condition):
             raise UnsupportedFeatureError(
@@ -99,7 +101,7 @@ class Scope:
             return []
         bound = [self._bound(one) for one in given]
         columns = [F.expr(one) if isinstance(one, str) else one for one in bound]
-        plan = _analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+        plan = analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
@@ -124,12 +126,10 @@ class Scope:
     ) -> "tuple[list[Expression], list[Column], list[int]]":
         """The expressions with one current timestamp for all, and the positions of the source columns they use."""
         columns = [*(one.column for one in conditions), *values]
-        plan = _analyzed(self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+        plan = analyzed(self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
         named = self._gateway.elements(plan.projectList())
-        current = self._gateway.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
-        if any(one.containsPattern(current) for one in named):
-            rule = self._gateway.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime
-            named = self._gateway.elements(rule.apply(plan).projectList())
+        if any(self._gateway.has_current_time(one) for one in named):
+            named = self._gateway.elements(self._gateway.at_one_time(plan).projectList())
             conditions = [self._expression(one.child()) for one in named[: len(conditions)]]
         resolved_values = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
         known = self._places["source"]
@@ -149,16 +149,16 @@ class Scope:
         frame = self._named(plain, values)
         if _fit(frame, plain):
             return values
-        resolved = [one.child() for one in self._gateway.elements(_analyzed(frame).projectList())]
+        resolved = [one.child() for one in self._gateway.elements(analyzed(frame).projectList())]
         with translated(table):
             values = [assigned_values.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
             frame = self._named(plain, values)
             if _fit(frame, plain):
                 return values
-            outer = _analyzed(plans.assigned(frame, schemas.to_json(schemas.StructType(tuple(plain))), table))
-        inner = _analyzed(frame)
+            outer = analyzed(plans.assigned(frame, schemas.to_json(schemas.StructType(tuple(plain))), table))
+        inner = analyzed(frame)
         mapping = {one.toAttribute(): one.child() for one in self._gateway.elements(inner.projectList())}
-        function = self._gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping)
+        function = self._gateway.scala_map(mapping)
         stored_values = []
         for one in self._gateway.elements(outer.projectList()):
             value = one.child() if one.getClass().getSimpleName() == "Alias" else one
@@ -224,12 +224,8 @@ def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
     )
 
 
-def _analyzed(frame: "DataFrame") -> JavaObject:
-    return frame._jdf.queryExecution().analyzed()
-
-
 def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:
-    return gateway.elements(_analyzed(frame).output())
+    return gateway.elements(analyzed(frame).output())
 
 
 def _conjuncts(java: JavaObject) -> Iterator[JavaObject]:
@@ -253,13 +249,7 @@ def aligned(frame: "DataFrame", like: "DataFrame") -> "DataFrame":
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
     columns, wanted = _output(gateway, frame), _output(gateway, like)
-    make = gateway.expressions.Alias
-    nothing = gateway.seq([])
-    named = [
-        make(column, to.name(), to.exprId(), nothing, gateway.none, nothing)
-        for column, to in zip(columns, wanted, strict=False)
-    ]
-    return _projected(frame, [*named, *columns[len(wanted) :]])
+    return _projected(frame, [*catalyst.aliases(gateway, columns, wanted), *columns[len(wanted) :]])
 
 
 def picked(frame: "DataFrame", places: Sequence[int]) -> "DataFrame":
@@ -270,8 +260,7 @@ def picked(frame: "DataFrame", places: Sequence[int]) -> "DataFrame":
 
 def _projected(frame: "DataFrame", columns: Sequence[JavaObject]) -> "DataFrame":
     gateway = Gateway.of(frame.sparkSession)
-    logical = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
-    return plans.frame_of(frame.sparkSession, logical.Project(gateway.seq(columns), _analyzed(frame)))
+    return plans.frame_of(frame.sparkSession, catalyst.projection(gateway, columns, analyzed(frame)))
 
 
 class Local:
@@ -280,7 +269,7 @@ class Local:
     def __init__(self, frame: "DataFrame", rows: JavaObject) -> None:
         self._spark = frame.sparkSession
         self._gateway = Gateway.of(self._spark)
-        self._output = _analyzed(frame).output()
+        self._output = analyzed(frame).output()
         self._rows = rows
         self.count = len(rows)
 
@@ -290,21 +279,14 @@ class Local:
 
         every = pa.array(range(self.count), pa.int32())
         rows = self._gateway.picked(self._rows, every if indices is None else indices)
-        logical = self._gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
-        return plans.frame_of(
-            self._spark,
-            logical.LocalRelation(self._output, self._gateway.wrapped(rows), False, self._gateway.none),
-        )
+        relation = catalyst.local_relation(self._gateway, self._output, self._gateway.wrapped(rows))
+        return plans.frame_of(self._spark, relation)
 
 
 def local(frame: "DataFrame", most: int) -> Local | None:
     """Collect the rows of a frame on the driver; `None` if there are more than `most`; then few rows are read."""
-    gateway = Gateway.of(frame.sparkSession)
-    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
-    integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
-    limit = catalyst.expressions.Literal(most + 1, integer)
-    cut = plans.frame_of(frame.sparkSession, catalyst.plans.logical.LocalLimit(limit, _analyzed(frame)))
-    rows = cut._jdf.queryExecution().executedPlan().executeCollect()
+    limited = catalyst.limited(Gateway.of(frame.sparkSession), analyzed(frame), most + 1)
+    rows = internal_rows(plans.frame_of(frame.sparkSession, limited))
     return None if len(rows) > most else Local(frame, rows)
 
 
@@ -314,17 +296,17 @@ class PutAway:
     def __init__(self, frame: "DataFrame") -> None:
         self._spark = frame.sparkSession
         self.frame = frame.localCheckpoint(eager=True)
-        self._rdd = _analyzed(self.frame).rdd()
+        self._rdd = analyzed(self.frame).rdd()
 
     @property
     def bytes(self) -> int:
         """The memory and disk space that it uses, in bytes."""
-        infos = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        infos = scala_context(self._spark).getRDDStorageInfo()
         return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
 
     def release(self) -> None:
         # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.
-        self._spark.sparkContext._jsc.sc().unpersistRDD(self._rdd.id(), False)
+        scala_context(self._spark).unpersistRDD(self._rdd.id(), False)
 
 
 # --- values in other types ----------------------------------------------------------------------------------------

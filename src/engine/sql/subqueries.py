@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..jvm import plans
+from ..jvm import catalyst, plans
+from ..jvm.frames import internal_rows
 from ..jvm.gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def computed(spark: "SparkSession", plan: JavaObject, subject: str) -> JavaObjec
     mapping = {one: _computed(gateway, spark, one, subject) for one in _subqueries(gateway, plan)}
     if not mapping:
         return plan
-    return plan.transformExpressions(gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(mapping))
+    return plan.transformExpressions(gateway.scala_map(mapping))
 
 
 def _computed(gateway: Gateway, spark: "SparkSession", subquery: JavaObject, subject: str) -> JavaObject:
@@ -33,14 +34,12 @@ def _computed(gateway: Gateway, spark: "SparkSession", subquery: JavaObject, sub
             f"{subject} have a subquery that is correlated, or that isn't a single value (IN, EXISTS): use MERGE, "
             "with the tables of the subquery in its source"
         )
-    logical = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
-    two = gateway.expressions.Literal(2, gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType)
-    first = plans.frame_of(spark, logical.LocalLimit(two, subquery.plan()))
-    rows = first._jdf.queryExecution().executedPlan().executeCollect()
+    first = plans.frame_of(spark, catalyst.limited(gateway, subquery.plan(), 2))
+    rows = internal_rows(first)
     if len(rows) > 1:
         raise InvalidArgumentError(f"{subject} have a scalar subquery that returns more than one row")
     output = subquery.plan().output()
-    return subquery.withNewPlan(logical.LocalRelation(output, gateway.seq(rows), False, gateway.none))
+    return subquery.withNewPlan(catalyst.local_relation(gateway, output, gateway.seq(rows)))
 
 
 def _subqueries(gateway: Gateway, plan: JavaObject) -> Iterator[JavaObject]:

@@ -10,20 +10,19 @@ expression before Spark plans it, because the optimizer evaluates functions (doc
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...settings.honoured import TRUSTED_FUNCTIONS
-from ..jvm import settings
+from ..jvm import catalyst, settings
+from ..jvm.classes import ANALYSIS, EXPRESSIONS
 from ..jvm.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 # The parser's classes for names; Spark resolves them later.
 _UNRESOLVED = frozenset(
-    f"org.apache.spark.sql.catalyst.analysis.{name}"
+    f"{ANALYSIS}{name}"
     for name in ("UnresolvedAttribute", "UnresolvedExtractValue", "UnresolvedFunction", "UnresolvedStar")
 )
 _VARIABLE = "VariableReference"
@@ -66,14 +65,14 @@ def of_text(spark: "SparkSession", sql: str) -> Text:
     """
     trusted, calls_trusted = _trusted(spark), False
     gateway = Gateway.of(spark)
-    query = gateway.type(f"{_EXPRESSIONS}PlanExpression")
-    waiting = [spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)]
+    query = gateway.type(f"{EXPRESSIONS}PlanExpression")
+    waiting = [catalyst.parsed_expression(spark, sql)]
     while waiting:
         node = waiting.pop()
         kind = str(node.getClass().getName())
         if query.isInstance(node):
             return Text(QUERY)
-        if kind not in _UNRESOLVED and not kind.startswith(_EXPRESSIONS):
+        if kind not in _UNRESOLVED and not kind.startswith(EXPRESSIONS):
             return Text(f"it has a {kind.rpartition('.')[2]}, which is not a function over one row")
         if kind.endswith(".UnresolvedFunction"):
             name = tuple(str(part).lower() for part in Gateway.elements(node.nameParts()))
@@ -98,32 +97,23 @@ def of_resolved(classes: Collection[str], *, deterministic: bool, has_subquery: 
         kind = name.rpartition(".")[2]
         if kind in _DANGEROUS:
             return f"it has a {kind}, which {_DANGEROUS[kind]}"
-        if kind in _FUNCTIONS_OF_USERS or not name.startswith(_EXPRESSIONS):
+        if kind in _FUNCTIONS_OF_USERS or not name.startswith(EXPRESSIONS):
             return f"it has a {kind}, which is a user-defined function, not Spark's own"
     return None if deterministic else NOT_DETERMINISTIC
 
 
 def _untrusted_function(spark: "SparkSession", name: tuple[str, ...]) -> str | None:
     shown = ".".join(name)
-    gateway = Gateway.of(spark)
-    if name[:-1] not in ((), ("builtin",), ("system", "builtin")) or name[-1] not in _built_in(gateway):
+    built_in = catalyst.built_in_functions(Gateway.of(spark))
+    if name[:-1] not in ((), ("builtin",), ("system", "builtin")) or name[-1] not in built_in:
         return f"it calls {shown}, a user-defined function, not Spark's own"
     # A temporary function of the session may have replaced one of Spark's.
-    catalog = spark._jsparkSession.sessionState().catalog()
-    info = catalog.lookupFunctionInfo(gateway.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name[-1]))
+    info = catalyst.function_info(spark, name[-1])
     kind = str(info.getClassName())
-    if not kind.startswith(_EXPRESSIONS) or str(info.getSource()) != "built-in":
+    if not kind.startswith(EXPRESSIONS) or str(info.getSource()) != "built-in":
         return f"it calls {shown}, which in this session is a user-defined function, not Spark's own"
     reason = _DANGEROUS.get(kind.rpartition(".")[2])
     return None if reason is None else f"it calls {shown}, which {reason}"
-
-
-@lru_cache(maxsize=4)
-def _built_in(gateway: Gateway) -> frozenset[str]:
-    """The names of Spark's own functions."""
-    registry = getattr(getattr(gateway.jvm, "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"), "MODULE$")
-    names = str(registry.functionSet().mkString("\n")).split("\n")
-    return frozenset(name.rpartition(".")[2].strip("`").lower() for name in names)
 
 
 def _trusted(spark: "SparkSession") -> frozenset[str]:

@@ -26,7 +26,7 @@ from ...core.protocol.schema import (
 )
 from ...core.schema_evolution.merging import as_nullable
 from ...core.skipping.stats_writer import ColumnStats, stats_json
-from ..jvm.gateway import Gateway
+from ..jvm.hadoop import parquet_schema
 from . import parquet_footers
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData") -> StructT
     with tempfile.TemporaryDirectory(prefix="tablelog-footer-") as directory:
         alone = Path(directory) / "footer.parquet"
         footer.write_metadata_file(str(alone))
-        schema_json = Gateway.of(spark).parquet_schema(spark, alone.as_uri())
+        schema_json = parquet_schema(spark, alone.as_uri())
     return _plain(as_nullable(parse_schema(schema_json)))
 
 

@@ -13,6 +13,8 @@ from ...core.upkeep.vacuum import ListedFile
 from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
 from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.hadoop import has_file_system
+from ..jvm.sessions import hadoop_configuration
 from .hadoop_jvm import Statuses, translated, uri_of
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class HadoopFiles:
 
     def scheme_supported(self, uri: str) -> bool:
         """Whether the JVM has a file system for the scheme of `uri`."""
-        return self._gateway.has_file_system(self._spark, uri)
+        return has_file_system(self._spark, uri)
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or a directory at `uri`."""
@@ -138,7 +140,7 @@ class HadoopFiles:
 
     @cached_property
     def _configuration(self) -> JavaObject:
-        configuration = self._spark._jsparkSession.sessionState().newHadoopConf()
+        configuration = hadoop_configuration(self._spark)
         for key, value in self._settings.items():
             configuration.set(key, value)
         return configuration

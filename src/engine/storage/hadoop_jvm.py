@@ -10,6 +10,7 @@ from ...errors import StorageUnavailableError
 from ...logstore.common.uri import escaped, shown
 from ...logstore.hdfs.errors import error_for
 from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.java_errors import java_exception, raised_by_calls, thrown_by_java
 
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
@@ -23,18 +24,14 @@ _WRAPPERS = frozenset(
 @contextmanager
 def translated(doing: str, uri: str) -> Iterator[None]:
     """Convert Java's exceptions inside to Python errors of the `StorageError` group."""
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors.exceptions.captured import CapturedException
-
     try:
         yield
-    except Py4JJavaError as error:
-        raise _error_of(error.java_exception, doing, uri) from error
-    except CapturedException as error:  # PySpark wraps some unchecked exceptions
-        if error._origin is None:
+    except raised_by_calls() as error:
+        thrown = java_exception(error)
+        if thrown is not None:
+            raise _error_of(thrown, doing, uri) from error
+        if isinstance(error, thrown_by_java()):
             raise
-        raise _error_of(error._origin, doing, uri) from error
-    except Py4JError as error:
         raise StorageUnavailableError(f"{doing} {shown(uri)}: Spark's JVM no longer responds") from error
 
 

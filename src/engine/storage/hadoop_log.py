@@ -12,7 +12,8 @@ from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
 from ...logstore.hdfs import store
 from ...logstore.hdfs.client import HdfsEntry
-from ..jvm.gateway import Gateway, JavaObject, is_classic
+from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.sessions import is_classic, java_context
 from .hadoop_jvm import Statuses, translated
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def serve(spark: "SparkSession") -> None:
     context = spark.sparkContext
     if not _served or _served[0] is not context:
         _served[:] = [context]
-        store.use(partial(SparkFiles, Gateway.of(spark), context._jsc.hadoopConfiguration()))
+        store.use(partial(SparkFiles, Gateway.of(spark), java_context(spark).hadoopConfiguration()))
 
 
 class SparkFiles:

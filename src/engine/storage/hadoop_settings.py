@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...settings.spark_own import HADOOP
-from ..jvm.gateway import Gateway, is_classic
+from ..jvm.hadoop import hadoop_properties, has_file_system
+from ..jvm.sessions import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,12 +26,11 @@ def reaching(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> dict
     scheme = scheme_of(table)
     if scheme == "file":
         return own
-    gateway = Gateway.of(spark)
-    if gateway.has_file_system(spark, table, own):
+    if has_file_system(spark, table, own):
         return own
     if scheme in ("s3", "s3n"):
         own[f"fs.{scheme}.impl"] = _S3A
-        if gateway.has_file_system(spark, table, own):
+        if has_file_system(spark, table, own):
             return own
     return None
 
@@ -46,6 +46,6 @@ def of_hadoop(spark: "SparkSession", path: str) -> dict[str, str]:
         return {}
     settings: dict[str, str] = {}
     for prefix in prefixes:
-        for key, value in Gateway.of(spark).hadoop_properties(spark, prefix).items():
+        for key, value in hadoop_properties(spark, prefix).items():
             settings[f"{HADOOP.prefix}{prefix}{key}"] = value
     return settings

@@ -21,7 +21,7 @@ from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...settings.spark_own import LISTING_PARALLELISM
 from ..jvm import settings as session_settings
-from ..jvm.gateway import is_classic
+from ..jvm.sessions import is_classic
 from . import hadoop_settings
 
 if TYPE_CHECKING:

@@ -12,9 +12,14 @@ from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JErro
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tablelog.engine.jvm import environment
 from tablelog.engine.jvm.callbacks import Connections
-from tablelog.engine.jvm.gateway import SUPPORTED, Gateway, check_version
+from tablelog.engine.jvm.environment import SUPPORTED, check_version
+from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.jvm.hadoop import has_file_system
+from tablelog.engine.jvm.internals import JvmInternal
 from tablelog.engine.jvm.names import Names
+from tablelog.engine.jvm.scans import planned_scan, without_dynamic_pruning
 from tablelog.errors import UnsupportedEnvironmentError
 
 
@@ -29,6 +34,31 @@ def test_versions() -> None:
     for version in ("3.5.1", "4.0.2", "4.4.0", "5.0.0-preview1"):
         with pytest.raises(UnsupportedEnvironmentError, match=r"supports Spark 4\.1, 4\.2, 4\.3"):
             check_version(version)
+
+
+def test_this_jvm_has_every_internal_of_the_registry(spark: SparkSession, gateway: Gateway) -> None:
+    version = environment.minor_of(spark.version)
+    assert list(environment.missing_in_jvm(gateway.py4j.jvm, version)) == []
+    assert list(environment.missing_settings(spark)) == []
+
+
+def test_what_a_jvm_lacks_is_named(gateway: Gateway) -> None:
+    declared = [
+        JvmInternal("org.apache.spark.sql.Gone", "a class"),
+        JvmInternal("org.apache.spark.sql.classic.Dataset", "methods", ("ofRows", "gone")),
+        JvmInternal("org.apache.spark.sql.Later", "another version", versions=("9.9",)),
+    ]
+    assert list(environment.missing_in_jvm(gateway.py4j.jvm, "4.3", declared)) == [
+        "org.apache.spark.sql.Gone (a class)",
+        "org.apache.spark.sql.classic.Dataset.gone (methods)",
+    ]
+
+
+def test_the_check_asks_the_jvm_for_nothing_but_the_version(spark: SparkSession, sent: list[str]) -> None:
+    assert spark.version
+    one = len(sent)
+    environment.check_environment(spark)
+    assert len(sent) == 2 * one
 
 
 def test_a_session_with_no_jvm() -> None:
@@ -148,8 +178,8 @@ def test_expressions_move_between_frames(spark: SparkSession, gateway: Gateway) 
 
 
 def test_file_systems(spark: SparkSession, gateway: Gateway) -> None:
-    assert gateway.has_file_system(spark, "file:///tmp")
-    assert not gateway.has_file_system(spark, "nosuchscheme://host/path")
+    assert has_file_system(spark, "file:///tmp")
+    assert not has_file_system(spark, "nosuchscheme://host/path")
 
 
 def test_the_execution_that_calls_back(spark: SparkSession, gateway: Gateway) -> None:
@@ -164,15 +194,15 @@ def test_the_planned_scan_of_a_filter(spark: SparkSession, gateway: Gateway, tmp
     path = f"{tmp_path}/t"
     spark.range(6).withColumn("p", F.col("id") % 2).write.partitionBy("p").parquet(path)
     frame = spark.read.parquet(path)
-    found = gateway.planned_scan(frame.where("p = 1"))
+    found = planned_scan(frame.where("p = 1"))
     assert found is not None
     assert (found.complete, found.understood) == (True, True)
     assert found.partition_filters.size() == 2  # not null, and equal
-    found = gateway.planned_scan(frame.where("p = 1 and id > 2"))
+    found = planned_scan(frame.where("p = 1 and id > 2"))
     assert found is not None
     assert (found.complete, found.data_filters.size()) == (False, 2)
-    assert gateway.planned_scan(frame.where("false")) is None
-    assert gateway.without_dynamic_pruning(found.data_filters).size() == 2
+    assert planned_scan(frame.where("false")) is None
+    assert without_dynamic_pruning(gateway, found.data_filters).size() == 2
 
 
 def test_py4j_s_own_connections_can_be_looked_at(gateway: Gateway) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
 from ....settings.honoured import READ_ROUTE, READ_SCRATCH
 from ...jvm import settings
-from ...jvm.gateway import is_classic
+from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from ....core.skipping import predicates, pruning
 from ....logstore.data_files import file_system, path_in
 from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
 from ...jvm import settings
+from ...jvm.serialization import pickled
 from ...jvm.types import has_collation, read_schema, spark_type
 from ...storage import external_files
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
@@ -118,12 +119,9 @@ def _place(uri: str) -> str:
 
 def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
     """A digest that distinguishes data sources with different configurations; empty for local files."""
-    from pyspark import cloudpickle
-
     if not systems:
         return ""
-    content: bytes = cloudpickle.dumps(systems)  # type: ignore[no-untyped-call]
-    return "_" + hashlib.blake2b(content, digest_size=6, key=_KEY).hexdigest()
+    return "_" + hashlib.blake2b(pickled(systems), digest_size=6, key=_KEY).hexdigest()
 
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
 from ....settings.honoured import WRITE_ROUTE
 from ...jvm import settings as session_settings
-from ...jvm.gateway import is_classic
+from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings
 from .placement import Placement
 

@@ -17,6 +17,7 @@ from ....core.protocol import paths
 from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
 from ....settings.spark_own import PARQUET_COMMITTER, SOURCE_COMMIT_PROTOCOL
+from ...jvm import classes
 from ...jvm.gateway import Gateway
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
@@ -31,16 +32,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
 _MAGIC = {
-    SOURCE_COMMIT_PROTOCOL.key: _PROTOCOL,
-    PARQUET_COMMITTER.key: "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+    SOURCE_COMMIT_PROTOCOL.key: classes.CLOUD_COMMIT_PROTOCOL,
+    PARQUET_COMMITTER.key: classes.CLOUD_PARQUET_COMMITTER,
     "fs.s3a.committer.name": "magic",
     "fs.s3a.committer.magic.enabled": "true",
 }
 _FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _PLAIN = {
-    SOURCE_COMMIT_PROTOCOL.key: "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
+    SOURCE_COMMIT_PROTOCOL.key: classes.COMMIT_PROTOCOL,
     "mapreduce.fileoutputcommitter.algorithm.version": "1",  # version 2 exposes files of failed task attempts
 }
 
@@ -85,7 +85,8 @@ class HadoopPlacement:
         ]
 
     def _committer(self) -> Mapping[str, str]:
-        if scheme_of(self._table) in ("s3", "s3a", "s3n") and Gateway.of(self._spark).has_class(_PROTOCOL):
+        gateway = Gateway.of(self._spark)
+        if scheme_of(self._table) in ("s3", "s3a", "s3n") and gateway.has_class(classes.CLOUD_COMMIT_PROTOCOL):
             return {**_MAGIC, f"mapreduce.outputcommitter.factory.scheme.{scheme_of(self._table)}": _FACTORY}
         return _PLAIN
 

@@ -1,0 +1,62 @@
+"""Parts of Catalyst that the engine uses directly: names, functions, small logical plans."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from .gateway import Gateway, JavaObject
+from .sessions import session_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def parsed_expression(spark: "SparkSession", sql: str) -> JavaObject:
+    """An SQL expression, parsed and not resolved. Raises Spark's ParseException."""
+    return session_state(spark).sqlParser().parseExpression(sql)
+
+
+def attribute_name_parts(gateway: Gateway, name: str) -> tuple[str, ...]:
+    """The parts of a column's name, parsed by Spark. Raises Spark's AnalysisException for an invalid name."""
+    attribute = gateway.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+    return tuple(Gateway.elements(attribute.parseAttributeName(name)))
+
+
+@lru_cache(maxsize=4)
+def built_in_functions(gateway: Gateway) -> frozenset[str]:
+    """The names of Spark's own functions, in lower case."""
+    registry = getattr(getattr(gateway.jvm, "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"), "MODULE$")
+    names = str(registry.functionSet().mkString("\n")).split("\n")
+    return frozenset(name.rpartition(".")[2].strip("`").lower() for name in names)
+
+
+def function_info(spark: "SparkSession", name: str) -> JavaObject:
+    """The `ExpressionInfo` of the function that the session has by a name."""
+    identifier = Gateway.of(spark).jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
+    return session_state(spark).catalog().lookupFunctionInfo(identifier)
+
+
+def limited(gateway: Gateway, plan: JavaObject, count: int) -> JavaObject:
+    """A logical plan of the first rows of each partition: at most `count`."""
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    return catalyst.plans.logical.LocalLimit(catalyst.expressions.Literal(count, integer), plan)
+
+
+def local_relation(gateway: Gateway, output: JavaObject, rows: JavaObject) -> JavaObject:
+    """A logical plan of rows (a Scala `Seq` of `InternalRow`) on the driver, with these attributes."""
+    return gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(output, rows, False, gateway.none)
+
+
+def projection(gateway: Gateway, columns: Sequence[JavaObject], plan: JavaObject) -> JavaObject:
+    """A logical plan of resolved named expressions over another plan."""
+    return gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(gateway.seq(columns), plan)
+
+
+def aliases(gateway: Gateway, columns: Sequence[JavaObject], like: Sequence[JavaObject]) -> list[JavaObject]:
+    """Columns under the names and the ids of the attributes `like`, as many as both have."""
+    alias, nothing = gateway.expressions.Alias, gateway.seq([])
+    return [
+        alias(column, to.name(), to.exprId(), nothing, gateway.none, nothing)
+        for column, to in zip(columns, like, strict=False)
+    ]

@@ -1,0 +1,74 @@
+"""The one place where attributes of PySpark are replaced and restored: those that `internals.PATCHES` declares."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from .internals import PATCHES, Patch
+
+Make: TypeAlias = Callable[[Any], Any]
+"""Makes the replacement from the original."""
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    owner: Any
+    attribute: str
+    original: Any
+    replacement: Any
+    inherited: bool
+
+
+class Applied:
+    """Replaced attributes, for `remove`."""
+
+    def __init__(self, replaced: list[_Replaced]) -> None:
+        self._replaced = replaced
+
+    def has(self, replacement: object) -> bool:
+        """Whether the object is one of the replacements."""
+        return any(one.replacement is replacement for one in self._replaced)
+
+
+def targets(patch: Patch) -> list[str]:
+    """The names of what a patch replaces, as `Class.attribute` or `module.attribute`: a `*` stands for each public
+    method that has no patch of its own.
+    """
+    if patch.attribute != "*":
+        return [patch.name]
+    owner = _owner(patch)
+    own = {one.attribute for one in PATCHES if (one.module, one.owner) == (patch.module, patch.owner)}
+    public = (name for name in vars(owner) if not name.startswith("_") and callable(getattr(owner, name)))
+    return [f"{patch.owner}.{name}" for name in public if name not in own]
+
+
+def apply(makes: Mapping[str, Make]) -> Applied:
+    """Replace attributes of PySpark, each named as `targets` names it. KeyError for one that isn't declared."""
+    declared = {name: patch for patch in PATCHES if not patch.on_instances for name in targets(patch)}
+    owners = {name: _owner(declared[name]) for name in makes}
+    replaced = []
+    for name, make in makes.items():
+        owner, attribute = owners[name], name.rpartition(".")[2]
+        original = getattr(owner, attribute)
+        replacement = make(original)
+        replaced.append(_Replaced(owner, attribute, original, replacement, attribute not in vars(owner)))
+    for one in replaced:
+        setattr(one.owner, one.attribute, one.replacement)
+    return Applied(replaced)
+
+
+def remove(applied: Applied) -> None:
+    """Restore the originals. An attribute that another library has replaced since is left unchanged."""
+    for one in applied._replaced:
+        if vars(one.owner).get(one.attribute) is not one.replacement:
+            continue
+        if one.inherited:
+            delattr(one.owner, one.attribute)
+        else:
+            setattr(one.owner, one.attribute, one.original)
+
+
+def _owner(patch: Patch) -> Any:
+    module = import_module(patch.module)
+    return getattr(module, patch.owner) if patch.owner else module

@@ -1,0 +1,54 @@
+"""How Spark scans files, read from its physical plans."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...errors import UnsupportedEnvironmentError
+from . import frames
+from .gateway import Gateway, JavaObject
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """The filters (Scala `Seq`s of expressions) of a scan.
+
+    `complete`: nothing but the scan's partition filters is left of the condition. `understood`: what is evaluated
+    above the scan is an ordinary filter (and no Python function, say).
+    """
+
+    partition_filters: JavaObject
+    data_filters: JavaObject
+    complete: bool
+    understood: bool
+
+
+def planned_scan(filtered: "DataFrame") -> PlannedScan | None:
+    """How Spark scans a filtered relation; `None` if the optimizer proved that no row can match."""
+    node = frames.executed_plan(filtered)
+    complete, understood = True, True
+    while True:
+        name = node.getClass().getSimpleName()
+        if name == "FileSourceScanExec":
+            return PlannedScan(node.partitionFilters(), node.dataFilters(), complete, understood)
+        if name in ("LocalTableScanExec", "EmptyRelationExec"):
+            return None
+        if name == "FilterExec":
+            complete = False
+        elif name not in ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec", "ProjectExec"):
+            complete = understood = False
+        children = Gateway.elements(node.children())
+        if name == "AdaptiveSparkPlanExec":
+            children = [node.executedPlan()]
+        if len(children) != 1:
+            raise UnsupportedEnvironmentError(f"the plan of a filtered table has a {name}, which isn't expected")
+        node = children[0]
+
+
+def without_dynamic_pruning(gateway: Gateway, filters: JavaObject) -> JavaObject:
+    """The filters (a Scala `Seq`) that are known before the query runs."""
+    return gateway.seq(
+        one for one in gateway.elements(filters) if "DynamicPruning" not in one.getClass().getSimpleName()
+    )

@@ -1,0 +1,64 @@
+"""The JVM objects behind a session of PySpark, which PySpark keeps in private attributes."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JavaObject: TypeAlias = Any
+"""A JVM object behind Py4J: it has no static type."""
+
+
+def is_classic(spark: "SparkSession") -> bool:
+    """Whether the session has a JVM behind it (a Spark Connect session has none)."""
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
+def jvm_session(spark: "SparkSession") -> JavaObject:
+    """The JVM's `SparkSession`."""
+    return spark._jsparkSession
+
+
+def session_id(spark: "SparkSession") -> str:
+    """The id of the session within its JVM."""
+    return str(jvm_session(spark).sessionUUID())
+
+
+def session_state(spark: "SparkSession") -> JavaObject:
+    """The `SessionState`: parser, catalog and configuration of the session."""
+    return jvm_session(spark).sessionState()
+
+
+def hadoop_configuration(spark: "SparkSession") -> JavaObject:
+    """A new Hadoop `Configuration` with the settings of the session."""
+    return session_state(spark).newHadoopConf()
+
+
+def java_context(spark: "SparkSession") -> JavaObject:
+    """The JVM's `JavaSparkContext`."""
+    return spark.sparkContext._jsc
+
+
+def scala_context(spark: "SparkSession") -> JavaObject:
+    """The JVM's `SparkContext`."""
+    return java_context(spark).sc()
+
+
+def py4j_of(spark: "SparkSession") -> Any:
+    """The Py4J gateway of the session."""
+    return spark.sparkContext._gateway
+
+
+def is_instance(value: JavaObject, name: str) -> bool:
+    """Whether a JVM object is of the class or the interface `name`."""
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    return bool(is_instance_of(SparkContext._gateway, value, name))
+
+
+def start_callbacks(py4j: Any) -> None:
+    """Have Py4J accept calls from the JVM into Python."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(py4j)  # type: ignore[no-untyped-call]
