@@ -96,7 +96,7 @@ def test_what_is_refused(spark, tmp_path):
     put(table, "p=x/b.parquet", {"id": [2]})
     with pytest.raises(InvalidArgumentError, match=r"partitioned by \['p'\]"):
         converted(table)
-    with pytest.raises(InvalidArgumentError, match="is no int"):
+    with pytest.raises(InvalidArgumentError, match="is not valid for the type int"):
         converted(table, "p int")
     (table.root / "p=x" / "c.parquet").write_bytes(b"no parquet at all")
     with pytest.raises(InvalidArgumentError, match="is no Parquet file"):

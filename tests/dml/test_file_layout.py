@@ -109,7 +109,7 @@ def test_what_a_table_can_not_be_clustered_by(spark: SparkSession, table: Table)
     for columns, why in (
         (["gone"], "no column gone"),
         (["id", "ID"], "twice"),
-        (["xs"], "keeps no statistics of xs"),
+        (["xs"], "has no statistics for xs"),
         (["id", "c", "d", "e", "f"], "4 columns at most"),
     ):
         with pytest.raises(InvalidArgumentError, match=why):

@@ -65,8 +65,8 @@ def test_a_generated_column_of_a_field_and_with_mapped_names(table: Table) -> No
 @pytest.mark.parametrize(
     ("data_type", "sql", "why"),
     [
-        ("bigint", "a + 1", "is of the type int, and the column of bigint"),
-        ("int", "g + 1", "can't be resolved over the columns a, b"),
+        ("bigint", "a + 1", "has the type int, but the column has bigint"),
+        ("int", "g + 1", "can't be resolved with the columns a, b"),
         ("int", "h", "can't be resolved"),
         ("double", "rand()", "not deterministic"),
         ("date", "current_date()", "differs between queries"),
@@ -186,12 +186,12 @@ def test_a_column_that_is_used_up(table: Table) -> None:
         "v", "int"
     ).execute()
     one = table.spark.sql("select 1 v")
-    with pytest.raises(ConstraintViolationError, match="the identity column id has no values left"):
+    with pytest.raises(ConstraintViolationError, match="the identity column id has no more values"):
         table.write(table.spark.range(4).coalesce(1).selectExpr("cast(id as int) v"))
     table.write(one)
     table.write(one)
     assert table.rows("id") == [top - 1, top]
-    with pytest.raises(ConstraintViolationError, match="no values left"):
+    with pytest.raises(ConstraintViolationError, match="no more values"):
         table.write(one)
 
 

@@ -40,7 +40,7 @@ def test_properties_are_set_and_unset(table: Table) -> None:
         ({"delta.inCommitTimestampEnablementVersion": "3"}, "set by the table"),
         ({"delta.feature.clustering": "supported"}, "clusterBy"),
         ({"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}, "both"),
-        ({"location": "/elsewhere"}, "stays where it is"),
+        ({"location": "/elsewhere"}, "the location of a table can't be changed"),
         ({}, "no table property"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):

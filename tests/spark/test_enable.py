@@ -202,7 +202,9 @@ def test_other_sql_errors_are_spark_s_own(spark):
 
 def test_streams_say_that_they_come_later(spark, table, tmp_path):
     table.write(spark.range(1))
-    with pytest.raises(UnsupportedFeatureError, match=r"readStream.load is not there yet .* in batches"):
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"readStream.load is not supported for Delta tables yet.* in batches"
+    ):
         spark.readStream.format("delta").load(table.path)
     with pytest.raises(UnsupportedFeatureError, match=r"readStream\.load"):
         spark.readStream.load(table.path, format="DELTA")

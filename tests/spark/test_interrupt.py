@@ -97,7 +97,7 @@ def test_files_that_cannot_be_cleared_do_not_hide_what_went_wrong(spark, table, 
     failing = spark.range(3).selectExpr("if(id < 2, id, raise_error('a user''s own error')) as id")
     with pytest.raises(PySparkException, match="a user's own error"):
         table.write(failing)
-    assert "left for VACUUM to remove: [Errno 39] Directory not empty" in caplog.text
+    assert "could not be deleted and are left to VACUUM: [Errno 39] Directory not empty" in caplog.text
 
 
 def interrupt(*args, **kwargs):

@@ -105,7 +105,7 @@ def test_a_change_feed_needs_a_start_and_no_time_travel():
         ({}, "No startingVersion or startingTimestamp"),
         ({"startingVersion": "0", "startingTimestamp": "2024-01-01"}, "Multiple starting arguments"),
         ({"startingVersion": "0", "versionAsOf": "1"}, "leave out versionAsOf"),
-        ({"startingVersion": "-1"}, "an integer from 0 on"),
+        ({"startingVersion": "-1"}, "a non-negative integer"),
     ):
         with pytest.raises(InvalidArgumentError, match=why):
             read_options(Options({"readChangeFeed": "true", **options}))
@@ -126,7 +126,7 @@ def test_an_option_that_means_nothing_is_logged_once(caplog, monkeypatch):
         for _ in range(2):
             request({"colour": "red", "mergeSchema": "true", "delta.appendOnly": "true"})
     assert [record.getMessage() for record in caplog.records] == [
-        "The option 'colour' means nothing to a Delta table and has no effect."
+        "The option 'colour' is unknown and has no effect on a Delta table."
     ]
 
 

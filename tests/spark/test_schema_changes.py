@@ -62,7 +62,7 @@ def test_renaming_and_dropping_rewrites_nothing(spark, table):
         before.collect()
     for wrong, reason in (
         (lambda: t.dropColumn("part"), "partition column"),
-        (lambda: t.dropColumn("s.`y y`"), "last one"),
+        (lambda: t.dropColumn("s.`y y`"), "only column"),
         (lambda: t.renameColumn("id", "s.id"), "use only the last one"),
         (t.dropColumn, "no column to drop"),
         (lambda: t.dropColumn("zz"), "no column zz"),
@@ -101,7 +101,7 @@ def test_a_column_is_altered(spark, table):
         ({"position": "AFTER zz"}, "after zz"),
         ({}, "at least one change"),
         ({"default": " "}, "empty"),
-        ({"default": "1", "dropDefault": True}, "at once"),
+        ({"default": "1", "dropDefault": True}, "at the same time"),
     ):
         with pytest.raises(InvalidArgumentError, match=reason):
             t.alterColumn("id", **wrong)

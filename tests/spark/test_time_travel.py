@@ -117,7 +117,7 @@ def test_reading_a_partition_by_its_path(spark, table):
     read = spark.read.format("delta").load
     assert read(table.path + "/p=a%2F1").count() == 1
     assert read(table.path + "/p=__HIVE_DEFAULT_PARTITION__").count() == 1
-    with pytest.raises(InvalidArgumentError, match="id is no partition column"):
+    with pytest.raises(InvalidArgumentError, match="id is not a partition column"):
         read(table.path + "/id=1")
 
 

@@ -261,7 +261,7 @@ def typed(column: "pa.Array | pa.ChunkedArray", data_type: PrimitiveType, *, tim
                 parsed.append(pa.scalar(value, physical or target).as_py())
             except (ValueError, OverflowError, pa.ArrowInvalid) as error:
                 raise CorruptLogError(
-                    f"the partition value {text[:80]!r} isn't a {type_text(data_type)}: {error}"
+                    f"the partition value {text[:80]!r} is not valid for the type {type_text(data_type)}: {error}"
                 ) from None
         values = pa.array(parsed, physical or target)
         if physical is not None:

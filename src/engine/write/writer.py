@@ -157,7 +157,7 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
                     interrupts.settle(spark, tag)  # a running task would write to a directory that is deleted
                 place.clear()
             except Exception as cleanup_error:
-                logger.warning("files of a failed write could not be deleted, VACUUM will: %s", cleanup_error)
+                logger.warning("files of a failed write could not be deleted and are left to VACUUM: %s", cleanup_error)
             if interrupted:
                 raise KeyboardInterrupt from error
             raise

@@ -180,5 +180,5 @@ def test_a_mapping_counts_only_where_the_protocol_knows_it(spark: SparkSession, 
 def test_a_damaged_mapping_is_an_error(spark: SparkSession, make: Make) -> None:
     table = make({"id": "long"})
     table.commit([MAPPED, metadata(StructType((column("x", 1, "n"), column("y", 1, "o"))), "name")])
-    with pytest.raises(CorruptLogError, match="have one id, 1"):
+    with pytest.raises(CorruptLogError, match="have the same id, 1"):
         scan.frame(spark, table.log)

@@ -44,7 +44,7 @@ def test_columns_are_found_by_name_whatever_their_case(table: Table) -> None:
 def test_case_counts_where_the_session_says_so(table: Table) -> None:
     table.spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        with pytest.raises(SchemaMismatchError, match=r"columns that the table has not: ID bigint"):
+        with pytest.raises(SchemaMismatchError, match=r"columns that the table doesn't have: ID bigint"):
             table.write(table.spark.range(1).select(F.col("id").alias("ID")), schema=schema(("id", "long")))
     finally:
         table.spark.conf.unset("spark.sql.caseSensitive")

@@ -222,7 +222,7 @@ def test_a_frame_of_void_only_is_refused(table: Table) -> None:
     with pytest.raises(InvalidArgumentError, match=r"s is a struct"):
         table.write(table.spark.sql("select 1 as a, named_struct('n', null) as s"))
     for inside in ("array(null)", "map('k', null)", "array(named_struct('n', null))"):
-        with pytest.raises(InvalidArgumentError, match="column c has a void inside"):
+        with pytest.raises(InvalidArgumentError, match="column c has a void type inside"):
             table.write(table.spark.sql(f"select 1 as a, {inside} as c"))
     assert table.files() == []
 
