@@ -182,8 +182,7 @@ def _partition_values(
             )  # any time zone will do: only the format is checked
         except CorruptLogError as error:
             raise InvalidArgumentError(
-                f"{table}: the partition column {f.name} has a value that is not valid for the type {schema.type_text(f.data_type)}: "
-                f"{error}. Use another type for the column",
+                f"{table}: the partition column {f.name} can't have its type, because {error}. Use another type for it",
                 condition="DELTA_FAILED_CAST_PARTITION_VALUE",
                 parameters={"value": error, "dataType": schema.type_text(f.data_type)},
             ) from None

@@ -168,7 +168,7 @@ def test_rename_and_drop_touch_the_names_alone() -> None:
 
 def test_what_can_not_be_renamed_or_dropped() -> None:
     made = fresh(metadata())
-    with pytest.raises(SchemaMismatchError, match="the name exists"):
+    with pytest.raises(SchemaMismatchError, match="taken"):
         evolution.renamed(made, ("st",), "ARR")
     assert ("st", "X") in names(evolution.renamed(made, ("st", "x"), "X"))
     with pytest.raises(InvalidArgumentError, match="no column nowhere"):
