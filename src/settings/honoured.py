@@ -358,7 +358,7 @@ DYNAMODB_READ_RETRIES = Setting[str](
     f"{_DYNAMODB}read.retries",
     "",
     TEXT,
-    "Accepted, for it is a key of Delta; it has no effect.",
+    "Accepted because Delta has this key; it has no effect.",
     error=LogStoreConfigurationError,
 )
 DYNAMODB = (

@@ -32,7 +32,7 @@ EXECUTION_ID = Setting[str | None](
 )
 EXTENSIONS = Setting[str]("spark.sql.extensions", "", TEXT, "`enable` refuses a session that has delta-spark's.")
 IGNORE_CORRUPT_FILES = Setting[bool](
-    "spark.sql.files.ignoreCorruptFiles", False, FLAG, "convertToDelta leaves out files that are no Parquet."
+    "spark.sql.files.ignoreCorruptFiles", False, FLAG, "convertToDelta leaves out files that are not Parquet."
 )
 IGNORE_MISSING_FILES = Setting[bool](
     "spark.sql.files.ignoreMissingFiles", False, FLAG, "RESTORE brings back the files that are still there."
