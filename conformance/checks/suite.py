@@ -92,6 +92,11 @@ def enough(context: Context) -> float:
     return time.monotonic() + max(1.0, min(context.time_left * _MOST_OF_IT, seconds))
 
 
+def latest_end(context: Context) -> float:
+    """When a loop that hasn't seen enough must end all the same: a `time.monotonic()` before the deadline."""
+    return time.monotonic() + context.time_left * _MOST_OF_IT
+
+
 def interleavings(
     context: Context,
     held: Callable[[int], Any],

@@ -89,10 +89,15 @@ class Overlap:
             deepest = max(deepest, depth)
         self.depths.append(deepest)
 
+    @property
+    def is_race(self) -> bool:
+        """Whether two writers were in their calls at the same time in any round."""
+        return max(self.depths, default=0) >= 2
+
     def saw_enough(self, rounds: int) -> None:
         """Raise `NotEstablishedError` after too few rounds, or if the writers didn't overlap in any round."""
         saw_enough(len(self.depths), rounds, "rounds were run")
-        if max(self.depths) < 2:
+        if not self.is_race:
             raise NotEstablishedError(
                 f"in none of {len(self.depths)} rounds two writers were within their calls at one time: it was no race"
             )
