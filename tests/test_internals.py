@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.engine.jvm import environment, patches
+from tablelog.engine.jvm import environment, patching
 from tablelog.engine.jvm.internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from tablelog.engine.jvm.jvm_internals import JVM
 from tablelog.errors import UnsupportedEnvironmentError
@@ -224,17 +224,17 @@ def test_every_patch_is_applied_by_whoever_is_named() -> None:
 
 def test_only_what_is_declared_can_be_patched() -> None:
     with pytest.raises(KeyError):
-        patches.apply({"DataFrame.count": lambda original: original})
+        patching.apply({"DataFrame.count": lambda original: original})
 
 
 def test_patches_are_put_back() -> None:
     from pyspark.sql.readwriter import DataFrameReader
 
     before = dict(vars(DataFrameReader))
-    applied = patches.apply({"DataFrameReader.load": partialmethod})
+    applied = patching.apply({"DataFrameReader.load": partialmethod})
     assert vars(DataFrameReader) != before
     assert applied.has(vars(DataFrameReader)["load"])
-    patches.remove(applied)
+    patching.remove(applied)
     assert dict(vars(DataFrameReader)) == before
 
 

@@ -11,8 +11,8 @@ from ..clock import Clock, SystemClock
 from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
-from ..settings import honoured
-from ..settings.honoured import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
+from ..settings import declarations
+from ..settings.declarations import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.reader import LogReader
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _READ_AFTER_COMMITS = (
-    honoured.WRITE_CHECKSUM,
-    honoured.CHECKSUM_LISTS_FILES,
-    honoured.CHECKSUM_MAX_FILES,
-    honoured.CHECKPOINT_PART_SIZE,
-    honoured.CHECKPOINT_V2_FORMAT,
-    honoured.COMPACTED_LOG_WRITES,
+    declarations.WRITE_CHECKSUM,
+    declarations.CHECKSUM_LISTS_FILES,
+    declarations.CHECKSUM_MAX_FILES,
+    declarations.CHECKPOINT_PART_SIZE,
+    declarations.CHECKPOINT_V2_FORMAT,
+    declarations.COMPACTED_LOG_WRITES,
 )
 """These are read after a commit, which can't fail then: the constructor of the handle checks their values."""
 _TRIES = 4

@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..errors import LogStoreConfigurationError
-from ..settings.honoured import LOG_STORE
+from ..settings.declarations import LOG_STORE
 from .azure.store import AzureLogStore
 from .base import LogStore
 from .common.schemes import SCHEMES, Backend
@@ -31,9 +31,9 @@ from .gcs.store import GCSLogStore
 from .hdfs.store import HDFSLogStore
 from .local.store import LocalLogStore
 from .memory import MemoryLogStore
-from .s3.conditional import S3LogStore
-from .s3.dynamodb import S3DynamoDBLogStore
-from .s3.single_driver import S3SingleDriverLogStore
+from .s3.conditional_put_store import S3LogStore
+from .s3.dynamodb_store import S3DynamoDBLogStore
+from .s3.single_driver_store import S3SingleDriverLogStore
 
 ENTRY_POINT_GROUP = "tablelog.logstores"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from . import honoured, spark_own, unsupported
+from . import declarations, spark_own, unsupported
 from .setting import Family, Setting
 
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1, "bytes"))
@@ -40,7 +40,7 @@ doesn't have, is warned once.
 
 def page() -> str:
     """The whole page, in Markdown."""
-    own: list[Setting[object] | Family] = [*honoured.SETTINGS.values(), *honoured.FAMILIES]
+    own: list[Setting[object] | Family] = [*declarations.SETTINGS.values(), *declarations.FAMILIES]
     spark: list[Setting[object] | Family] = [*spark_own.SETTINGS.values(), spark_own.HADOOP]
     return "".join(
         (

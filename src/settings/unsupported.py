@@ -6,7 +6,7 @@ A key of Delta that is declared nowhere is warned of too, without a reason.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .honoured import DELTA, TABLELOG, honoured
+from .declarations import DELTA, TABLELOG, has_effect
 from .setting import Unsupported
 
 _KNOWN: Final = (
@@ -39,6 +39,6 @@ UNSUPPORTED: Final = {DELTA + name: Unsupported(DELTA + name, why) for name, why
 def without_effect(keys: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Those of some keys that are Delta's or tablelog's and have no effect, each with the reason or ""."""
     for key in keys:
-        if key.startswith((DELTA, TABLELOG)) and not honoured(key):
+        if key.startswith((DELTA, TABLELOG)) and not has_effect(key):
             known = UNSUPPORTED.get(key)
             yield key, "" if known is None else known.why

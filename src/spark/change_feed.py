@@ -6,7 +6,7 @@ from ..core.deltalog import DeltaLog
 from ..core.table import changes
 from ..core.table.snapshot import Snapshot
 from ..engine.read import change_feed
-from ..settings.honoured import CHANGE_FEED_OUT_OF_RANGE, CHANGE_FEED_SCHEMA_MODE
+from ..settings.declarations import CHANGE_FEED_OUT_OF_RANGE, CHANGE_FEED_SCHEMA_MODE
 from .options import ChangeRange
 from .time_travel import timestamp_ms
 

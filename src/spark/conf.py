@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from ..core.deltalog import DeltaLog
 from ..engine.jvm import builders
 from ..engine.storage import hadoop_log, hadoop_settings
-from ..settings.honoured import PER_OPERATION, PREFIXES
+from ..settings.declarations import PER_OPERATION, PREFIXES
 from ..settings.spark_own import HADOOP
 from ..settings.unsupported import without_effect
 from .log_once import log_once

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders, patches, settings
+from ..engine.jvm import builders, patching, settings
 from ..engine.jvm.environment import check_environment
 from ..engine.jvm.internals import PATCHES
 from ..engine.jvm.sessions import is_classic, session_id
 from ..engine.read import explain, read_errors
 from ..errors import UnsupportedEnvironmentError
-from ..settings.honoured import ENABLED
+from ..settings.declarations import ENABLED
 from ..settings.spark_own import CATALOG, EXTENSIONS
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
@@ -31,7 +31,7 @@ Patch: TypeAlias = Callable[[Method], Method]
 
 _lock = Lock()
 _enabled_sessions: set[str] = set()
-_applied: patches.Applied | None = None
+_applied: patching.Applied | None = None
 
 
 @pyspark_errors
@@ -91,14 +91,14 @@ def _extension_keys(conf: dict[str, str]) -> list[str]:
 def _install() -> None:
     global _applied  # noqa: PLW0603
     if _applied is None:
-        _applied = patches.apply({name: _maker(patch) for name, patch in _patches().items()})
+        _applied = patching.apply({name: _maker(patch) for name, patch in _patches().items()})
         read_errors.install(as_spark)
 
 
 def _uninstall() -> None:
     global _applied  # noqa: PLW0603
     if _applied is not None:
-        patches.remove(_applied)
+        patching.remove(_applied)
         _applied = None
         read_errors.uninstall()
 
@@ -357,4 +357,4 @@ def _patches() -> dict[str, Patch]:
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
         by_name[f"DataFrameWriterV2.{name}"] = _of_writer("df.writeTo(name)", name)
     (rest,) = (one for one in PATCHES if one.attribute == "*")
-    return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patches.targets(rest)}
+    return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patching.targets(rest)}

@@ -12,7 +12,7 @@ from ..core.protocol import properties
 from ..dml.change.write import WriteRequest
 from ..dml.command.command import CommitOptions
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
-from ..settings import honoured
+from ..settings import declarations
 from ..settings.spark_own import PARQUET_OPTIONS, PARQUET_TIMESTAMPS, PARTITION_OVERWRITE_MODE
 from .log_once import log_once
 
@@ -178,7 +178,7 @@ def write_request(
     _refuse_unbuilt(options)
     merge_schema = options.boolean("mergeSchema")
     if merge_schema is None:
-        merge_schema = honoured.AUTO_MERGE.of(conf)
+        merge_schema = declarations.AUTO_MERGE.of(conf)
     return WriteRequest(
         mode=mode_name(mode),
         partition_by=partition_by,
@@ -197,7 +197,7 @@ def write_request(
 
 def commit_options(options: Options, conf: Mapping[str, str]) -> CommitOptions:
     """The commit options from a write's options, else from the session."""
-    user_metadata = options.get("userMetadata") or honoured.USER_METADATA.of(conf)
+    user_metadata = options.get("userMetadata") or declarations.USER_METADATA.of(conf)
     return CommitOptions(user_metadata, _transaction(options, conf))
 
 
@@ -205,8 +205,8 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
     """(application ID, version) of an idempotent write, from the options, else from the session."""
     app_id, version, where = options.get("txnAppId"), options.get("txnVersion"), "txnAppId and txnVersion"
     if app_id is None and version is None:
-        app_id, version = honoured.TXN_APP_ID.of(conf), honoured.TXN_VERSION.of(conf)
-        where = f"{honoured.TXN_APP_ID.key} and {honoured.TXN_VERSION.key}"
+        app_id, version = declarations.TXN_APP_ID.of(conf), declarations.TXN_VERSION.of(conf)
+        where = f"{declarations.TXN_APP_ID.key} and {declarations.TXN_VERSION.key}"
     if app_id is None and version is None:
         return None
     if app_id is None or version is None:
@@ -235,9 +235,9 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
             parameters={"input": value, "name": "partitionOverwriteMode", "explain": "must be 'STATIC' or 'DYNAMIC'"},
         )
     dynamic = value.lower() == "dynamic"
-    if dynamic and not honoured.DYNAMIC_OVERWRITE.of(conf):
+    if dynamic and not declarations.DYNAMIC_OVERWRITE.of(conf):
         raise InvalidArgumentError(
-            f"Dynamic partition overwrite is requested, but {honoured.DYNAMIC_OVERWRITE.key} is false.",
+            f"Dynamic partition overwrite is requested, but {declarations.DYNAMIC_OVERWRITE.key} is false.",
             condition="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
         )
     if dynamic and options.get("replaceWhere") is not None:
@@ -267,7 +267,7 @@ def _file_options(options: Options) -> dict[str, str]:
 
 
 def _arbitrary(conf: Mapping[str, str]) -> bool:
-    return honoured.ALLOW_ARBITRARY_PROPERTIES.of(conf)
+    return declarations.ALLOW_ARBITRARY_PROPERTIES.of(conf)
 
 
 def _refuse_unbuilt(options: Options) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from ..engine.jvm import settings, statements
 from ..errors import InvalidArgumentError
-from ..settings.honoured import FORMAT_CHECK
+from ..settings.declarations import FORMAT_CHECK
 
 
 def check(spark: SparkSession, location: object) -> None:

@@ -15,7 +15,7 @@ from ..engine.jvm import builders
 from ..engine.read import row_ids, scan
 from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TableNotFoundError
-from ..settings.honoured import TIME_TRAVEL_IN_PATHS
+from ..settings.declarations import TIME_TRAVEL_IN_PATHS
 from . import change_feed, names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf

@@ -13,7 +13,7 @@ from ..dml.command.command import CommitOptions
 from ..engine.jvm import builders
 from ..engine.write.view_inserts import Insert
 from ..errors import InvalidArgumentError
-from ..settings.honoured import TXN_VERSION, TXN_VERSION_RESET, USER_METADATA
+from ..settings.declarations import TXN_VERSION, TXN_VERSION_RESET, USER_METADATA
 from . import names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf

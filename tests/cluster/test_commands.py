@@ -14,7 +14,7 @@ from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
-from tablelog.settings.honoured import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
 from tablelog.spark import DeltaTable, conf
 
 from .standalone import WORKERS

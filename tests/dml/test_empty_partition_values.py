@@ -6,7 +6,7 @@ import pytest
 
 from support.spark_tables import Table
 from tablelog.errors import ConstraintViolationError
-from tablelog.settings.honoured import WRITE_ROUTE
+from tablelog.settings.declarations import WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 ROUTES = ["driver", "spark", "arrow"]

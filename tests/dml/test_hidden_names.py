@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import tablelog
 from support.spark_tables import Table
-from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
+from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH
 
 _NAME = re.compile(r"__tablelog_\w*")
 SOURCE = Path(tablelog.__file__).parent

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from support.spark_tables import Table
 from tablelog.errors import SchemaMismatchError
-from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
+from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH
 
 SCHEMA = "struct<nothing:void,id:bigint,st:struct<z:void,a:int>,v:bigint>"
 

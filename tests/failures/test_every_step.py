@@ -9,7 +9,7 @@ import pytest
 from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, nothing_is_left_behind, rows_of, values
 from support.crashes import State, killed_at_each_step, torn
 from support.spark_tables import Table
-from tablelog.engine.write.routes.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.logstore.common import posix
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -98,14 +98,14 @@ def test_no_room_for_the_commit(table, monkeypatch, name):
 @pytest.mark.parametrize("name", ["append", "delete"])
 def test_no_room_for_what_the_driver_writes(table, monkeypatch, name):
     own, kind = copy_of(table, f"full, small {name}"), KINDS[name]
-    save = LocalPlacement.save
+    save = LocalRoute.save
 
     def half(self, name, make):
         save(self, name, make)
         full()
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPlacement, "save", half)
+        patch.setattr(LocalRoute, "save", half)
         with pytest.raises(OSError, match="No space left"):
             kind.run(own)
     assert own.version == table.version

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from tablelog.core import DeltaLog, Metadata, Operation
 from tablelog.core.protocol.actions import AddFile
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT, COMPACTED_LOG_WRITES
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT, COMPACTED_LOG_WRITES
 
 SCHEMA = json.dumps(
     {

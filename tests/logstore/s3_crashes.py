@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
 
 
 class Died(BaseException):

@@ -14,9 +14,9 @@ from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore, registry,
 from tablelog.logstore.azure.store import AzureLogStore
 from tablelog.logstore.gcs.store import GCSLogStore
 from tablelog.logstore.hdfs.store import HDFSLogStore
-from tablelog.logstore.s3.conditional import S3LogStore
-from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3.single_driver import S3SingleDriverLogStore
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
+from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
+from tablelog.logstore.s3.single_driver_store import S3SingleDriverLogStore
 
 OWN = "logstore.own_stores.Own"
 CLASS = "delta.logStore.class"

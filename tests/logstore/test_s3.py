@@ -27,10 +27,10 @@ from tablelog.errors import (
 from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Verdict
 from tablelog.logstore.registry import new_store_for
-from tablelog.logstore.s3 import conditional as s3
+from tablelog.logstore.s3 import conditional_put_store as s3
 from tablelog.logstore.s3 import requests as s3_requests
 from tablelog.logstore.s3 import settings as s3_settings
-from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"

@@ -11,8 +11,8 @@ from logstore.s3_crashes import each_death
 from tablelog.errors import StorageError, StorageUnavailableError, WriteOutcomeUnknown
 from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Answer, Verdict
-from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
 from tablelog.logstore.s3.dynamodb_entries import DynamoDBEntry, Entries, EntrySettings, verdict_of
+from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"

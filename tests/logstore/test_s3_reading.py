@@ -10,7 +10,7 @@ from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
 from tablelog.errors import StorageAccessError
 from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.s3 import object_reader as s3_reading
-from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
 from tablelog.logstore.s3.object_reader import Reader
 from tablelog.logstore.s3.settings import S3Access, sdk
 

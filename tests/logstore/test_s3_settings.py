@@ -8,8 +8,8 @@ import pytest
 
 from logstore.fake_s3 import FakeS3
 from tablelog.errors import LogStoreConfigurationError, StorageAccessError
-from tablelog.logstore.s3 import conditional as s3
-from tablelog.logstore.s3.conditional import S3LogStore
+from tablelog.logstore.s3 import conditional_put_store as s3
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
 from tablelog.logstore.s3.dynamodb_entries import EntrySettings
 from tablelog.logstore.s3.settings import S3Access, S3Settings
 

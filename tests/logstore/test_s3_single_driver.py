@@ -13,8 +13,8 @@ import pytest
 from logstore.fake_s3 import Asked, FakeS3, Reply
 from tablelog.errors import LogStoreConfigurationError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
 from tablelog.logstore import store_for
-from tablelog.logstore.s3 import single_driver as s3_single_driver
-from tablelog.logstore.s3.single_driver import LEASE_NAME, S3SingleDriverLogStore
+from tablelog.logstore.s3 import single_driver_store as s3_single_driver
+from tablelog.logstore.s3.single_driver_store import LEASE_NAME, S3SingleDriverLogStore
 
 LOG = "s3a://bucket/t/_delta_log"
 LEASE = f"/bucket/t/_delta_log/{LEASE_NAME}"
@@ -234,7 +234,7 @@ def test_a_write_that_may_still_arrive_keeps_other_bytes_away(fake: FakeS3, monk
 
 def test_a_process_that_ends_gives_up_its_lease(fake: FakeS3) -> None:
     code = (
-        "import json, sys; from tablelog.logstore.s3.single_driver import S3SingleDriverLogStore;"
+        "import json, sys; from tablelog.logstore.s3.single_driver_store import S3SingleDriverLogStore;"
         "conf, path = json.loads(sys.argv[1]);"
         "S3SingleDriverLogStore.configured('s3a', conf, {}).write(path, b'data')"
     )

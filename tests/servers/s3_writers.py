@@ -51,7 +51,7 @@ def run(results: Any, environment: Mapping[str, str], *arguments: Any) -> None:
 def die_after_deciding(environment: Mapping[str, str], conf: Mapping[str, str], path: str) -> None:
     """End this process between DynamoDB's decision and the copy."""
     os.environ.update(environment)
-    from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+    from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
 
     store = S3DynamoDBLogStore.configured("s3a", conf, {})
     store._put_in_place = lambda *_: os._exit(9)  # type: ignore[method-assign]

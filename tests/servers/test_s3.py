@@ -11,10 +11,10 @@ from logstore.s3_crashes import each_death
 from servers import Dynalite, MinIO, Moto, s3_writers
 from tablelog.core.deltalog import DeltaLog
 from tablelog.errors import StorageAccessError, StorageError, StorageMissingError
-from tablelog.logstore.s3 import single_driver as s3_single_driver
-from tablelog.logstore.s3.conditional import S3LogStore
-from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
-from tablelog.logstore.s3.single_driver import S3SingleDriverLogStore
+from tablelog.logstore.s3 import single_driver_store as s3_single_driver
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
+from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
+from tablelog.logstore.s3.single_driver_store import S3SingleDriverLogStore
 
 PROCESSES, COMMITS = 4, 10
 SINGLE = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}

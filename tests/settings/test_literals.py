@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.settings import honoured, spark_own, unsupported
+from tablelog.settings import declarations, spark_own, unsupported
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -55,8 +55,8 @@ def test_no_literal_outside_of_the_declarations() -> None:
 
 def test_texts_name_declared_keys_only() -> None:
     """The docs, docstrings and messages have no key that is misspelled or was renamed."""
-    families = [one.prefix.rstrip(".") for one in (*honoured.FAMILIES, spark_own.HADOOP)]
-    known = honoured.SETTINGS.keys() | unsupported.UNSUPPORTED.keys()
+    families = [one.prefix.rstrip(".") for one in (*declarations.FAMILIES, spark_own.HADOOP)]
+    known = declarations.SETTINGS.keys() | unsupported.UNSUPPORTED.keys()
     texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *SOURCE.rglob("*.py")]
     unknown = []
     for path in texts:

@@ -5,7 +5,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
-from tablelog.engine.jvm import builders, patches
+from tablelog.engine.jvm import builders, patching
 from tablelog.engine.jvm.internals import PATCHES
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
@@ -54,7 +54,7 @@ def test_disabling_the_last_session_gives_pyspark_its_methods_back(spark):
 def test_disabling_restores_exactly_what_enabling_changed(spark):
     def attributes():
         return {
-            (patch.module, patch.owner): dict(vars(patches._owner(patch)))
+            (patch.module, patch.owner): dict(vars(patching._owner(patch)))
             for patch in PATCHES
             if not patch.on_instances
         }

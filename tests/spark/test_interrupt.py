@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine.write.routes.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.errors import CommitInterrupted
 
 SLOW = "reflect('java.lang.Thread', 'sleep', 200L)"
@@ -93,7 +93,7 @@ def test_files_that_cannot_be_cleared_do_not_hide_what_went_wrong(spark, table, 
     def full(self):
         raise OSError(39, "Directory not empty", "staging")
 
-    monkeypatch.setattr(LocalPlacement, "clear", full)
+    monkeypatch.setattr(LocalRoute, "clear", full)
     failing = spark.range(3).selectExpr("if(id < 2, id, raise_error('a user''s own error')) as id")
     with pytest.raises(PySparkException, match="a user's own error"):
         table.write(failing)

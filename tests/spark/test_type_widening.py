@@ -7,7 +7,7 @@ import pytest
 
 from tablelog.core import DeltaLog
 from tablelog.errors import InvalidArgumentError, SchemaChangedError, SchemaMismatchError, UnsupportedFeatureError
-from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
+from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH
 
 WIDENS = {"delta.enableTypeWidening": "true"}
 OLD = (

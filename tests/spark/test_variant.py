@@ -9,7 +9,7 @@ from tablelog.core import DeltaLog
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.txn.operation import Operation
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
-from tablelog.settings.honoured import READ_ROUTE
+from tablelog.settings.declarations import READ_ROUTE
 
 ROWS = (
     'select id, if(id = 2, null, parse_json(\'{"a":\' || id || \',"b":"x"}\')) v, '

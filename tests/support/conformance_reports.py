@@ -81,7 +81,7 @@ REPORT = Report(
     what="S3LogStore, Some Storage 4.2",
     root="s3://bucket/prefix",
     declared={
-        "class": "tablelog.logstore.s3.conditional.S3LogStore",
+        "class": "tablelog.logstore.s3.conditional_put_store.S3LogStore",
         "exclusion": "global",
         "partial_writes_visible": False,
         "atomic_overwrite": True,

@@ -12,7 +12,7 @@ from support.table_work import settings
 from tablelog.core.deltalog import DeltaLog
 from tablelog.dml.maintain import auto_compact as after_commit
 from tablelog.engine.read import scan
-from tablelog.engine.write.routes.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.errors import CommandInterrupted
 from tablelog.logstore.local.store import LocalLogStore
 
@@ -22,9 +22,9 @@ DELTA = "spark.databricks.delta."
 
 _PLACES: tuple[tuple[Any, str], ...] = (
     (LocalLogStore, "_write"),
-    (LocalPlacement, "write"),
-    (LocalPlacement, "publish"),
-    (LocalPlacement, "clear"),
+    (LocalRoute, "write"),
+    (LocalRoute, "publish"),
+    (LocalRoute, "clear"),
     (scan, "refresh_cached"),
     (after_commit, "run"),
 )

@@ -19,7 +19,7 @@ from tablelog.core.txn import transaction
 from tablelog.core.txn.transaction import Transaction
 from tablelog.engine.storage.table_files import LocalFiles
 from tablelog.engine.write import deletion_vector_writer, writer
-from tablelog.engine.write.routes.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.spark import enable
 
 TASKS_WRITE = "while tasks write"
@@ -50,7 +50,7 @@ def _points(die: Callable[[], None]) -> dict[str, Callable[[], None]]:
 
     return {
         "after reading": after_reading,
-        "when files are staged": lambda: _instead(LocalPlacement, "publish", die),
+        "when files are staged": lambda: _instead(LocalRoute, "publish", die),
         "when one file is in place": lambda: _instead(os, "rename", die, nth=2),
         "before committing": lambda: _instead(Transaction, "commit", die),
         "as the commit is put": lambda: _instead(os, "link", die),

@@ -16,7 +16,7 @@ from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.paths import decode
 from tablelog.errors import ConstraintViolationError
 from tablelog.logstore.data_files import DataFiles
-from tablelog.settings.honoured import READ_ROUTE, WRITE_ROUTE
+from tablelog.settings.declarations import READ_ROUTE, WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ...errors import CorruptLogError
-from ...settings.honoured import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
+from ...settings.declarations import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from ..protocol.codec import parse_line, to_json
 from ..protocol.features import supported

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from ...errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
-from ...settings.honoured import PROPERTY_DEFAULTS
+from ...settings.declarations import PROPERTY_DEFAULTS
 from . import properties, type_widening
 from .actions import Metadata, Protocol
 from .schema import (

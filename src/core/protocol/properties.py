@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES, PROPERTY_DEFAULTS
+from ...settings.declarations import ALLOW_ARBITRARY_PROPERTIES, PROPERTY_DEFAULTS
 from .actions import Metadata
 from .schema import Column
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from ...errors import UnsupportedFeatureError
-from ...settings.honoured import AUTOMATIC_WIDENING
+from ...settings.declarations import AUTOMATIC_WIDENING
 from ..protocol import type_widening
 from ..protocol.actions import Metadata, Protocol
 from ..protocol.features import supported

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ChecksumMismatchError, CorruptLogError
-from ...settings.honoured import CORRUPTION_IS_FATAL
+from ...settings.declarations import CORRUPTION_IS_FATAL
 from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping

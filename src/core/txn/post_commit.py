@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...settings.honoured import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
+from ...settings.declarations import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
-from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES
+from ...settings.declarations import ALLOW_ARBITRARY_PROPERTIES
 from ..protocol import (
     change_data,
     column_mapping,

@@ -17,7 +17,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedEnvironmentError,
 )
-from ...settings.honoured import MAX_COMMIT_ATTEMPTS, USER_METADATA
+from ...settings.declarations import MAX_COMMIT_ATTEMPTS, USER_METADATA
 from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...logstore.base import LogStore
-from ...settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
+from ...settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 from ..log import last_checkpoint
 from ..log.checkpoint_file import DamagedCheckpointError
 from ..log.last_checkpoint import LastCheckpoint

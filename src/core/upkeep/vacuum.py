@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
-from ...settings.honoured import RETENTION_CHECK
+from ...settings.declarations import RETENTION_CHECK
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
 

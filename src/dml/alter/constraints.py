@@ -12,7 +12,7 @@ from ...core.txn.transaction import Committed
 from ...engine.read import scan
 from ...engine.sql import expressions
 from ...errors import ConstraintViolationError, InvalidArgumentError
-from ...settings.honoured import DROP_CONSTRAINT_IF_EXISTS
+from ...settings.declarations import DROP_CONSTRAINT_IF_EXISTS
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"

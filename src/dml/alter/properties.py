@@ -11,7 +11,7 @@ from ...core.protocol.actions import Metadata
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...errors import InvalidArgumentError
-from ...settings.honoured import ALLOW_ARBITRARY_PROPERTIES
+from ...settings.declarations import ALLOW_ARBITRARY_PROPERTIES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from .feature_traces import remove_mapping
 from .row_tracking import backfill

@@ -14,7 +14,7 @@ from ...engine.jvm import settings
 from ...engine.read import scan
 from ...engine.sql import checks, conform
 from ...errors import InvalidArgumentError
-from ...settings.honoured import REPLACE_WHERE_CHECK, REPLACE_WHERE_DATA_COLUMNS
+from ...settings.declarations import REPLACE_WHERE_CHECK, REPLACE_WHERE_DATA_COLUMNS
 from ..command.command import Command
 from ..command.removal import Removal
 

@@ -20,7 +20,7 @@ from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
 from ...engine.read import row_ids, scan
 from ...engine.write import large_checkpoint, writer
-from ...engine.write.routes import Placement
+from ...engine.write.routes import WriteRoute
 from ...errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
 from .hidden_names import HiddenNames
 
@@ -78,7 +78,7 @@ class Command:
         self.options = options
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
-        self._written: list[tuple[Placement, list[str]]] = []
+        self._written: list[tuple[WriteRoute, list[str]]] = []
         self._last: tuple[pa.Array, str, DataFrame] | None = None
         """The last result of `rows` with a file number: the files, the name of the column, and the frame."""
 
@@ -227,12 +227,12 @@ class Command:
 
     def keep(self, written: writer.Written) -> writer.Written:
         """Record the written files for cleanup on failure; returns `written`."""
-        self.keep_files(written.placement, written.names)
+        self.keep_files(written.route, written.names)
         return written
 
-    def keep_files(self, placement: Placement, names: Sequence[str]) -> None:
+    def keep_files(self, route: WriteRoute, names: Sequence[str]) -> None:
         """Record published files for cleanup on failure; `names` are relative to the table, not URL-encoded."""
-        self._written.append((placement, list(names)))
+        self._written.append((route, list(names)))
 
     @contextmanager
     def discarded_on_failure(self) -> Iterator[None]:
@@ -247,8 +247,8 @@ class Command:
             raise
 
     def _discard(self) -> None:
-        for placement, names in self._written:
-            placement.remove(names)
+        for route, names in self._written:
+            route.remove(names)
         self._written.clear()
 
 

@@ -19,7 +19,7 @@ from ...core.skipping import wide_bounds
 from ...engine.read.deletion_vectors import Vectors
 from ...engine.write import deletion_vector_writer
 from ...errors import CorruptLogError
-from ...settings.honoured import DELETE_BY_VECTORS, MERGE_BY_VECTORS, UPDATE_BY_VECTORS
+from ...settings.declarations import DELETE_BY_VECTORS, MERGE_BY_VECTORS, UPDATE_BY_VECTORS
 from .command import Command
 from .removal import Removal, num_deleted, physical_records
 
@@ -98,7 +98,7 @@ def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]
     if not kept:
         return []
     written = deletion_vector_writer.write(command.spark, command.log, [rows for _, rows in kept])
-    command.keep_files(written.placement, [written.name])
+    command.keep_files(written.route, [written.name])
     return [
         replace(add, deletion_vector=descriptor, data_change=True)
         for (add, _), descriptor in zip(kept, written.descriptors, strict=True)

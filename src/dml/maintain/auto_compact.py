@@ -7,7 +7,7 @@ from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
-from ...settings import honoured
+from ...settings import declarations
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
 
@@ -25,7 +25,7 @@ def run(command: Command, committed: Committed) -> None:
 
 def _compacts(command: Command) -> bool:
     """The session's setting overrides the table's; `delta.autoOptimize` is the older name of the table property."""
-    enabled = settings.of(command.spark, honoured.AUTO_COMPACT)
+    enabled = settings.of(command.spark, declarations.AUTO_COMPACT)
     if enabled is None:
         configuration = command.txn.metadata.configuration
         if properties.get(configuration, "autoOptimize"):
@@ -36,11 +36,11 @@ def _compacts(command: Command) -> bool:
 
 def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
     """Compact those of the written partitions that have enough small files."""
-    largest = settings.of(command.spark, honoured.AUTO_COMPACT_MAX_FILE_SIZE)
-    smallest = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_FILE_SIZE)
+    largest = settings.of(command.spark, declarations.AUTO_COMPACT_MAX_FILE_SIZE)
+    smallest = settings.of(command.spark, declarations.AUTO_COMPACT_MIN_FILE_SIZE)
     if smallest is None:
         smallest = largest // 2
-    enough = settings.of(command.spark, honoured.AUTO_COMPACT_MIN_NUM_FILES)
+    enough = settings.of(command.spark, declarations.AUTO_COMPACT_MIN_NUM_FILES)
     files = command.log.snapshot().files
     small = Counter(
         bin_packing.partition_of(values)

@@ -29,7 +29,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from ...settings.honoured import CONVERT_IGNORES_CAST_FAILURE, PROPERTY_DEFAULTS
+from ...settings.declarations import CONVERT_IGNORES_CAST_FAILURE, PROPERTY_DEFAULTS
 from ...settings.spark_own import IGNORE_CORRUPT_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.target_metadata import new_table

@@ -24,7 +24,7 @@ from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
-from ...settings import honoured
+from ...settings import declarations
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import num_records
@@ -44,9 +44,9 @@ class OptimizeLayout:
     bytes (`None`: one commit).
     """
 
-    smallest: int = honoured.OPTIMIZE_MIN_FILE_SIZE.default
-    largest: int = honoured.OPTIMIZE_MAX_FILE_SIZE.default
-    deleted_ratio: float = honoured.OPTIMIZE_MAX_DELETED_RATIO.default
+    smallest: int = declarations.OPTIMIZE_MIN_FILE_SIZE.default
+    largest: int = declarations.OPTIMIZE_MAX_FILE_SIZE.default
+    deleted_ratio: float = declarations.OPTIMIZE_MAX_DELETED_RATIO.default
     by: tuple[str, ...] = ()
     full: bool = False
     purge: bool = False
@@ -59,13 +59,13 @@ class OptimizeLayout:
     ) -> "OptimizeLayout":
         """The layout by the session's settings `spark.databricks.delta.optimize.*`."""
         return cls(
-            smallest=settings.of(spark, honoured.OPTIMIZE_MIN_FILE_SIZE),
-            largest=max(1, settings.of(spark, honoured.OPTIMIZE_MAX_FILE_SIZE)),
-            deleted_ratio=settings.of(spark, honoured.OPTIMIZE_MAX_DELETED_RATIO),
+            smallest=settings.of(spark, declarations.OPTIMIZE_MIN_FILE_SIZE),
+            largest=max(1, settings.of(spark, declarations.OPTIMIZE_MAX_FILE_SIZE)),
+            deleted_ratio=settings.of(spark, declarations.OPTIMIZE_MAX_DELETED_RATIO),
             by=tuple(by),
             full=full,
             purge=purge,
-            batch=settings.of(spark, honoured.OPTIMIZE_BATCH_SIZE) or None,
+            batch=settings.of(spark, declarations.OPTIMIZE_BATCH_SIZE) or None,
         )
 
 
@@ -180,13 +180,13 @@ def _ordered_by(command: Command, text: str) -> schema.Column:
             condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
             parameters={"colName": text},
         )
-    checks = settings.of(command.spark, honoured.ZORDER_CHECKS_STATISTICS)
+    checks = settings.of(command.spark, declarations.ZORDER_CHECKS_STATISTICS)
     if checks and column not in indexed(snapshot):
         raise InvalidArgumentError(
             f"{command.log.table} has no statistics for {text}, so ZORDER BY it wouldn't help any filter: see the "
             "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
             condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
-            parameters={"cols": text, "zorderColStatKey": honoured.ZORDER_CHECKS_STATISTICS.key},
+            parameters={"cols": text, "zorderColStatKey": declarations.ZORDER_CHECKS_STATISTICS.key},
         )
     return column
 
@@ -239,8 +239,8 @@ def _planned(
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
-    smallest = settings.of(command.spark, honoured.CLUSTERING_MIN_CUBE_SIZE)
-    largest = max(smallest, settings.of(command.spark, honoured.CLUSTERING_TARGET_CUBE_SIZE))
+    smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
+    largest = max(smallest, settings.of(command.spark, declarations.CLUSTERING_TARGET_CUBE_SIZE))
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
     chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
@@ -299,7 +299,7 @@ def _rewrite(
 
 def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
     """A frame with one partition, and so one output file, per bin."""
-    spread = settings.of(command.spark, honoured.OPTIMIZE_REPARTITION)
+    spread = settings.of(command.spark, declarations.OPTIMIZE_REPARTITION)
     frames = [command.rows(pa.array(one.files, pa.int64())) for one in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 

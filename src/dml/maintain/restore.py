@@ -17,7 +17,7 @@ from ...core.txn.operation import Operation
 from ...engine.jvm import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
-from ...settings.honoured import RESTORE_DOWNGRADES
+from ...settings.declarations import RESTORE_DOWNGRADES
 from ...settings.spark_own import IGNORE_MISSING_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 

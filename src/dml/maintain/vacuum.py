@@ -29,7 +29,7 @@ from ...engine.write.routes.local import STAGING_PREFIX
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
-from ...settings import honoured
+from ...settings import declarations
 from ...settings.spark_own import SHUFFLE_PARTITIONS
 from ..command.command import PLAIN, CommitOptions, command_scope
 
@@ -99,7 +99,7 @@ def _vacuum(
     features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
     window = _window(spark, log, snapshot, retention_hours)
     if mode is None:
-        mode = "LITE" if settings.of(spark, honoured.VACUUM_LITE) else "FULL"
+        mode = "LITE" if settings.of(spark, declarations.VACUUM_LITE) else "FULL"
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
     files = table_files.choose(spark, log)
@@ -145,7 +145,7 @@ def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
 
 
 def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
-    checked = settings.of(spark, honoured.RETENTION_CHECK)
+    checked = settings.of(spark, declarations.RETENTION_CHECK)
     default = snapshot.properties.deleted_file_retention_ms
     kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
     return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
@@ -271,16 +271,16 @@ def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
 
 def _tells(spark: SparkSession, log: DeltaLog) -> bool:
     """Whether VACUUM commits its start and end: by the session, else if concurrent commits to this log are safe."""
-    enabled = settings.of(spark, honoured.VACUUM_LOGGED)
+    enabled = settings.of(spark, declarations.VACUUM_LOGGED)
     if enabled is not None:
         return enabled
     return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
 
 
 def _threads(spark: SparkSession) -> int | None:
-    if not settings.of(spark, honoured.VACUUM_PARALLEL):
+    if not settings.of(spark, declarations.VACUUM_PARALLEL):
         return None
-    wanted = settings.of(spark, honoured.VACUUM_PARALLELISM)
+    wanted = settings.of(spark, declarations.VACUUM_PARALLELISM)
     if wanted is None:
         wanted = settings.in_force(spark, SHUFFLE_PARTITIONS)
     return min(max(wanted, 1), _MOST_THREADS)

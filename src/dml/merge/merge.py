@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
-from ...settings.honoured import AUTO_MERGE
+from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from . import matching

@@ -12,7 +12,7 @@ from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
 from ...engine.sql.resolution import PutAway, aligned, column_of, local
-from ...settings.honoured import MERGE_REPARTITION
+from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command

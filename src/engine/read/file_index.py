@@ -20,7 +20,7 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates, pruning
 from ...core.skipping.generation import derived
-from ...settings.honoured import STATS_SKIPPING
+from ...settings.declarations import STATS_SKIPPING
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
 from ..jvm.classes import FILE_INDEX

@@ -28,7 +28,7 @@ from ...core.protocol.partition_values import column_of
 from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
-from ...settings.honoured import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
+from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from ..jvm import settings
 from . import deletion_vectors
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from ... import errors
 from ...core.protocol.paths import canonical
 from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError
-from ..jvm import patches
+from ..jvm import patching
 from ..jvm.callbacks import raised_for
 from .bulk_listing import Listing, uris
 
@@ -93,7 +93,7 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
 # --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
 
 _installed = 0
-_patch: patches.Applied | None = None
+_patch: patching.Applied | None = None
 
 
 def _text(error: Any) -> str:
@@ -120,7 +120,7 @@ def install(raised: Callable[[BaseException], BaseException] = lambda error: err
     with _lock:
         _installed += 1
         if _installed == 1:
-            _patch = patches.apply({"captured.convert_exception": translating})
+            _patch = patching.apply({"captured.convert_exception": translating})
 
 
 def uninstall() -> None:
@@ -131,5 +131,5 @@ def uninstall() -> None:
     with _lock:
         _installed = max(_installed - 1, 0)
         if _installed == 0 and _patch is not None:
-            patches.remove(_patch)
+            patching.remove(_patch)
             _patch = None

@@ -18,7 +18,7 @@ from ...core.protocol.schema import (
     type_text,
 )
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
-from ...settings.honoured import TRUSTED_FUNCTIONS
+from ...settings.declarations import TRUSTED_FUNCTIONS
 from ..jvm import frames
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...settings.honoured import TRUSTED_FUNCTIONS
+from ...settings.declarations import TRUSTED_FUNCTIONS
 from ..jvm import catalyst, settings
 from ..jvm.classes import ANALYSIS, EXPRESSIONS
 from ..jvm.gateway import Gateway

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from ...core.protocol import external_paths
 from ...errors import UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
-from ...settings.honoured import EXTERNAL_PATHS
+from ...settings.declarations import EXTERNAL_PATHS
 from ..jvm import settings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...core.protocol.deletion_vectors import DeletedRows
 from ..jvm import plans
 from ..read.deletion_vectors import Vectors
 from . import routes
-from .routes import Placement
+from .routes import WriteRoute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,7 @@ class WrittenVectors:
 
     descriptors: list[DeletionVectorDescriptor]
     name: str
-    placement: Placement
+    route: WriteRoute
 
 
 def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) -> WrittenVectors:

@@ -18,7 +18,7 @@ from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
 from ...logstore.common.uri import scheme_of
 from ...logstore.data_files import DataFiles
-from ...settings.honoured import CHECKPOINT_PART_SIZE
+from ...settings.declarations import CHECKPOINT_PART_SIZE
 from ..read import large_log
 from .routes import local
 

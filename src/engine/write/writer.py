@@ -20,14 +20,14 @@ from ...core.protocol.actions import AddFile, Metadata, Protocol
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
-from ...settings.honoured import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
+from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from ..jvm import interrupts, plans, settings
 from ..jvm.messages import chain
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
 from . import routes
-from .routes import Placement, driver
+from .routes import WriteRoute, driver
 from .routes.job import DataFile, Job, WriteOptions
 from .routes.spark_writer import needs_hex_names
 
@@ -46,7 +46,7 @@ class Written:
     adds: list[AddFile]
     rows: int
     bytes: int
-    placement: Placement
+    route: WriteRoute
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +97,7 @@ def write_files(
 
 def _write(
     df: "DataFrame", log: DeltaLog, metadata: Metadata, job: Job, below: str
-) -> tuple[list[DataFile], Placement]:
+) -> tuple[list[DataFile], WriteRoute]:
     """Write and publish the files; after an error, no file is left."""
     place = routes.choose(df.sparkSession, log, below)
     with _cleared(df.sparkSession, place):
@@ -142,7 +142,7 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
 
 
 @contextmanager
-def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
+def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[None]:
     """Delete unpublished files at the end; after an error, first wait until the Spark jobs of the write have ended."""
     handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog-write") as tag:
@@ -164,7 +164,7 @@ def _cleared(spark: "SparkSession", place: Placement) -> Iterator[None]:
         place.clear()
 
 
-def _write_small(df: "DataFrame", job: Job, place: Placement) -> list[DataFile] | None:
+def _write_small(df: "DataFrame", job: Job, place: WriteRoute) -> list[DataFile] | None:
     """The files of a frame that is certainly small; `None` if it isn't, or if only Spark's writer supports it."""
     if job.codec not in driver.CODECS or job.options.parquet_version or not driver.is_exact(job.schema):
         return None

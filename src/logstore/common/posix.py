@@ -19,7 +19,7 @@ from ...errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from ...settings.honoured import LOG_STORE
+from ...settings.declarations import LOG_STORE
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # Our names equal those of Delta's HDFSLogStore; Hadoop may leave a checksum file for such a file (HADOOP-16255).

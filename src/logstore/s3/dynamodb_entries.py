@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from ...clock import Clock, SystemClock
 from ...errors import LogStoreConfigurationError, StorageUnavailableError
-from ...settings import honoured
+from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 _NAME = "io.delta.storage.S3DynamoDBLogStore."
 PREFIXES = (f"spark.{_NAME}", _NAME, f"{HADOOP.prefix}spark.{_NAME}", f"{HADOOP.prefix}{_NAME}")
 """The prefixes of the keys, as in Delta."""
-_KEYS = frozenset(one.key.removeprefix(PREFIXES[0]) for one in honoured.DYNAMODB)
+_KEYS = frozenset(one.key.removeprefix(PREFIXES[0]) for one in declarations.DYNAMODB)
 _REJECTED = frozenset(
     {
         *("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"),
@@ -43,11 +43,11 @@ class DynamoDBEntry(NamedTuple):
 class EntrySettings:
     """The settings of the DynamoDB table."""
 
-    table: str = honoured.DYNAMODB_TABLE.default
-    region: str = honoured.DYNAMODB_REGION.default
-    ttl_seconds: int = honoured.DYNAMODB_TTL.default
-    read_units: int = honoured.DYNAMODB_READ_UNITS.default
-    write_units: int = honoured.DYNAMODB_WRITE_UNITS.default
+    table: str = declarations.DYNAMODB_TABLE.default
+    region: str = declarations.DYNAMODB_REGION.default
+    ttl_seconds: int = declarations.DYNAMODB_TTL.default
+    read_units: int = declarations.DYNAMODB_READ_UNITS.default
+    write_units: int = declarations.DYNAMODB_WRITE_UNITS.default
     access: S3Settings = field(default_factory=S3Settings)
     """The credentials: the same as for S3, unless `credentials.provider` is set."""
 
@@ -65,16 +65,16 @@ class EntrySettings:
             if values.setdefault(name, value) != value:
                 raise LogStoreConfigurationError(f"{key} is set twice with different values, with and without a prefix")
         dynamodb = {PREFIXES[0] + name: value for name, value in values.items()}
-        provider = honoured.DYNAMODB_PROVIDER.of(dynamodb)
+        provider = declarations.DYNAMODB_PROVIDER.of(dynamodb)
         if provider:
             s3 = replace(s3, hadoop={**s3.hadoop, "aws.credentials.provider": provider})
             s3.access("")
         return cls(
-            table=honoured.DYNAMODB_TABLE.of(dynamodb) or cls.table,
-            region=honoured.DYNAMODB_REGION.of(dynamodb) or cls.region,
-            ttl_seconds=honoured.DYNAMODB_TTL.of(dynamodb),
-            read_units=honoured.DYNAMODB_READ_UNITS.of(dynamodb),
-            write_units=honoured.DYNAMODB_WRITE_UNITS.of(dynamodb),
+            table=declarations.DYNAMODB_TABLE.of(dynamodb) or cls.table,
+            region=declarations.DYNAMODB_REGION.of(dynamodb) or cls.region,
+            ttl_seconds=declarations.DYNAMODB_TTL.of(dynamodb),
+            read_units=declarations.DYNAMODB_READ_UNITS.of(dynamodb),
+            write_units=declarations.DYNAMODB_WRITE_UNITS.of(dynamodb),
             access=s3,
         )
 

@@ -19,7 +19,7 @@ from ...errors import (
     TablelogError,
     UnsafeStoreError,
 )
-from ...settings.honoured import LOG_STORE
+from ...settings.declarations import LOG_STORE
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close

@@ -20,7 +20,7 @@ from tablelog.core.upkeep import checkpoint_writer, spark_hash
 from tablelog.core.upkeep.checkpoint_writer import Kind, kind_of
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 from tablelog.logstore import CountingLogStore, MemoryLogStore
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 
 V2 = {"v2Checkpoint"}
 STATS = '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":9},"nullCount":{"id":0}}'

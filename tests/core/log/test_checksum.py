@@ -13,7 +13,7 @@ from tablelog.core.protocol.actions import DeletionVectorDescriptor, DomainMetad
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
 from tablelog.errors import ChecksumMismatchError, CorruptLogError, InvalidArgumentError
 from tablelog.logstore import CountingLogStore
-from tablelog.settings.honoured import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
+from tablelog.settings.declarations import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
 
 
 def table() -> LogBuilder:

@@ -20,7 +20,7 @@ from tablelog.core.upkeep.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, e
 from tablelog.errors import VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.logstore.base import FileStatus
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 START = 1_700_000_000_000 // DAY_MS * DAY_MS
 CLEAN = {"delta.logRetentionDuration": "interval 10 days", "delta.deletedFileRetentionDuration": "interval 1 day"}

@@ -14,7 +14,7 @@ from tablelog.core.protocol.paths import commit_name, compacted_name
 from tablelog.core.upkeep.compaction import reconciled, window
 from tablelog.errors import InvalidArgumentError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
-from tablelog.settings.honoured import COMPACTED_LOG_READS, COMPACTED_LOG_WRITES
+from tablelog.settings.declarations import COMPACTED_LOG_READS, COMPACTED_LOG_WRITES
 
 
 def state(snapshot: Snapshot) -> tuple[Any, ...]:

@@ -5,8 +5,8 @@ import pytest
 from support.log_builder import LogBuilder, add
 from tablelog.core.txn.operation import Operation
 from tablelog.logstore import CountingLogStore, MemoryLogStore
-from tablelog.logstore.s3.conditional import S3LogStore
-from tablelog.logstore.s3.dynamodb import S3DynamoDBLogStore
+from tablelog.logstore.s3.conditional_put_store import S3LogStore
+from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
 from tablelog.logstore.s3.settings import S3Settings
 
 DELTA_SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"

@@ -10,7 +10,7 @@ from tablelog.core.log import checkpoint as checkpoints
 from tablelog.core.log.checkpoint_shares import RowGroupSplit, parted
 from tablelog.core.protocol.paths import part_name
 from tablelog.core.upkeep import checkpoint_rows
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 
 @pytest.fixture(autouse=True)

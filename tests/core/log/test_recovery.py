@@ -18,7 +18,7 @@ from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted
 from tablelog.core.upkeep.health import LogHealth
 from tablelog.errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from tablelog.logstore.base import FileStatus
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 
 def table(commits: int = 8, *checkpoints: int, **conf: str) -> LogBuilder:

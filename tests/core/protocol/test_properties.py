@@ -6,7 +6,7 @@ from tablelog.core.protocol import properties
 from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.properties import TableProperties
 from tablelog.errors import InvalidArgumentError
-from tablelog.settings.honoured import PROPERTY_DEFAULTS
+from tablelog.settings.declarations import PROPERTY_DEFAULTS
 
 DAY = 86_400_000
 

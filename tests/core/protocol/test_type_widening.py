@@ -9,7 +9,7 @@ from tablelog.core.protocol.schema import ArrayType, MapType, PrimitiveType, Str
 from tablelog.core.protocol.type_widening import can_widen, changes_of, check, was_float, widens_by_itself
 from tablelog.core.schema_evolution.merging import merged, merged_schema, retyped
 from tablelog.errors import CorruptLogError, InvalidArgumentError, UnsupportedFeatureError
-from tablelog.settings.honoured import AUTOMATIC_WIDENING
+from tablelog.settings.declarations import AUTOMATIC_WIDENING
 
 WIDER = {
     "byte": "short integer long double decimal(10,0) decimal(38,18)",

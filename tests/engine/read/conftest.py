@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablelog.core.log import checkpoint
-from tablelog.settings.honoured import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, READ_SCRATCH, SNAPSHOT_PARTITIONS
 
 from .tables import HandMade
 

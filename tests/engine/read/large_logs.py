@@ -12,7 +12,7 @@ from tablelog.core import Protocol
 from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
 from tablelog.core.upkeep import checkpoint_rows
 from tablelog.logstore import LocalLogStore
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 SCHEMA = (
     '{"type":"struct","fields":['

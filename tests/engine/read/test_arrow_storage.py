@@ -15,7 +15,7 @@ from tablelog.core.protocol.schema import parse_schema
 from tablelog.core.txn.operation import Operation
 from tablelog.engine.read import scan
 from tablelog.engine.read.routes.arrow import _source
-from tablelog.settings.honoured import EXTERNAL_PATHS, READ_ROUTE
+from tablelog.settings.declarations import EXTERNAL_PATHS, READ_ROUTE
 
 from .conftest import Make
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from support.foreign_table import add, data_file, field, foreign_table
 from support.spark_tables import Table
 from tablelog.errors import InvalidArgumentError, UntrustedTableError
-from tablelog.settings.honoured import EXTERNAL_PATHS
+from tablelog.settings.declarations import EXTERNAL_PATHS
 from tablelog.spark import DeltaTable
 
 FIELDS = [field("id", "long")]

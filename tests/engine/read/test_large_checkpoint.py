@@ -19,7 +19,7 @@ from tablelog.core.upkeep.checkpoint_writer import NO_BOUND, Sidecars
 from tablelog.engine.read import large_log
 from tablelog.engine.write import large_checkpoint
 from tablelog.logstore.data_files import DataFiles
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 from tablelog.spark import conf
 
 from .large_logs import V2_KINDS, changes, made

@@ -15,7 +15,7 @@ from tablelog.core.skipping import predicates as core
 from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.read import explain, scan
 from tablelog.engine.sql.predicates import translate_one
-from tablelog.settings.honoured import STATS_SKIPPING
+from tablelog.settings.declarations import STATS_SKIPPING
 
 from .conftest import Make
 from .tables import HandMade

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from tablelog.core.protocol import schema as schemas
 from tablelog.engine.read import routes, scan
 from tablelog.errors import InvalidArgumentError, MissingDataFileError
-from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH
+from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH
 
 from .conftest import Make, own_python
 from .tables import HandMade

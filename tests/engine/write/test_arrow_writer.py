@@ -18,7 +18,7 @@ from tablelog.engine.write.routes import arrow as writing
 from tablelog.engine.write.writer import WriteOptions
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.logstore.data_files import DataFiles
-from tablelog.settings.honoured import WRITE_ROUTE
+from tablelog.settings.declarations import WRITE_ROUTE
 
 from . import test_partitions
 from .conftest import NATIVE, SMALL, Table, stats

@@ -19,7 +19,7 @@ from tablelog.core.protocol.paths import absolute
 from tablelog.core.schema_evolution import changes as schema_evolution
 from tablelog.core.txn.operation import Operation
 from tablelog.errors import ConstraintViolationError, InvalidArgumentError
-from tablelog.settings.honoured import WRITE_ROUTE
+from tablelog.settings.declarations import WRITE_ROUTE
 from tablelog.spark import DeltaTable
 
 NESTED = [

@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tablelog.engine.write import routes as placement
-from tablelog.engine.write import writer
-from tablelog.engine.write.routes.hadoop import HadoopPlacement
-from tablelog.settings.honoured import READ_ROUTE, READ_SCRATCH, WRITE_ROUTE
+from tablelog.engine.write import routes, writer
+from tablelog.engine.write.routes.hadoop import HadoopRoute
+from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH, WRITE_ROUTE
 
 from .conftest import NATIVE, SMALL, Table
 
@@ -108,10 +107,10 @@ def options(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: An
     route = request.param
     if route.startswith("hadoop"):
 
-        def choose(spark: SparkSession, log: Any, below: str = "") -> HadoopPlacement:
-            return HadoopPlacement(spark, log.table, {}, renames=route.endswith("renamed"), below=below)
+        def choose(spark: SparkSession, log: Any, below: str = "") -> HadoopRoute:
+            return HadoopRoute(spark, log.table, {}, renames=route.endswith("renamed"), below=below)
 
-        monkeypatch.setattr(placement, "choose", choose)
+        monkeypatch.setattr(routes, "choose", choose)
     if route.startswith("arrow"):
         spark.conf.set(WRITE_ROUTE.key, "arrow")
     yield SMALL if "driver" in route else NATIVE

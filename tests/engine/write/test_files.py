@@ -15,7 +15,7 @@ from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine.jvm import plans
 from tablelog.engine.write import writer
 from tablelog.engine.write.routes.job import CODEC_PROPERTY
-from tablelog.engine.write.routes.local import LocalPlacement
+from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.errors import InvalidArgumentError, SchemaMismatchError
 
 from .conftest import NATIVE, SMALL, Table, stats
@@ -67,7 +67,7 @@ def test_both_routes_make_the_same_columns_and_statistics(tables: Any) -> None:
 
 
 def test_a_small_frame_takes_no_write_job(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalPlacement, "write", None)
+    monkeypatch.setattr(LocalRoute, "write", None)
     table.write(table.spark.range(10).select("id", (F.col("id") * 2).alias("x")))
     table.write(table.spark.createDataFrame([(1, 2), (3, 4)], "id long, x long"))
     table.write(table.spark.sql("select 5L as id, 6L as x union all select 7L, null"))
@@ -266,6 +266,6 @@ def test_what_was_written_can_be_removed(table: Table) -> None:
     assert written.bytes == sum(os.path.getsize(table.path / name) for name in table.files())
     assert not any(add.data_change for add in written.adds)
     assert len(table.files()) == len(written.adds) > 0
-    written.placement.remove(written.names)
+    written.route.remove(written.names)
     assert table.files() == []
-    written.placement.remove(written.names)
+    written.route.remove(written.names)

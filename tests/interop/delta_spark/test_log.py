@@ -10,7 +10,7 @@ from benchmarks.worker import Worker
 
 from interop.log_tables import EXPECTED, KINDS, table, without_commits
 from tablelog.core import DeltaLog
-from tablelog.settings.honoured import CHECKPOINT_PART_SIZE
+from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 SHOW = """
 from pyspark.sql.functions import count, sum

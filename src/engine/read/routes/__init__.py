@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
-from ....settings.honoured import READ_ROUTE, READ_SCRATCH
+from ....settings.declarations import READ_ROUTE, READ_SCRATCH
 from ...jvm import settings
 from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 from ....errors import UnsupportedEnvironmentError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
-from ....settings.honoured import WRITE_ROUTE
+from ....settings.declarations import WRITE_ROUTE
 from ...jvm import settings as session_settings
 from ...jvm.sessions import is_classic
 from ...storage import hadoop_settings
-from .placement import Placement
+from .write_route import WriteRoute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ....core.deltalog import DeltaLog
 
-__all__ = ["Placement", "choose"]
+__all__ = ["WriteRoute", "choose"]
 
 
-def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement:
+def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> WriteRoute:
     """The fastest route that the session and the storage support, or the forced one; for files below `below`.
 
     Raises UnsupportedEnvironmentError on Spark Connect, or if the storage can't be accessed.
@@ -39,20 +39,20 @@ def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> Placement
     scheme = scheme_of(log.table)
     if forced != "arrow":
         if scheme == "file":
-            from .local import LocalPlacement
+            from .local import LocalRoute
 
-            return LocalPlacement(log.table, below)
+            return LocalRoute(log.table, below)
         settings = hadoop_settings.reaching(spark, log.table, log.conf)
         if settings is not None:
-            from .hadoop import HadoopPlacement
+            from .hadoop import HadoopRoute
 
-            return HadoopPlacement(spark, log.table, settings, renames=schemes.about(scheme).renames, below=below)
+            return HadoopRoute(spark, log.table, settings, renames=schemes.about(scheme).renames, below=below)
         if forced == "native":
             raise UnsupportedEnvironmentError(
                 f"{WRITE_ROUTE.key} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar "
                 "on Spark's class path, or unset the key"
             )
     from ....logstore.data_files import DataFiles
-    from .arrow import ArrowPlacement
+    from .arrow import ArrowRoute
 
-    return ArrowPlacement(DataFiles.of(log.table, log.conf, log.storage_options), below)
+    return ArrowRoute(DataFiles.of(log.table, log.conf, log.storage_options), below)

@@ -34,8 +34,8 @@ _CODECS = {**driver.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
 _SUFFIXES = {**driver.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
 
 
-class ArrowPlacement:
-    """Implements `Placement` by Python workers. `files` is the table's storage."""
+class ArrowRoute:
+    """Implements `WriteRoute` by Python workers. `files` is the table's storage."""
 
     def __init__(self, files: DataFiles, below: str = "") -> None:
         self._directory = f"{below}/data-{uuid.uuid4()}" if below else f"data-{uuid.uuid4()}"

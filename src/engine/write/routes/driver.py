@@ -32,7 +32,7 @@ from .job import DataFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .placement import Placement
+    from .write_route import WriteRoute
 
 CODECS: Mapping[str, str] = {
     "none": "none",
@@ -116,14 +116,14 @@ def write(
     schema: StructType,
     data_schema: StructType,
     partition_columns: Sequence[str],
-    placement: "Placement",
+    route: "WriteRoute",
     indexed: Sequence[tuple[Column, StructField]],
     *,
     codec: str,
     prefix: int,
     spark_version: str,
 ) -> list[DataFile]:
-    """Write the rows to `placement`, one file per combination of partition values; no file for no rows.
+    """Write the rows to `route`, one file per combination of partition values; no file for no rows.
 
     `schema` is the schema of `batches`, `data_schema` that of the files, `indexed` the leaf columns with statistics,
     whose string bounds are truncated to `prefix` characters; `codec` is a key of `CODECS`.
@@ -145,7 +145,7 @@ def write(
         number, (texts, part) = numbered
         below = paths.partition_directory(partition_columns, dict(zip(partition_columns, texts, strict=True)))
         base = f"part-{number:05d}-{job}{'.' if below else '-'}c000{SUFFIXES[codec]}.parquet"
-        name = f"{placement.prefix}{below}/{base}" if below else placement.prefix + base
+        name = f"{route.prefix}{below}/{base}" if below else route.prefix + base
         data = part.select(list(data_schema.names))
 
         def fill(stream: "pa.NativeFile") -> None:
@@ -162,7 +162,7 @@ def write(
                 file.write_table(data)
                 file.add_key_value_metadata(notes)
 
-        size, modified = placement.save(name, fill)
+        size, modified = route.save(name, fill)
         return DataFile(name, texts, size, modified, len(data), collect(data, indexed, prefix=prefix))
 
     return in_parallel(written, list(enumerate(_by_partition(rows, schema, partition_columns))))

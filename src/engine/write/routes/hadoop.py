@@ -45,8 +45,8 @@ _PLAIN = {
 }
 
 
-class HadoopPlacement:
-    """Implements `Placement` by Spark's Hadoop client. `settings` are Hadoop's; `renames`: a rename is no copy."""
+class HadoopRoute:
+    """Implements `WriteRoute` by Spark's Hadoop client. `settings` are Hadoop's; `renames`: a rename is no copy."""
 
     def __init__(
         self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""

@@ -32,8 +32,8 @@ _OPTIONS = {
 }
 
 
-class LocalPlacement:
-    """Implements `Placement` on a local file system. `table` is the table's canonical URI."""
+class LocalRoute:
+    """Implements `WriteRoute` on a local file system. `table` is the table's canonical URI."""
 
     def __init__(self, table: str, below: str = "") -> None:
         self.prefix = f"{below}/" if below else ""

@@ -426,6 +426,6 @@ FAMILIES: Final = (PROPERTY_DEFAULTS, LOG_STORE)
 PER_OPERATION: Final = frozenset(key for key, one in SETTINGS.items() if one.per_operation)
 
 
-def honoured(key: str) -> bool:
+def has_effect(key: str) -> bool:
     """Whether a key is declared here."""
     return key in SETTINGS or any(key.startswith(one.prefix) for one in FAMILIES)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Placement(Protocol):
+class WriteRoute(Protocol):
     """The files of one write, from their creation until a commit references them.
 
     File names are final names relative to the table, not URL-encoded.

@@ -22,11 +22,11 @@ from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from ...errors import StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
-from ...settings.honoured import LOG_STORE, SECOND_DRIVER
+from ...settings.declarations import LOG_STORE, SECOND_DRIVER
 from ..base import Exclusion
 from ..common.conditional_put import settle
 from ..common.uri import shown
-from .conditional import S3LogStore
+from .conditional_put_store import S3LogStore
 from .requests import S3Location, S3Requests
 from .settings import PREFIXES, S3Settings
 

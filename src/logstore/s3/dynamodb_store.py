@@ -27,7 +27,7 @@ from ..base import FileStatus
 from ..common.conditional_put import settle
 from ..common.uri import shown
 from . import dynamodb_entries as s3_entries
-from .conditional import S3LogStore
+from .conditional_put_store import S3LogStore
 from .dynamodb_entries import DynamoDBEntry, Entries, EntrySettings
 from .requests import S3Location, place_of
 from .settings import PREFIXES, S3Settings
