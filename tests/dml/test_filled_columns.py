@@ -186,7 +186,7 @@ def test_a_column_that_is_used_up(table: Table) -> None:
         "v", "int"
     ).execute()
     one = table.spark.sql("select 1 v")
-    with pytest.raises(ConstraintViolationError, match="the identity column id has no more values"):
+    with pytest.raises(ConstraintViolationError, match="the identity column id has no values left"):
         table.write(table.spark.range(4).coalesce(1).selectExpr("cast(id as int) v"))
     table.write(one)
     table.write(one)
