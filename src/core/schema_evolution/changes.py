@@ -331,15 +331,12 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
     if old.data_type == VOID:
         return
     if not isinstance(old.data_type, PrimitiveType):
-        raise InvalidArgumentError(
+        raise _type_change_refused(
+            at,
+            old,
+            new,
             f"the type of {dotted(at)}, {type_text(old.data_type)}, can't be changed as a whole: add, drop or "
             "alter what is inside it",
-            condition="NOT_SUPPORTED_CHANGE_COLUMN",
-            parameters={
-                "fieldPath": dotted(at),
-                "oldField": type_text(old.data_type),
-                "newField": type_text(new.data_type),
-            },
         )
     prefix = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
     if old.data_type == new.data_type == STRING:
@@ -348,44 +345,18 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
             before is not None and before[1] <= after[1] and (after[0] == "varchar" or before == after)
         ):
             return
-        raise InvalidArgumentError(
-            f"{prefix}: existing texts may be longer",
-            condition="NOT_SUPPORTED_CHANGE_COLUMN",
-            parameters={
-                "fieldPath": dotted(at),
-                "oldField": type_text(old.data_type),
-                "newField": type_text(new.data_type),
-            },
-        )
+        raise _type_change_refused(at, old, new, f"{prefix}: existing texts may be longer")
     if not type_widening.can_widen(old.data_type, new.data_type):
-        raise InvalidArgumentError(
-            f"{prefix}: the data files may have values that don't fit, or can't be read with this type",
-            condition="NOT_SUPPORTED_CHANGE_COLUMN",
-            parameters={
-                "fieldPath": dotted(at),
-                "oldField": type_text(old.data_type),
-                "newField": type_text(new.data_type),
-            },
+        raise _type_change_refused(
+            at, old, new, f"{prefix}: the data files may have values that don't fit, or can't be read with this type"
         )
     if not type_widening.can_widen(old.data_type, new.data_type, iceberg=bound_by_iceberg(protocol)):
-        raise InvalidArgumentError(
-            f"{prefix}: Iceberg doesn't support this change, and the table must be readable as Iceberg",
-            condition="NOT_SUPPORTED_CHANGE_COLUMN",
-            parameters={
-                "fieldPath": dotted(at),
-                "oldField": type_text(old.data_type),
-                "newField": type_text(new.data_type),
-            },
+        raise _type_change_refused(
+            at, old, new, f"{prefix}: Iceberg doesn't support this change, and the table must be readable as Iceberg"
         )
     if not widening(metadata, protocol):
-        raise InvalidArgumentError(
-            f"{prefix}: set the table property delta.enableTypeWidening to true first",
-            condition="NOT_SUPPORTED_CHANGE_COLUMN",
-            parameters={
-                "fieldPath": dotted(at),
-                "oldField": type_text(old.data_type),
-                "newField": type_text(new.data_type),
-            },
+        raise _type_change_refused(
+            at, old, new, f"{prefix}: set the table property delta.enableTypeWidening to true first"
         )
     if _STABLE not in supported(protocol):
         raise UnsupportedFeatureError(
@@ -393,6 +364,19 @@ def _check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructF
             f"feature {_STABLE} to the table first",
             (_PREVIEW,),
         )
+
+
+def _type_change_refused(at: Column, old: StructField, new: StructField, message: str) -> InvalidArgumentError:
+    """The error for a column whose type can't become that of `new`."""
+    return InvalidArgumentError(
+        message,
+        condition="NOT_SUPPORTED_CHANGE_COLUMN",
+        parameters={
+            "fieldPath": dotted(at),
+            "oldField": type_text(old.data_type),
+            "newField": type_text(new.data_type),
+        },
+    )
 
 
 def _shown(f: StructField) -> str:

@@ -88,12 +88,17 @@ def _raw_type(data_type: DataType) -> "pa.DataType":
 
 def struct_type(columns: Tree) -> "pa.DataType":
     """The Arrow type of parsed statistics of these columns: the checkpoint's `stats_parsed`, plus `tightBounds`."""
+    return _struct_type(columns, arrow_type)
+
+
+def _struct_type(columns: Tree, bound_type: Callable[[DataType], "pa.DataType"]) -> "pa.DataType":
+    """`struct_type` with another type for the bounds of each column."""
     import pyarrow as pa
 
     bounds = _pruned(columns, has_min_max)
     fields = [("numRecords", pa.int64()), ("tightBounds", pa.bool_())]
     if bounds:
-        fields += [("minValues", _arrow(bounds, arrow_type)), ("maxValues", _arrow(bounds, arrow_type))]
+        fields += [("minValues", _arrow(bounds, bound_type)), ("maxValues", _arrow(bounds, bound_type))]
     if columns:
         fields.append(("nullCount", _arrow(columns, lambda _: pa.int64())))
     return pa.struct(fields)
@@ -109,12 +114,7 @@ def parse_json(texts: "pa.Array | pa.ChunkedArray", columns: Tree) -> "pa.Chunke
     import pyarrow.compute as pc
 
     bounds = _pruned(columns, has_min_max)
-    raw = [("numRecords", pa.int64()), ("tightBounds", pa.bool_())]
-    if bounds:
-        raw += [("minValues", _arrow(bounds, _raw_type)), ("maxValues", _arrow(bounds, _raw_type))]
-    if columns:
-        raw.append(("nullCount", _arrow(columns, lambda _: pa.int64())))
-    raw_type, target = pa.struct(raw), struct_type(columns)
+    raw_type, target = _struct_type(columns, _raw_type), struct_type(columns)
     chunks: list[pa.Array] = []
     pieces = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     for piece in pieces:
