@@ -39,7 +39,7 @@ class WriteRequest:
     """A validated write request. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
 
     `data_change=False` declares that the write only rearranges existing rows. `file_options` configure the data files
-    (`engine.write.routes.job.WriteOptions`).
+    (`engine.write.write_spec.WriteOptions`).
     """
 
     mode: str = "Append"

@@ -28,8 +28,8 @@ from ..sql.conform import without_void
 from ..sql.violations import translated
 from . import routes
 from .routes import WriteRoute, driver
-from .routes.job import DataFile, Job, WriteOptions
 from .routes.spark_writer import needs_hex_names
+from .write_spec import DataFile, WriteOptions, WriteSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,41 +79,41 @@ def write_files(
     if mapping.active:
         df = renamed(df, without_void(mapping.logical), columns_written(mapping))
     materialised = iceberg_compat.materialises(protocol, metadata)
-    job = Job.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
+    spec = WriteSpec.of(df, log.table, metadata, mapping, options, extra, materialised=materialised)
     below = below or _random_prefix(metadata)
-    with translated(job.table, mapping.logical):
+    with translated(spec.table, mapping.logical):
         result = None
         try:
-            result = _write(df, log, metadata, job, below)
+            result = _write(df, log, metadata, spec, below)
         except Exception as error:
             if any(partition_values.NO_TEXT in str(one) for one in chain(error)):
-                raise ConstraintViolationError(_no_text(job)) from error
+                raise ConstraintViolationError(_no_text(spec)) from error
             if not needs_hex_names(error):
                 raise
-        files, place = result or _write(df, log, metadata, replace(job, hex_names=True), below)
-    adds = [one.add(job.partition_columns, data_change) for one in files]
+        files, place = result or _write(df, log, metadata, replace(spec, hex_names=True), below)
+    adds = [one.add(spec.partition_columns, data_change) for one in files]
     return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
 
 
 def _write(
-    df: "DataFrame", log: DeltaLog, metadata: Metadata, job: Job, below: str
+    df: "DataFrame", log: DeltaLog, metadata: Metadata, spec: WriteSpec, below: str
 ) -> tuple[list[DataFile], WriteRoute]:
     """Write and publish the files; after an error, no file is left."""
     place = routes.choose(df.sparkSession, log, below)
     with _cleared(df.sparkSession, place):
-        files = _write_small(df, job, place) if job.options.small_frames else None
+        files = _write_small(df, spec, place) if spec.options.small_frames else None
         if files is None:
-            files = place.write(_balanced(df, job, metadata), job)
-        _check_nulls(files, job.mapping, job.table)
-        place.publish([one.name for one in files], durable=job.options.durable)
+            files = place.write(_balanced(df, spec, metadata), spec)
+        _check_nulls(files, spec.mapping, spec.table)
+        place.publish([one.name for one in files], durable=spec.options.durable)
     return files, place
 
 
-def _no_text(job: Job) -> str:
-    named = zip(job.mapping.partition_columns, job.partition_types, strict=True)
+def _no_text(spec: WriteSpec) -> str:
+    named = zip(spec.mapping.partition_columns, spec.partition_types, strict=True)
     names = " or ".join(name for name, data_type in named if data_type in (STRING, BINARY))
     return (
-        f"{job.table}: {partition_values.NO_TEXT}: one of the partition column {names}. Partition by another column, "
+        f"{spec.table}: {partition_values.NO_TEXT}: one of the partition column {names}. Partition by another column, "
         "for example its hexadecimal form; nothing was written"
     )
 
@@ -126,10 +126,10 @@ def _random_prefix(metadata: Metadata) -> str:
     return "".join(random.choices(string.ascii_letters + string.digits, k=known.random_prefix_length))
 
 
-def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
+def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFrame":
     """`df` shuffled into few large files if the write, else the session, else the table enables optimizeWrite."""
     spark, known = df.sparkSession, metadata.configuration
-    wanted = job.options.balanced
+    wanted = spec.options.balanced
     if wanted is None:
         wanted = settings.of(spark, OPTIMIZE_WRITE)
     if wanted is None:
@@ -138,7 +138,7 @@ def _balanced(df: "DataFrame", job: Job, metadata: Metadata) -> "DataFrame":
         wanted = properties.get(known, "autoOptimize")
     if not wanted:
         return df
-    return plans.rebalanced(df, job.partition_columns, settings.of(spark, OPTIMIZE_WRITE_BIN_SIZE))
+    return plans.rebalanced(df, spec.partition_columns, settings.of(spark, OPTIMIZE_WRITE_BIN_SIZE))
 
 
 @contextmanager
@@ -164,26 +164,26 @@ def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[None]:
         place.clear()
 
 
-def _write_small(df: "DataFrame", job: Job, place: WriteRoute) -> list[DataFile] | None:
+def _write_small(df: "DataFrame", spec: WriteSpec, place: WriteRoute) -> list[DataFile] | None:
     """The files of a frame that is certainly small; `None` if it isn't, or if only Spark's writer supports it."""
-    if job.codec not in driver.CODECS or job.options.parquet_version or not driver.is_exact(job.schema):
+    if spec.codec not in driver.CODECS or spec.options.parquet_version or not driver.is_exact(spec.schema):
         return None
     bounded = plans.bounded(df)
     if bounded is None:
         return None
     batches = plans.collected(bounded)
     count = sum(len(batch) for batch in batches)
-    if count > plans.MAX_ROWS or 0 < job.max_records < count:
+    if count > plans.MAX_ROWS or 0 < spec.max_records < count:
         return None
     return driver.write(
         batches,
-        job.schema,
-        job.data_schema,
-        job.partition_columns,
+        spec.schema,
+        spec.data_schema,
+        spec.partition_columns,
         place,
-        [(leaf.column, leaf.field) for leaf in job.leaves],
-        codec=job.codec,
-        prefix=job.prefix,
+        [(leaf.column, leaf.field) for leaf in spec.leaves],
+        codec=spec.codec,
+        prefix=spec.prefix,
         spark_version=df.sparkSession.version,
     )
 

@@ -14,8 +14,8 @@ from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.engine.jvm import plans
 from tablelog.engine.write import writer
-from tablelog.engine.write.routes.job import CODEC_PROPERTY
 from tablelog.engine.write.routes.local import LocalRoute
+from tablelog.engine.write.write_spec import CODEC_PROPERTY
 from tablelog.errors import InvalidArgumentError, SchemaMismatchError
 
 from .conftest import NATIVE, SMALL, Table, stats

@@ -19,8 +19,8 @@ from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
 from ...jvm import plans
 from ...sql.conform import without_empty
+from ..write_spec import DataFile, WriteSpec
 from . import driver
-from .job import DataFile, Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,16 +45,16 @@ class ArrowRoute:
         self._published = False
         self._saved: list[str] = []
 
-    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+    def write(self, df: "DataFrame", spec: WriteSpec) -> list[DataFile]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        task = _task(self._plan(df, job))
-        if job.partition_columns:
+        task = _task(self._plan(df, spec))
+        if spec.partition_columns:
             # Nulls and empty strings are the same partition, so they must be adjacent.
-            fields = map(StructField, job.partition_columns, job.partition_types)
-            df = without_empty(df, StructType(tuple(fields)), job.partition_columns)
-            df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in job.partition_columns))
+            fields = map(StructField, spec.partition_columns, spec.partition_types)
+            df = without_empty(df, StructType(tuple(fields)), spec.partition_columns)
+            df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in spec.partition_columns))
         self._ran = True
         plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow doesn't support names with a dot
         batches = plans.collected(plain.mapInArrow(task, _RESULT))
@@ -62,46 +62,46 @@ class ArrowRoute:
             return []
         written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
         now = SystemClock().now_ms()
-        described = [job.described(pq.read_metadata(pa.BufferReader(footer))) for footer in written["footer"]]
+        described = [spec.described(pq.read_metadata(pa.BufferReader(footer))) for footer in written["footer"]]
         values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in written["partition"]])
-        texts = job.texts_of(values.columns, len(described))
+        texts = spec.texts_of(values.columns, len(described))
         return [
             DataFile(self.prefix + name, text, size, now, rows, stats)
             for name, size, text, (rows, stats) in zip(written["name"], written["size"], texts, described, strict=True)
         ]
 
-    def _plan(self, df: "DataFrame", job: Job) -> dict[str, Any]:
+    def _plan(self, df: "DataFrame", spec: WriteSpec) -> dict[str, Any]:
         """The task's plan, in types that need no tablelog. Raises an error for what Arrow can't write like Spark."""
-        if not driver.is_exact(job.schema):
+        if not driver.is_exact(spec.schema):
             raise UnsupportedFeatureError(
-                f"{job.table}: Python workers write its data files, but Arrow can't represent all of its column types "
+                f"{spec.table}: Python workers write its data files, but Arrow can't represent all of its column types "
                 "(variant, a user-defined type, or a struct without fields). Add the jar of a Hadoop file system for "
-                f"{scheme_of(job.table)} to Spark's class path, so that Spark writes the files itself"
+                f"{scheme_of(spec.table)} to Spark's class path, so that Spark writes the files itself"
             )
-        if job.codec not in _CODECS:
+        if spec.codec not in _CODECS:
             raise UnsupportedEnvironmentError(
-                f"{job.table}: Python workers write its data files, and they don't support the compression "
-                f"{job.codec}; they support {', '.join(_CODECS)}"
+                f"{spec.table}: Python workers write its data files, and they don't support the compression "
+                f"{spec.codec}; they support {', '.join(_CODECS)}"
             )
-        wanted = driver.file_schema(job.schema)
+        wanted = driver.file_schema(spec.schema)
         return {
             "implementation": self._files.system.implementation,
             "options": dict(self._files.system.options),
-            "directory": path_in(f"{job.table.rstrip('/')}/{self._directory}"),
+            "directory": path_in(f"{spec.table.rstrip('/')}/{self._directory}"),
             "schema": wanted,
-            "partition_columns": list(job.partition_columns),
-            "data_columns": list(job.data_schema.names),
+            "partition_columns": list(spec.partition_columns),
+            "data_columns": list(spec.data_schema.names),
             "leaves": {f.name: _leaf_paths(f) for f in wanted},
-            "limit": job.max_records,
+            "limit": spec.max_records,
             "null": paths.NULL_PARTITION,
-            "suffix": f"{_SUFFIXES[job.codec]}.parquet",
+            "suffix": f"{_SUFFIXES[spec.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
-            "marks": driver.marks(job.data_schema, df.sparkSession.version),
+            "marks": driver.marks(spec.data_schema, df.sparkSession.version),
             "parquet": {
                 **driver.PARQUET,
-                "use_dictionary": driver.dictionary_paths(driver.file_schema(job.data_schema)),
-                "compression": _CODECS[job.codec],
-                "data_page_version": "2.0" if "2" in (job.options.parquet_version or "") else "1.0",
+                "use_dictionary": driver.dictionary_paths(driver.file_schema(spec.data_schema)),
+                "compression": _CODECS[spec.codec],
+                "data_page_version": "2.0" if "2" in (spec.options.parquet_version or "") else "1.0",
             },
         }
 

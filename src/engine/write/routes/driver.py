@@ -27,7 +27,7 @@ from ....core.protocol.schema import (
 )
 from ....core.skipping.stats_writer import collect
 from ...storage.parallel import in_parallel
-from .job import DataFile
+from ..write_spec import DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa

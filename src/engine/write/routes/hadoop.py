@@ -21,13 +21,12 @@ from ...jvm import classes
 from ...jvm.gateway import Gateway
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
+from ..write_spec import DataFile, WriteSpec
 from . import local, spark_writer
-from .job import DataFile, Job
 from .spark_writer import StagedFile, value_of_directory
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
@@ -63,26 +62,22 @@ class HadoopRoute:
         self._job_files: set[str] = set()
         self._published = False
 
-    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+    def write(self, df: "DataFrame", spec: WriteSpec) -> list[DataFile]:
         import pyarrow.parquet as pq
 
-        def footer(file: StagedFile) -> "pq.FileMetaData":
+        def described(file: StagedFile) -> tuple[int, str]:
             with self._files.open_file(self._uri(f"{self._directory}/{file.name}"), file.size) as stream:
-                return pq.read_metadata(stream)
+                return spec.described(pq.read_metadata(stream))
 
-        written = spark_writer.write(
+        spark_writer.run(
             df,
-            job,
+            spec,
             paths.absolute(self._table, self._directory),  # Hadoop expects path strings without URL encoding
             options={},
             settings={**self._committer(), **self._settings},
-            find=lambda partition_columns: sorted(self._find(len(partition_columns)), key=lambda file: file.name),
-            footer=footer,
         )
-        return [
-            DataFile(self.prefix + one.name, one.partition, one.size, one.modified_ms, one.rows, one.stats)
-            for one in written
-        ]
+        staged = sorted(self._find(len(spec.partition_columns)), key=lambda file: file.name)
+        return spark_writer.data_files(spec, staged, in_parallel(described, staged), self.prefix)
 
     def _committer(self) -> Mapping[str, str]:
         gateway = Gateway.of(self._spark)

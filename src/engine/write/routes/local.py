@@ -10,13 +10,12 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....core.protocol import paths
 from ...storage.parallel import in_parallel
+from ..write_spec import DataFile, WriteSpec
 from . import spark_writer
-from .job import DataFile, Job
 from .spark_writer import StagedFile, value_of_directory
 
 if TYPE_CHECKING:
@@ -40,20 +39,14 @@ class LocalRoute:
         self._root = paths.absolute(table, "")
         self._directory = new_directory(self._root)
 
-    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+    def write(self, df: "DataFrame", spec: WriteSpec) -> list[DataFile]:
         import pyarrow.parquet as pq
 
         directory = os.path.join(self._directory, self.prefix.rstrip("/")).rstrip("/")
-        written = spark_writer.write(
-            df,
-            job,
-            directory,
-            options=_OPTIONS,
-            settings={},
-            find=lambda partition_columns: find(directory, partition_columns),
-            footer=lambda file: pq.read_metadata(f"{directory}/{file.name}"),
-        )
-        return [replace(one, name=self.prefix + one.name) for one in written] if self.prefix else written
+        spark_writer.run(df, spec, directory, options=_OPTIONS, settings={})
+        staged = find(directory, spec.partition_columns)
+        described = in_parallel(lambda file: spec.described(pq.read_metadata(f"{directory}/{file.name}")), staged)
+        return spark_writer.data_files(spec, staged, described, self.prefix)
 
     def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
         import pyarrow as pa

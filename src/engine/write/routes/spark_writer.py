@@ -1,6 +1,6 @@
 """Runs Spark's own Parquet writer, into a directory of a JVM file system."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,9 @@ from ...jvm.messages import chain
 from ...sql import checks
 from ...sql.hidden_names import free_names
 from ...storage import parquet_footers
-from ...storage.parallel import in_parallel
-from .job import DataFile, Job
+from ..write_spec import DataFile, WriteSpec
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
     from pyspark.sql import Column, DataFrame
 
 _SETTINGS = {PARQUET_REBASE.key: "CORRECTED"}
@@ -61,59 +59,60 @@ def value_of_directory(name: str) -> str | None:
     return None if text == paths.NULL_PARTITION else paths.hive_unescape(text)
 
 
-def write(
-    df: "DataFrame",
-    job: Job,
-    directory: str,
-    *,
-    options: Mapping[str, str],
-    settings: Mapping[str, str],
-    find: Callable[[Sequence[str]], Sequence[StagedFile]],
-    footer: "Callable[[StagedFile], pq.FileMetaData]",
-) -> list[DataFile]:
-    """Write the rows into `directory` by a Spark job; returns the files, with names relative to `directory`.
+def run(
+    df: "DataFrame", spec: WriteSpec, directory: str, *, options: Mapping[str, str], settings: Mapping[str, str]
+) -> None:
+    """Write the rows into `directory` by a Spark job.
 
-    `options` are options of the writer, `settings` of its session. `find` lists the files of the finished job for the
-    given partition columns, and `footer` reads the footer of a file.
+    `options` are options of the writer, `settings` of its session.
     """
     from pyspark.sql import functions as F
 
     options = {
         **_OPTIONS,
         **options,
-        "parquet.statistics.truncate.length": str(parquet_footers.string_bytes(job.prefix)),
-        "compression": job.codec,
+        "parquet.statistics.truncate.length": str(parquet_footers.string_bytes(spec.prefix)),
+        "compression": spec.codec,
     }
-    if job.options.max_records_per_file:
-        options["maxRecordsPerFile"] = str(job.options.max_records_per_file)
-    if job.options.parquet_version:
-        options["parquet.writer.version"] = job.options.parquet_version
-    frame = _with_names_for_values(df, job)
+    if spec.options.max_records_per_file:
+        options["maxRecordsPerFile"] = str(spec.options.max_records_per_file)
+    if spec.options.parquet_version:
+        options["parquet.writer.version"] = spec.options.parquet_version
+    frame = _with_names_for_values(df, spec)
     # Spark omits the partition columns from the files.
-    directories = list(job.partition_columns)
-    if job.materialised:
-        directories = list(free_names([f"by_{name}" for name in directories], job.schema.names))
-    if job.materialised:
-        frame = frame.select(*map(_quoted, job.data_schema.names))
-    for name, directory_column, data_type in zip(job.partition_columns, directories, job.partition_types, strict=True):
-        if data_type == BINARY or (data_type == STRING and job.hex_names):
+    directories = list(spec.partition_columns)
+    if spec.materialised:
+        directories = list(free_names([f"by_{name}" for name in directories], spec.schema.names))
+    if spec.materialised:
+        frame = frame.select(*map(_quoted, spec.data_schema.names))
+    for name, directory_column, data_type in zip(
+        spec.partition_columns, directories, spec.partition_types, strict=True
+    ):
+        if data_type == BINARY or (data_type == STRING and spec.hex_names):
             # Bytes that aren't valid UTF-8 have no distinct text: two values could get the same directory.
             frame = frame.withColumn(directory_column, F.hex(_quoted(name)))
         elif directory_column != name:
             frame = frame.withColumn(directory_column, _quoted(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
-    variants = _UNSHREDDED if contains(job.schema, lambda data_type: data_type == VARIANT) else {}
+    variants = _UNSHREDDED if contains(spec.schema, lambda data_type: data_type == VARIANT) else {}
     frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
     writer = frame.write.format("parquet").mode("append").options(**options)
     if directories:
         writer = writer.partitionBy(*directories)
     writer.save(directory)
-    staged = find(job.partition_columns)
-    described = in_parallel(lambda file: job.described(footer(file)), staged)
-    texts = job.texts_of_names([file.partition for file in staged])
+
+
+def data_files(
+    spec: WriteSpec, staged: Sequence[StagedFile], described: Sequence[tuple[int, str]], prefix: str
+) -> list[DataFile]:
+    """The data files of a finished job, with `prefix` before their names; files without rows are left out.
+
+    `described` has the row count and the statistics JSON of each staged file (`WriteSpec.described`).
+    """
+    texts = spec.texts_of_names([file.partition for file in staged])
     # An empty partition of the frame may produce a file without rows.
     return [
-        DataFile(file.name, text, file.size, file.modified_ms, rows, stats)
+        DataFile(prefix + file.name, text, file.size, file.modified_ms, rows, stats)
         for file, text, (rows, stats) in zip(staged, texts, described, strict=True)
         if rows
     ]
@@ -125,7 +124,7 @@ def _quoted(name: str) -> "Column":
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
+def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
     """Add checks that fail the job for strings in partition columns that can't be directory names.
 
     A string that isn't valid UTF-8 can't be in the log: the error contains `partition_values.NO_TEXT`. A string with a
@@ -135,7 +134,7 @@ def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
     """
     from pyspark.sql import functions as F
 
-    types = zip(job.partition_columns, job.partition_types, strict=True)
+    types = zip(spec.partition_columns, spec.partition_types, strict=True)
     texts = [_quoted(name) for name, data_type in types if data_type == STRING]
     if not texts:
         return df
@@ -143,9 +142,9 @@ def _with_names_for_values(df: "DataFrame", job: Job) -> "DataFrame":
     for text in texts:
         valid &= F.coalesce(F.is_valid_utf8(text), F.lit(True))
         safe &= ~(text.eqNullSafe(paths.NULL_PARTITION) | F.coalesce(F.contains(text, F.char(F.lit(0))), F.lit(False)))
-    on = job.data_schema.names[0]
+    on = spec.data_schema.names[0]
     df = checks.checked(df, valid, partition_values.NO_TEXT, on=on)
-    return df if job.hex_names else checks.checked(df, safe, _NO_NAME, on=on)
+    return df if spec.hex_names else checks.checked(df, safe, _NO_NAME, on=on)
 
 
 def needs_hex_names(error: BaseException) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from .job import DataFile, Job
+from ..write_spec import DataFile, WriteSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ class WriteRoute(Protocol):
     prefix: str
     """The common prefix of the file names: empty, or a directory with a slash at the end."""
 
-    def write(self, df: "DataFrame", job: Job) -> list[DataFile]:
+    def write(self, df: "DataFrame", spec: WriteSpec) -> list[DataFile]:
         """Write the rows of `df` by a Spark job."""
 
     def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:

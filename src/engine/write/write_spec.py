@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ....core.protocol import partition_values, paths, properties
-from ....core.protocol.actions import AddFile, Metadata
-from ....core.protocol.column_mapping import ColumnMapping
-from ....core.protocol.properties import TableProperties
-from ....core.protocol.schema import (
+from ...core.protocol import partition_values, paths, properties
+from ...core.protocol.actions import AddFile, Metadata
+from ...core.protocol.column_mapping import ColumnMapping
+from ...core.protocol.properties import TableProperties
+from ...core.protocol.schema import (
     BINARY,
     STRING,
     PrimitiveType,
@@ -19,13 +19,13 @@ from ....core.protocol.schema import (
     check_partition_columns,
     indexed_leaves,
 )
-from ....core.skipping.stats_writer import stats_json
-from ....errors import InvalidArgumentError, SchemaMismatchError
-from ....settings.spark_own import MAX_RECORDS_PER_FILE, PARQUET_COMPRESSION
-from ...jvm import settings
-from ...sql import conform
-from ...sql.column_names import columns_written
-from ...storage import parquet_footers
+from ...core.skipping.stats_writer import stats_json
+from ...errors import InvalidArgumentError, SchemaMismatchError
+from ...settings.spark_own import MAX_RECORDS_PER_FILE, PARQUET_COMPRESSION
+from ..jvm import settings
+from ..sql import conform
+from ..sql.column_names import columns_written
+from ..storage import parquet_footers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,8 +100,8 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A write of rows of `schema`: the table's without void columns, by physical names.
+class WriteSpec:
+    """The description of a write of rows of `schema`: the table's without void columns, by physical names.
 
     `leaves` are the columns with statistics, whose string bounds are truncated to `prefix` characters. `codec` is one
     of Spark's codec names; `max_records` limits the rows of a file (0: no limit). `materialised`: the files also
@@ -132,8 +132,8 @@ class Job:
         extra: Sequence[StructField] = (),
         *,
         materialised: bool = False,
-    ) -> "Job":
-        """The job for a frame whose columns have the physical names of `mapping`.
+    ) -> "WriteSpec":
+        """The description for a frame whose columns have the physical names of `mapping`.
 
         No statistics are collected for the columns `extra`, which are not in the table.
         """
