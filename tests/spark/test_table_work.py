@@ -9,7 +9,16 @@ from pyspark.sql import SparkSession
 from support.table_work import STEPS, by_route, settings
 
 
-@pytest.mark.parametrize("name", [name for name in STEPS if name != "commands"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.slow] if name == "by tasks" else []
+        )  # `every_route` tests these writes too
+        for name in STEPS
+        if name != "commands"
+    ],
+)
 def test_by_arrow(spark: SparkSession, tmp_path: Path, name: str) -> None:
     with settings(spark, by_route("arrow")):
         STEPS[name](spark, f"file://{tmp_path}/a table", {})

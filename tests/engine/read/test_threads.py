@@ -22,14 +22,13 @@ def test_eight_threads_share_one_log(spark: SparkSession, clustered: HandMade) -
     def work(number: int) -> list[int]:
         own = scan.frame(spark, log, snapshot=log.snapshot())
         return [
-            frame.where(f"p = {number % 4} and id < {50 + 10 * turn}").groupBy("p").count().count()
+            frame.where(f"p = {number % 4} and id < 50").groupBy("p").count().count()
             + frame.where(f"id = {number}").count()
-            for turn in range(2)
             for frame in (shared, own)
         ]
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, range(8))) == [[2] * 4] * 8
+        assert list(pool.map(work, range(8))) == [[2] * 2] * 8
 
 
 def test_appends_while_others_read(spark: SparkSession, clustered: HandMade) -> None:
@@ -44,14 +43,14 @@ def test_appends_while_others_read(spark: SparkSession, clustered: HandMade) -> 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        for number in range(5):
+        for number in range(3):
             clustered.append(pa.table({"id": pa.array([1000 + number], pa.int64()), "s": ["x"]}), {"p": "0"})
             assert frame.count() == 201 + number
     finally:
         stop.set()
         reader.join(60)
     assert counts == sorted(counts)
-    assert set(counts) <= set(range(200, 206))
+    assert set(counts) <= set(range(200, 204))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
