@@ -1,0 +1,320 @@
+"""Puts a catalog in front of a session's own catalog, so that Spark's analyzer asks tablelog for Delta tables.
+
+The catalog is a subclass of Spark's `DelegatingCatalogExtension`, compiled by the Janino compiler that Spark contains.
+Everything that isn't about a Delta table stays inside the JVM: it costs no call to Python, and exceptions keep their
+classes. (An exception of a callback would reach Spark as Py4J's own, and Spark wouldn't recognize a missing table.)
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from . import frames
+from .callbacks import Connections, carried
+from .gateway import Gateway, JavaObject
+from .sessions import session_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+_CLASS = "tablelog.DeltaSessionCatalog"
+_SEPARATOR = "\0"
+
+_SOURCE = """
+package tablelog;
+
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+%(imports)s
+
+public class DeltaSessionCatalog extends DelegatingCatalogExtension {
+    private static final Pattern PATH = Pattern.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/");
+    private final BiFunction tables;
+    private final TableCatalog catalog;
+    private final SessionCatalog session;
+
+    public DeltaSessionCatalog(BiFunction tables, TableCatalog catalog, SessionCatalog session) {
+        this.tables = tables;
+        this.catalog = catalog;
+        this.session = session;
+        setDelegateCatalog(catalog);
+    }
+
+    public Table loadTable(Identifier ident) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
+        try {
+            Table table = catalog.loadTable(ident);
+            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, "write", "", "");
+        try {
+            Table table = catalog.loadTable(ident, privileges);
+            return isDelta(table) ? deltaTable(ident, entry(ident), "write", "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), "write", "", "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, use(), version, "");
+        try {
+            return catalog.loadTable(ident, version);
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), version, "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+        String micros = Long.toString(timestamp);
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", micros);
+        try {
+            return catalog.loadTable(ident, timestamp);
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", micros);
+        }
+    }
+%(methods)s
+    public boolean tableExists(Identifier ident) {
+        return isPath(ident) ? tables.apply(request(ident, "exists", "", ""), null) != null : catalog.tableExists(ident);
+    }
+
+    private static boolean isPath(Identifier ident) {
+        String[] namespace = ident.namespace();
+        return namespace.length == 1 && namespace[0].equalsIgnoreCase("delta") && PATH.matcher(ident.name()).lookingAt();
+    }
+
+    private static boolean isDelta(Table table) {
+        return "delta".equalsIgnoreCase((String) table.properties().get(TableCatalog.PROP_PROVIDER));
+    }
+
+    private CatalogTable entry(Identifier ident) throws Exception {
+        return session.getTableMetadata(new TableIdentifier(ident.name(), Option.apply(ident.namespace()[0])));
+    }
+
+    // The entry of a Delta table for which Spark's own catalog failed, because it knows no source of that name.
+    private CatalogTable entryAfter(Throwable error, Identifier ident) {
+        try {
+            String condition = error instanceof SparkThrowable ? ((SparkThrowable) error).getCondition() : "";
+            if ("DATA_SOURCE_NOT_FOUND".equals(condition)) {
+                CatalogTable entry = entry(ident);
+                if (entry.provider().toString().equalsIgnoreCase("Some(delta)")) return entry;
+            }
+        } catch (Exception gone) {
+            // Spark's own error says more.
+        }
+        Platform.throwException(error);
+        return null;
+    }
+
+    // What Spark wants the table for. A command must not get the table of a query, whose files Spark could change.
+    private static String use() {
+        StackTraceElement[] frames = new Throwable().getStackTrace();
+        for (int i = 0; i < frames.length; i++) {
+            if (frames[i].getMethodName().equals("resolveRelation")) return "query";
+        }
+        return "command";
+    }
+
+    private Table deltaTable(Identifier ident, CatalogTable entry, String use, String version, String timestamp) {
+        return (Table) tables.apply(request(ident, use, version, timestamp), entry);
+    }
+
+    private static String request(Identifier ident, String use, String version, String timestamp) {
+        StringBuilder request = new StringBuilder();
+        request.append(use).append('\\0').append(version).append('\\0').append(timestamp);
+        String[] namespace = ident.namespace();
+        for (int i = 0; i < namespace.length; i++) request.append('\\0').append(namespace[i]);
+        return request.append('\\0').append(ident.name()).toString();
+    }
+}
+"""
+
+_WITH_CONTEXT_IMPORTS = """
+import org.apache.spark.sql.connector.catalog.TableContext;
+import org.apache.spark.sql.connector.catalog.TimeTravel;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+"""
+_WITH_CONTEXT = """
+    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
+            throws NoSuchTableException {
+        if (!context.writePrivileges().isEmpty()) return loadTable(ident, context.writePrivileges());
+        if (context.timeTravel().isPresent()) {
+            Object moment = context.timeTravel().get();
+            if (moment instanceof TimeTravel.AsOfVersion) return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
+            return loadTable(ident, ((TimeTravel.AsOfTimestamp) moment).micros());
+        }
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
+        try {
+            Table table = catalog.loadTable(ident, context, options);
+            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
+        }
+    }
+"""
+"""Spark 4.3 asks with one method for every purpose."""
+
+
+class Use(Enum):
+    """What Spark wants a table for."""
+
+    QUERY = "query"
+    WRITE = "write"
+    COMMAND = "command"
+    EXISTS = "exists"
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """A table that Spark's analyzer asks for.
+
+    `name` has the parts of the name in the session catalog, with the database first; the path of a table
+    delta.`path` is the last part, and `entry` is None then. `entry` is the catalog's `CatalogTable`. `timestamp_us` is
+    in microseconds since the epoch.
+    """
+
+    name: tuple[str, ...]
+    use: Use
+    version: str | None
+    timestamp_us: int | None
+    entry: JavaObject | None
+
+
+Tables = Callable[[TableRequest], Any]
+"""Gives the JVM's `Table` for a request; for `Use.EXISTS`, any object or None."""
+
+
+class _Answers:
+    """Implements `java.util.function.BiFunction`, by which the catalog asks for Delta tables."""
+
+    def __init__(self, gateway: Gateway, tables: Tables) -> None:
+        self._connections = Connections.of(gateway)
+        self._tables = tables
+
+    @carried
+    def apply(self, request: str, entry: JavaObject | None) -> JavaObject:
+        with self._connections.entered():
+            use, version, timestamp, *name = request.split(_SEPARATOR)
+            return self._tables(
+                TableRequest(
+                    tuple(name),
+                    Use(use),
+                    version or None,
+                    int(timestamp) if timestamp else None,
+                    entry,
+                )
+            )
+
+    class Java:
+        implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
+
+
+_lock = threading.Lock()
+_compiled: dict[int, tuple[Any, JavaObject]] = {}
+
+
+def _compiled_class(gateway: Gateway) -> JavaObject:
+    """The class of the catalog, compiled once for each JVM."""
+    with _lock:
+        known = _compiled.get(id(gateway.py4j))
+        if known is not None and known[0] is gateway.py4j:
+            return known[1]
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    has_context = gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext")
+    compiler.cook(
+        _SOURCE
+        % {
+            "imports": _WITH_CONTEXT_IMPORTS if has_context else "",
+            "methods": _WITH_CONTEXT if has_context else "",
+        }
+    )
+    compiled = compiler.getClassLoader().loadClass(_CLASS)
+    with _lock:
+        return _compiled.setdefault(id(gateway.py4j), (gateway.py4j, compiled))[1]
+
+
+class InstalledCatalog:
+    """The catalog in front of a session's own catalog, for `remove`."""
+
+    def __init__(self, spark: "SparkSession", tables: Tables) -> None:
+        self._gateway = gateway = Gateway.of(spark)
+        self._manager = session_state(spark).catalogManager()
+        self._original = self._manager.v2SessionCatalog()
+        # Py4J puts Python objects into lists, but not into arrays.
+        arguments = gateway.jvm.java.util.ArrayList()
+        arguments.add(_Answers(gateway, tables))
+        arguments.add(self._original)
+        arguments.add(session_state(spark).catalog())
+        self._catalog = _compiled_class(gateway).getConstructors()[0].newInstance(arguments.toArray())
+        self._replace(self._catalog)
+
+    def remove(self) -> None:
+        """Put the session's own catalog back."""
+        self._replace(self._original)
+
+    def _replace(self, catalog: JavaObject) -> None:
+        # A session catalog that the user configured is kept in the map of loaded catalogs.
+        if self._manager.defaultSessionCatalog().equals(self._manager.v2SessionCatalog()):
+            self._field("defaultSessionCatalog").set(self._manager, catalog)
+        else:
+            self._field("catalogs").get(self._manager).put("spark_catalog", catalog)
+
+    def _field(self, name: str) -> JavaObject:
+        field = self._manager.getClass().getDeclaredField(name)
+        field.setAccessible(True)
+        return field
+
+
+def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest) -> JavaObject:
+    """A `V1Table` that Spark replaces by the plan of `frame` where a query names the table.
+
+    Spark finds the plan in its cache of relations, by the table's name. A name of its own in place of the catalog
+    keeps it apart from Spark's own entries and from other versions of the table. It is only for queries: Spark's own
+    commands would take the table for one of the session catalog.
+    """
+    gateway = Gateway.of(spark)
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    some = gateway.jvm.scala.Some
+    *database, table = request.name
+    version = request.version if request.version is not None else request.timestamp_us
+    catalog = "tablelog" if version is None else f"tablelog@{version}"
+    plan = frames.analyzed(frame)
+    session_state(spark).catalog().cacheTable(catalyst.QualifiedTableName(catalog, database[0], table), plan)
+    identifier = catalyst.TableIdentifier(table, some(database[0]), some(catalog))
+    kinds, storage = catalyst.catalog.CatalogTableType, catalyst.catalog.CatalogStorageFormat.empty()
+    entry = catalog_table(gateway, identifier, kinds.EXTERNAL(), storage, plan.schema(), some("delta"))
+    return gateway.jvm.org.apache.spark.sql.connector.catalog.V1Table(entry)
+
+
+def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:
+    """A `CatalogTable` with values for its first fields; the others have their defaults."""
+    companion = gateway.jvm.org.apache.spark.sql.catalyst.catalog.CatalogTable
+    arity = len(
+        gateway.type("org.apache.spark.sql.catalyst.catalog.CatalogTable").getConstructors()[0].getParameterTypes()
+    )
+    defaults = (getattr(companion, f"apply$default${i}")() for i in range(len(fields) + 1, arity + 1))
+    return companion.apply(*fields, *defaults)
