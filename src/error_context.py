@@ -1,7 +1,7 @@
 """Sets the fields of errors (`table`, `version`, `path`) where they pass code that knows them.
 
-Code that raises an error often doesn't know the table. Its callers do: they don't repeat the fields at each `raise`, but
-set them once, at the end of the operation. A field that is set already keeps its value.
+Code that raises an error often doesn't know the table. Its callers do: they set the fields once, at the end of the
+operation, so that not every `raise` has to. A field that is set already keeps its value.
 """
 
 import functools

@@ -155,9 +155,7 @@ class DeltaConcurrentModificationException(TablelogError):
         version: int | None = None,
         path: str | None = None,
     ) -> None:
-        super().__init__(
-            *args, condition=condition, parameters=parameters, table=table, version=version, path=path
-        )
+        super().__init__(*args, condition=condition, parameters=parameters, table=table, version=version, path=path)
         if winner is not None:
             self.winner = winner
 

@@ -286,7 +286,10 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
     rebased = _check_metadata(rebased, winner)
     if shared := (staged.domains & winner.domains) - {ROW_TRACKING_DOMAIN}:
         raise _conflict(
-            ConcurrentTransactionException, staged, winner, f"wrote the metadata domain {min(shared)!r}, which this transaction writes too"
+            ConcurrentTransactionException,
+            staged,
+            winner,
+            f"wrote the metadata domain {min(shared)!r}, which this transaction writes too",
         )
     if moved := (reads.app_ids | staged.app_ids) & winner.app_ids:
         raise _conflict(
@@ -347,7 +350,10 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
         raise _conflict(ProtocolChangedException, staged, winner, f"dropped the feature {min(dropped)}")
     if (binding := (after - before) & BINDS_FILES) and any(isinstance(action, AddFile) for action in staged.actions):
         raise _conflict(
-            ProtocolChangedException, staged, winner, f"added the feature {min(binding)}, which decides how files are written"
+            ProtocolChangedException,
+            staged,
+            winner,
+            f"added the feature {min(binding)}, which decides how files are written",
         )
     return replace(staged, protocol=winner.protocol)
 
@@ -361,7 +367,10 @@ def _check_metadata(staged: Staged, winner: Winner) -> Staged:
     ):
         return replace(staged, metadata=winner.metadata)
     raise _conflict(
-        MetadataChangedException, staged, winner, "changed the table's metadata (its schema, partitioning, properties or description)"
+        MetadataChangedException,
+        staged,
+        winner,
+        "changed the table's metadata (its schema, partitioning, properties or description)",
     )
 
 
@@ -383,7 +392,9 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
             staged,
             winner,
             f"added files {f'in the partition {partition} ' if partition else ''}that this one read",
-            "" if partition else " To avoid this conflict, partition the table and use conditions on partition columns.",
+            ""
+            if partition
+            else " To avoid this conflict, partition the table and use conditions on partition columns.",
         )
 
 

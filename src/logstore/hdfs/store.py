@@ -131,9 +131,7 @@ class HDFSLogStore(LogStore):
         except BaseException as error:
             _remove_quietly(files, temporary)
             if isinstance(error, OSError) and not isinstance(error, TablelogError):
-                raise StorageUnavailableError(
-                    f"writing {shown(temporary)}: {error}", path=shown(temporary)
-                ) from error
+                raise StorageUnavailableError(f"writing {shown(temporary)}: {error}", path=shown(temporary)) from error
             raise
         try:
             files.rename(temporary, final, overwrite=overwrite)
