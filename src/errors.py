@@ -73,9 +73,9 @@ class TablelogError(Exception):
         condition: The error condition, where it is more exact than the one of the class.
         parameters: The message parameters of the condition, by the names that Delta gives them.
         table: The location of the table, without user information.
-        version: The version that the error is about: the one that is missing, damaged or was requested. Of a conflict:
-            the version that the transaction read (-1: there was no table). Of a `CommitStateUnknownError`: the version
-            that may have been committed.
+        version: The version that the error is about: the one that is missing, damaged, requested or read. Of a
+            conflict: the version that the transaction read (-1: there was no table). Of a `CommitStateUnknownError`:
+            the version that may have been committed.
         path: The file that the error is about, as the message names it: a file of the log by its name, a data file as
             the log or Spark names it, and a file that the storage refuses by its URI, without user information.
     """
@@ -137,7 +137,7 @@ class DeltaConcurrentModificationException(TablelogError):
 
     Args:
         winner: The version of the commit that came first. If several did, the one that conflicts; for
-            `ConcurrentWriteException`, the last one.
+            `ConcurrentWriteException`, the last one. None: it isn't known.
         condition, parameters, table, version, path: See `TablelogError`. `version` is the version that the transaction
             read.
     """
