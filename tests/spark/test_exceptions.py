@@ -20,6 +20,7 @@ from support.spark_tables import Table
 from tablelog import error_conditions, errors
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
 from tablelog.core.txn.transaction import Transaction
+from tablelog.engine.read import read_errors
 from tablelog.spark import DeltaTable, enable, exceptions
 from tablelog.spark.boundary import is_covered
 
@@ -144,7 +145,7 @@ def test_an_error_of_a_command_has_the_table(table: Table) -> None:
     table.write(table.spark.range(3))
     uri = table.root.resolve().as_uri()
     with pytest.raises(exceptions.InvalidArgumentError) as raised:
-        table.delta.dropColumns("nothing")
+        table.delta.dropColumn("nothing")
     assert raised.value.table == uri
     with pytest.raises(exceptions.TableNotFoundError) as absent:
         DeltaTable.forPath(table.spark, table.path + "/below")
@@ -152,6 +153,20 @@ def test_an_error_of_a_command_has_the_table(table: Table) -> None:
     with pytest.raises(exceptions.VersionNotFoundError) as restored:
         table.delta.restoreToVersion(9)
     assert (restored.value.table, restored.value.version) == (uri, 9)
+
+
+def test_an_error_of_a_python_worker_has_the_fields() -> None:
+    gone = read_errors.translate(
+        "java: tablelog.errors.MissingDataFileError: the file file:///t/a b.parquet, which is part of version 3 of "
+        "file:///t, doesn't exist. Restore it, or remove it from the table."
+    )
+    assert isinstance(gone, errors.MissingDataFileError)
+    assert (gone.table, gone.version, gone.path) == ("file:///t", 3, "file:///t/a b.parquet")
+    refused = read_errors.translate(
+        "java: tablelog.errors.StorageAccessError: reading bucket/t/a.parquet: no permission"
+    )
+    assert isinstance(refused, errors.StorageAccessError)
+    assert refused.path == "bucket/t/a.parquet"
 
 
 def test_a_conflict_of_a_command_has_the_winner(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

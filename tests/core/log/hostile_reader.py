@@ -35,7 +35,7 @@ def state(snapshot: Snapshot) -> list[Any]:
 
 
 def uses(snapshot: Snapshot) -> list[str]:
-    """Whatever else is asked of a snapshot; each may raise an error of ours. Returns errors without table or version."""
+    """Ask a snapshot for its other parts; each may raise an error of ours. Returns errors without table or version."""
     without = []
     asked: list[Callable[[], Any]] = [
         lambda: snapshot.schema,
