@@ -51,14 +51,17 @@
         ├── MissingDataFileError
         └── UnreadableDataFileError
 
+Each error has fields, so that a program needn't parse the message: `table`, `version` and `path` (see `TablelogError`),
+and conflicts `winner`. A field that doesn't apply is None.
+
 `condition` is the name of Delta's error condition where Delta has one (`error_conditions` lists them). Conflicts have
 the names of the classes in `delta.exceptions`. The functions of `tablelog.spark` raise these errors as the classes of
 `tablelog.spark.exceptions`, which are also PySpark errors.
-No message contains a secret: paths are shown without user information, and options are never shown.
+No message or field contains a secret: paths are shown without user information, and options are never shown.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from . import error_conditions
 
@@ -69,18 +72,44 @@ class TablelogError(Exception):
     Args:
         condition: The error condition, where it is more exact than the one of the class.
         parameters: The message parameters of the condition, by the names that Delta gives them.
+        table: The location of the table, without user information.
+        version: The version that the error is about: the one that is missing, damaged, requested or read. Of a
+            conflict: the version that the transaction read (-1: there was no table). Of a `CommitStateUnknownError`:
+            the version that may have been committed.
+        path: The file that the error is about, as the message names it: a file of the log by its name, a data file as
+            the log or Spark names it, and a file that the storage refuses by its URI, without user information.
     """
 
     condition: str = "TABLELOG_ERROR"
     message_parameters: dict[str, str]
+    table: str | None = None
+    version: int | None = None
+    path: str | None = None
 
     def __init__(
-        self, *args: object, condition: str | None = None, parameters: Mapping[str, object] | None = None
+        self,
+        *args: object,
+        condition: str | None = None,
+        parameters: Mapping[str, object] | None = None,
+        table: str | None = None,
+        version: int | None = None,
+        path: str | None = None,
     ) -> None:
         super().__init__(*args)
         if condition is not None:
             self.condition = condition
         self.message_parameters = {name: str(value) for name, value in (parameters or {}).items()}
+        self.with_context(table=table, version=version, path=path)
+
+    def with_context(self, *, table: str | None = None, version: int | None = None, path: str | None = None) -> Self:
+        """Set the fields that are None, and return the error; a field that has a value keeps it."""
+        if self.table is None and table is not None:
+            self.table = table
+        if self.version is None and version is not None:
+            self.version = version
+        if self.path is None and path is not None:
+            self.path = path
+        return self
 
     @property
     def sql_state(self) -> str:
@@ -104,9 +133,31 @@ def restored(kind: type[TablelogError], args: tuple[object, ...], fields: Mappin
 
 
 class DeltaConcurrentModificationException(TablelogError):
-    """A concurrent commit invalidates what this transaction read or wrote; nothing was committed."""
+    """A concurrent commit invalidates what this transaction read or wrote; nothing was committed.
+
+    Args:
+        winner: The version of the commit that came first. If several did, the one that conflicts; for
+            `ConcurrentWriteException`, the last one. None: it isn't known.
+        condition, parameters, table, version, path: See `TablelogError`. `version` is the version that the transaction
+            read.
+    """
 
     condition = "TABLELOG_CONCURRENT_MODIFICATION"
+    winner: int | None = None
+
+    def __init__(
+        self,
+        *args: object,
+        winner: int | None = None,
+        condition: str | None = None,
+        parameters: Mapping[str, object] | None = None,
+        table: str | None = None,
+        version: int | None = None,
+        path: str | None = None,
+    ) -> None:
+        super().__init__(*args, condition=condition, parameters=parameters, table=table, version=version, path=path)
+        if winner is not None:
+            self.winner = winner
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
@@ -157,8 +208,7 @@ class WriteOutcomeUnknown(TablelogError):
     condition = "TABLELOG_WRITE_OUTCOME_UNKNOWN"
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"it is unknown whether {path} was written: {reason}")
-        self.path = path
+        super().__init__(f"it is unknown whether {path} was written: {reason}", path=path)
         self.reason = reason
 
 
@@ -175,10 +225,10 @@ class CommitStateUnknownError(TablelogError):
         super().__init__(
             f"it is unknown whether version {version} of {table} was committed by this writer: {reason}. "
             f"Don't repeat the operation before DeltaLog.for_path(...).find_commit({token!r}) shows that it wasn't "
-            "committed."
+            "committed.",
+            table=table,
+            version=version,
         )
-        self.table = table
-        self.version = version
         self.token = token
         self.reason = reason
 
@@ -356,8 +406,10 @@ class UnsupportedFeatureError(TablelogError):
         *,
         condition: str | None = None,
         parameters: Mapping[str, object] | None = None,
+        table: str | None = None,
+        version: int | None = None,
     ) -> None:
-        super().__init__(message, condition=condition, parameters=parameters)
+        super().__init__(message, condition=condition, parameters=parameters, table=table, version=version)
         self.features = features
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..clock import Clock, SystemClock
+from ..error_context import sets_table
 from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
@@ -17,7 +18,7 @@ from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
 from .log.reader import LogReader
 from .log.replay import CommitOverlay, Header, in_commit_timestamp
-from .log.segment import Listing, LogEntry, Segment, choose, hole_message, ranges_text, readable
+from .log.segment import Listing, LogEntry, Segment, choose, missing_commit, ranges_text, readable
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
@@ -132,6 +133,7 @@ class DeltaLog:
 
     # --- snapshots ------------------------------------------------------------------------------------------------
 
+    @sets_table
     def exists(self) -> bool:
         """Whether there is a table: a log with at least one commit or checkpoint. It costs one listing."""
         try:
@@ -139,6 +141,7 @@ class DeltaLog:
         except TableNotFoundError:
             return False
 
+    @sets_table
     def snapshot(self, version: int | None = None, timestamp: int | None = None) -> Snapshot:
         """Return the table's newest version, or the requested one.
 
@@ -179,6 +182,7 @@ class DeltaLog:
             snapshot = None
         return Transaction(self, snapshot)
 
+    @sets_table
     def committed(self, read: Snapshot | None, commits: Iterable[tuple[int, Sequence[Action]]]) -> Snapshot:
         """Add consecutive commits that followed `read` to the handle, without a request.
 
@@ -217,6 +221,7 @@ class DeltaLog:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
 
+    @sets_table
     def checkpoint(
         self, snapshot: Snapshot | None = None, *, sidecar_writer: "SidecarWriter | None" = None
     ) -> "LastCheckpoint":
@@ -241,6 +246,7 @@ class DeltaLog:
         check_writable(snapshot.protocol, snapshot.metadata, self.table)
         return self.write_checkpoint(snapshot, sidecar_writer)
 
+    @sets_table
     def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
         """`checkpoint` of a version whose protocol was checked before."""
         # These modules import all of Arrow, so they are imported only when a checkpoint is written.
@@ -252,6 +258,7 @@ class DeltaLog:
             point_at(self.store, self.log_path, hint)
         return hint
 
+    @sets_table
     def clean_up(
         self, newest: Snapshot | None = None, *, retention_ms: int | None = None, truncate_to_ms: int = DAY_MS
     ) -> CleanUp:
@@ -288,6 +295,7 @@ class DeltaLog:
             self.clean_up(newest)
             self._cleaned_until = until
 
+    @sets_table
     def compact(self, first: int, last: int) -> str:
         """Write the log compaction of the versions `first` to `last`, which readers use instead of the commits.
 
@@ -297,6 +305,7 @@ class DeltaLog:
         assert name is not None
         return name
 
+    @sets_table
     def compact_after(self, newest: Snapshot) -> None:
         """`compact` the commits up to the newest version if `delta.logCompactionInterval` requires it."""
         interval, version = newest.properties.checkpoint_interval, newest.version
@@ -305,6 +314,7 @@ class DeltaLog:
         if window is not None:
             compaction.compact(self.store, self.log_path, self.table, self.reader, *window, most_bytes=_MOST_COMPACTED)
 
+    @sets_table
     def health(self) -> "LogHealth":
         """Diagnose the log: reads each of its files and changes nothing. It is too slow for daily use."""
         from .upkeep.health import examine
@@ -381,6 +391,7 @@ class DeltaLog:
 
     # --- opening --------------------------------------------------------------------------------------------------
 
+    @sets_table
     def _opened(self, version: int | None, unusable: frozenset[str] = frozenset()) -> tuple[Snapshot, Segment]:
         """Read a version from the store, without the cache."""
         bad = set(unusable)
@@ -392,7 +403,9 @@ class DeltaLog:
                 if attempt == _TRIES:
                     raise CorruptLogError(
                         f"the log of {self.table} has files that can't be read as they are listed: {error}. Try again; "
-                        "DeltaLog.for_path(...).health() lists all damage of the log"
+                        "DeltaLog.for_path(...).health() lists all damage of the log",
+                        table=self.table,
+                        version=version,
                     ) from error
         raise AssertionError
 
@@ -407,6 +420,7 @@ class DeltaLog:
             try:
                 return self._built(segment), segment
             except DamagedCheckpointError as error:
+                error.with_context(table=self.table, version=segment.version)
                 if not error.names or bad.issuperset(error.names):
                     raise
                 _log.warning("%s: %s; reading the version from other files of the log instead", self.table, error)
@@ -423,6 +437,9 @@ class DeltaLog:
                         f"log. The versions that can be read: {readable_versions}. Restore the file or the commits "
                         "from a copy; DeltaLog.for_path(...).health() lists all damage of the log.",
                         error.names,
+                        table=self.table,
+                        version=segment.version,
+                        path=error.path,
                     ) from error
 
     def _recovered(self, version: int, unusable: tuple[str, ...]) -> Snapshot:
@@ -442,7 +459,7 @@ class DeltaLog:
         if segment is None:
             if version is not None and earliest(listing, self.table) is not None:
                 raise self._no_version(listing, version)
-            raise MissingCommitError(hole_message(self.table, listing, 0, newest if version is None else version))
+            raise missing_commit(self.table, listing, 0, newest if version is None else version)
         return segment
 
     def _no_version(self, listing: Listing, version: int) -> VersionNotFoundError:
@@ -452,6 +469,8 @@ class DeltaLog:
             f"version {version} of {self.table} can't be read; the versions that can: {available}",
             condition="DELTA_VERSION_NOT_FOUND",
             parameters={"userVersion": version, "earliest": first, "latest": listing.newest},
+            table=self.table,
+            version=version,
         )
 
     def _built(self, segment: Segment) -> Snapshot:
@@ -494,6 +513,7 @@ class DeltaLog:
 
     # --- history --------------------------------------------------------------------------------------------------
 
+    @sets_table
     def version_at(self, timestamp_ms: int, *, can_return_last: bool = False, can_return_first: bool = False) -> int:
         """The version that was the newest at a time in milliseconds since the epoch.
 
@@ -520,6 +540,7 @@ class DeltaLog:
             self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
         )
 
+    @sets_table
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits in the log, newest first, at most `limit`. It costs one read for each commit."""
         if limit is not None and limit <= 0:
@@ -548,6 +569,7 @@ class DeltaLog:
             for version in sorted(infos_by_version, reverse=True)
         ]
 
+    @sets_table
     def find_commit(self, token: str) -> int | None:
         """The version whose `commitInfo.txnId` is the token, searched from the newest one; `None`: there is none."""
         listing = self.reader.list(0)

@@ -14,7 +14,7 @@ Exclusion = Literal["process", "host", "global"]
 
 def too_large(path: str, size: int, most: int) -> CorruptLogError:
     """The error for a file of the log with more bytes than expected."""
-    return CorruptLogError(f"{shown(path)} has {size} bytes, but should have {most} at most")
+    return CorruptLogError(f"{shown(path)} has {size} bytes, but should have {most} at most", path=shown(path))
 
 
 class FileStatus(NamedTuple):

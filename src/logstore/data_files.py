@@ -282,14 +282,19 @@ class DataFiles:
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:
-        where = f"{doing} {shown(self.root)}/{name}"
+        path = f"{shown(self.root)}/{name}"
+        where = f"{doing} {path}"
         try:
             yield
         except (StorageError, UnsupportedEnvironmentError, CorruptLogError):
             raise
         except FileNotFoundError as error:
-            raise StorageMissingError(f"{where}: the bucket, container or directory doesn't exist") from error
+            raise StorageMissingError(
+                f"{where}: the bucket, container or directory doesn't exist", path=path
+            ) from error
         except PermissionError as error:
-            raise StorageAccessError(f"{where}: {error}. Check the credentials and their permissions") from error
+            raise StorageAccessError(
+                f"{where}: {error}. Check the credentials and their permissions", path=path
+            ) from error
         except Exception as error:
-            raise StorageError(f"{where}: {type(error).__name__}: {error}") from error
+            raise StorageError(f"{where}: {type(error).__name__}: {error}", path=path) from error

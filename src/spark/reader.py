@@ -14,6 +14,7 @@ from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
 from ..engine.read import row_ids, scan
 from ..engine.write import view_inserts
+from ..error_context import error_context
 from ..errors import InvalidArgumentError, TableNotFoundError
 from ..settings.declarations import TIME_TRAVEL_IN_PATHS
 from . import change_feed, names
@@ -101,7 +102,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
                 condition="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             )
     if opened_table is None:
-        raise not_a_table(path)
+        raise not_a_table(path).with_context(table=delta_log(path, conf, wanted.file_system).table)
     return _of_partition(opened_table, path) if opened_table.partition else opened_table.value
 
 
@@ -133,7 +134,8 @@ def find(
     while True:
         log = delta_log(path, conf, file_system)
         try:
-            return OpenedTable(log, use(log), partition)
+            with error_context(table=log.table):
+                return OpenedTable(log, use(log), partition)
         except TableNotFoundError:
             parent, _, name = path.rstrip("/").rpartition("/")
             column, equals, value = name.partition("=")

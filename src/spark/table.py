@@ -65,9 +65,11 @@ class DeltaTable:
             TableNotFoundError: there is no Delta table at the path.
         """
         _check_session(sparkSession)
-        table = find_table(path, session_conf(sparkSession, path), _file_system(hadoopConf))
+        conf, file_system = session_conf(sparkSession, path), _file_system(hadoopConf)
+        table = find_table(path, conf, file_system)
         if table is None:
-            raise not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
+            error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
+            raise error.with_context(table=delta_log(path, conf, file_system).table)
         return cls(sparkSession, table)
 
     @classmethod
@@ -88,6 +90,7 @@ class DeltaTable:
                 f"{entry.name} has the location {entry.location}, where there is no Delta table.",
                 condition="DELTA_MISSING_DELTA_TABLE",
                 parameters={"tableName": entry.name},
+                table=log.table,
             )
         return cls(sparkSession, log)
 

@@ -19,6 +19,8 @@ import tablelog.spark
 from support.spark_tables import Table
 from tablelog import error_conditions, errors
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
+from tablelog.core.txn.transaction import Transaction
+from tablelog.engine.read import read_errors
 from tablelog.spark import DeltaTable, enable, exceptions
 from tablelog.spark.boundary import is_covered
 
@@ -136,6 +138,55 @@ def test_errors_need_no_spark() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+# --- the fields ----------------------------------------------------------------------------------------------------
+
+
+def test_an_error_of_a_command_has_the_table(table: Table) -> None:
+    table.write(table.spark.range(3))
+    uri = table.root.resolve().as_uri()
+    with pytest.raises(exceptions.InvalidArgumentError) as raised:
+        table.delta.dropColumn("nothing")
+    assert raised.value.table == uri
+    with pytest.raises(exceptions.TableNotFoundError) as absent:
+        DeltaTable.forPath(table.spark, table.path + "/below")
+    assert absent.value.table == uri + "/below"
+    with pytest.raises(exceptions.VersionNotFoundError) as restored:
+        table.delta.restoreToVersion(9)
+    assert (restored.value.table, restored.value.version) == (uri, 9)
+
+
+def test_an_error_of_a_python_worker_has_the_fields() -> None:
+    gone = read_errors.translate(
+        "java: tablelog.errors.MissingDataFileError: the file file:///t/a b.parquet, which is part of version 3 of "
+        "file:///t, doesn't exist. Restore it, or remove it from the table."
+    )
+    assert isinstance(gone, errors.MissingDataFileError)
+    assert (gone.table, gone.version, gone.path) == ("file:///t", 3, "file:///t/a b.parquet")
+    refused = read_errors.translate(
+        "java: tablelog.errors.StorageAccessError: reading bucket/t/a.parquet: no permission"
+    )
+    assert isinstance(refused, errors.StorageAccessError)
+    assert refused.path == "bucket/t/a.parquet"
+
+
+def test_a_conflict_of_a_command_has_the_winner(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.write(table.spark.range(3))
+    commit = Transaction.commit
+
+    def commit_second(self: Transaction, *args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        table.delta.delete()
+        return commit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Transaction, "commit", commit_second)
+    with pytest.raises(exceptions.DeltaConcurrentModificationException) as raised:
+        table.delta.delete("id = 1")
+    error = raised.value
+    assert (error.table, error.version, error.winner) == (table.root.resolve().as_uri(), 0, 1)
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.table, again.version, again.winner) == (error.table, 0, 1)
+
+
 # --- as they arrive ------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +210,8 @@ def test_an_error_that_arrives_when_a_frame_is_executed(table: Table) -> None:
         frame.collect()
     assert isinstance(raised.value, errors.MissingDataFileError)
     assert isinstance(raised.value, exceptions.MissingDataFileError)
+    assert (raised.value.table, raised.value.version) == (table.root.resolve().as_uri(), 0)
+    assert str(raised.value.path).endswith(".parquet")
     another = table.read()
     table.write(table.spark.sql("select 'x' id"), "overwrite", overwriteSchema="true")
     with pytest.raises(AnalysisException) as changed:

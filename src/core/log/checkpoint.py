@@ -163,7 +163,7 @@ class CheckpointState:
         if name is None or sidecar.size_in_bytes < 0:
             description = f"{sidecar.path[:200]!r}, {sidecar.size_in_bytes} bytes"
             message = f"the checkpoint {self.names[0]} has a sidecar ({description}) that isn't in {SIDECAR_DIRECTORY}"
-            raise DamagedCheckpointError(message, self.names)
+            raise DamagedCheckpointError(message, self.names, path=self.names[0])
         return f"{self._log_path}/{SIDECAR_DIRECTORY}/{escaped(os.fsencode(name))}"
 
     def _sidecar(self, path: str, size: int) -> ParquetFile:
@@ -174,12 +174,12 @@ class CheckpointState:
             try:
                 data = self._store.read_at_most(path, size)
             except FileNotFoundError:
-                raise DamagedCheckpointError(f"{sidecar} is missing", self.names) from None
+                raise DamagedCheckpointError(f"{sidecar} is missing", self.names, path=name) from None
             except CorruptLogError as error:
-                raise DamagedCheckpointError(f"{sidecar}: {error}", self.names) from error
+                raise DamagedCheckpointError(f"{sidecar}: {error}", self.names, path=name) from error
             if len(data) != size:
                 message = f"{sidecar} has {len(data)} bytes, and {size} by the checkpoint"
-                raise DamagedCheckpointError(message, self.names)
+                raise DamagedCheckpointError(message, self.names, path=name)
             return data
 
         return ParquetFile(name, load, self.names)
@@ -188,7 +188,9 @@ class CheckpointState:
         self.lost = True
         return VersionNotFoundError(
             f"the checkpoint of version {self.version} of {self._table} was removed or replaced since it was opened "
-            f"({reason}). Take a new snapshot."
+            f"({reason}). Take a new snapshot.",
+            table=self._table,
+            version=self.version,
         )
 
     def adds(self, names: Sequence[str]) -> "list[pa.ChunkedArray]":

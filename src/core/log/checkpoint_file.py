@@ -39,8 +39,16 @@ HEADER_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
 class DamagedCheckpointError(CorruptLogError):
     """A checkpoint can't be read; an older one, or the commits, may replace it. `names` are its files."""
 
-    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        names: tuple[str, ...] = (),
+        *,
+        table: str | None = None,
+        version: int | None = None,
+        path: str | None = None,
+    ) -> None:
+        super().__init__(message, table=table, version=version, path=path)
         self.names = names
 
 
@@ -121,7 +129,7 @@ class ParquetFile:
                 self._data = self._load()
             except CorruptLogError as error:
                 raise DamagedCheckpointError(
-                    f"the checkpoint {self.name} can't be read: {error}", self.blame
+                    f"the checkpoint {self.name} can't be read: {error}", self.blame, path=self.name
                 ) from error
 
     @property
@@ -334,7 +342,9 @@ class Damage:
         if error is None or isinstance(error, FileNotFoundError | ReplacedError | DamagedCheckpointError):
             return
         if isinstance(error, (pa.ArrowException, *_DAMAGE)):
-            raise DamagedCheckpointError(f"the checkpoint {self._name} is damaged: {error}", self._blame) from error
+            raise DamagedCheckpointError(
+                f"the checkpoint {self._name} is damaged: {error}", self._blame, path=self._name
+            ) from error
 
 
 def _plain(value: Any, type_: "pa.DataType") -> Any:

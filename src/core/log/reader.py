@@ -56,7 +56,7 @@ class LogReader:
             return parse_listing(self._store.list_from(f"{self._log_path}/{listing_name(version)}"))
         except FileNotFoundError:
             raise TableNotFoundError(
-                f"there is no Delta table at {self._table}: it has no {LOG_DIRECTORY} directory"
+                f"there is no Delta table at {self._table}: it has no {LOG_DIRECTORY} directory", table=self._table
             ) from None
 
     def last_checkpoint(self) -> last_checkpoint.LastCheckpoint | None:
@@ -114,7 +114,10 @@ class LogReader:
 
     def _gone(self, version: int) -> VersionNotFoundError:
         return VersionNotFoundError(
-            f"the commit of version {version} of {self._table} no longer exists: it was removed from the log"
+            f"the commit of version {version} of {self._table} no longer exists: it was removed from the log",
+            table=self._table,
+            version=version,
+            path=commit_name(version),
         )
 
     def in_commit_timestamp(self, version: int) -> int:
@@ -127,7 +130,10 @@ class LogReader:
     def without_timestamp(self, version: int) -> CorruptLogError:
         """The error for a commit without the in-commit timestamp that the table requires."""
         return CorruptLogError(
-            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled"
+            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled",
+            table=self._table,
+            version=version,
+            path=commit_name(version),
         )
 
     def timestamp_of(
@@ -154,7 +160,10 @@ class LogReader:
         except CorruptLogError as error:
             raise CorruptLogError(
                 f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
-                "DeltaLog.for_path(...).health() shows which versions can be read without it."
+                "DeltaLog.for_path(...).health() shows which versions can be read without it.",
+                table=self._table,
+                version=version,
+                path=commit_name(version),
             ) from error
         if self._store.endangered_by:
             self._warn_of_writer(version, actions)
@@ -193,7 +202,7 @@ class LogReader:
             try:
                 actions.append(self.compacted(data))
             except CorruptLogError as error:
-                raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,)) from error
+                raise DamagedCheckpointError(f"the log compaction {name}: {error}", (name,), path=name) from error
         return actions
 
     def compacted(self, data: bytes) -> Sequence[Action]:

@@ -164,7 +164,7 @@ def choose(
         return None
     for needed in range(first, target + 1):
         if needed not in listing.commits:
-            raise MissingCommitError(hole_message(table, listing, needed, target))
+            raise missing_commit(table, listing, needed, target)
     entries = _entries(listing, first, target, unusable if use_compacted else None)
     return Segment(target, checkpoint, entries, listing.commits.get(target), listing.checksums.get(target))
 
@@ -212,12 +212,15 @@ def ranges_text(ranges: Iterable[tuple[int, int]]) -> str:
     return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges) or "none"
 
 
-def hole_message(table: str, listing: Listing, needed: int, target: int) -> str:
-    """The error message for a log without the commit `needed`: the missing files, and what to do."""
+def missing_commit(table: str, listing: Listing, needed: int, target: int) -> MissingCommitError:
+    """The error for a log without the commit `needed`, and perhaps the next ones: the missing files, and what to do."""
     last = min((version for version in listing.commits if needed < version <= target), default=target + 1) - 1
     missing = commit_name(needed) if last == needed else f"{commit_name(needed)} to {commit_name(last)}"
-    return (
+    return MissingCommitError(
         f"the log of {table} is incomplete: {missing} is missing, and version {target} can't be read without it. "
         f"Restore the file from a copy. The versions that can be read: {ranges_text(readable(listing))}. "
-        "DeltaLog.for_path(...).health() lists all damage of the log."
+        "DeltaLog.for_path(...).health() lists all damage of the log.",
+        table=table,
+        version=needed,
+        path=commit_name(needed),
     )

@@ -85,7 +85,10 @@ def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[Vector
         if remove.partition_values is None or remove.size is None:
             raise CorruptLogError(
                 f"version {commit.version} of {table} removes {remove.path} without its size or partition, so its rows "
-                "can't be read: read the changes of other versions"
+                "can't be read: read the changes of other versions",
+                table=table,
+                version=commit.version,
+                path=remove.path,
             )
     both = removes.keys() & adds.keys()
     changed = [FileChange(commit, add, INSERT) for path, add in adds.items() if path not in both]
@@ -111,7 +114,10 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
     if missing is not None:
         raise VersionNotFoundError(
             f"the commit of version {missing} of {log.table} is no longer in the log: the changes from version "
-            f"{first} to {last} can't be read. Start with a later version"
+            f"{first} to {last} can't be read. Start with a later version",
+            table=log.table,
+            version=missing,
+            path=paths.commit_name(missing),
         )
     actions_of: dict[int, Sequence[Action]] = {}
     statuses = [listing.commits[version] for version in range(first, last + 1)]
@@ -119,7 +125,10 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
         if data is None:
             raise VersionNotFoundError(
                 f"the commit of version {version} of {log.table} was removed while the changes were read. Start with a "
-                "later version"
+                "later version",
+                table=log.table,
+                version=version,
+                path=paths.commit_name(version),
             )
         actions_of[version] = log.reader.parsed(version, data)
 
@@ -133,7 +142,10 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
         if timestamp is None:
             raise CorruptLogError(
                 f"version {version} of {log.table} has no in-commit timestamp, although the table has them enabled. "
-                "Restore the log from a copy"
+                "Restore the log from a copy",
+                table=log.table,
+                version=version,
+                path=paths.commit_name(version),
             )
         return timestamp
 
@@ -172,11 +184,14 @@ def version_range(
                 "changes since then",
                 condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
                 parameters={"providedTimestamp": history.text(start.timestamp_ms)},
+                table=log.table,
             )
         raise VersionNotFoundError(
             f"the changes of {log.table} can't be read from version {first}: its newest version is {newest}",
             condition="DELTA_CDC_START_VERSION_AFTER_LATEST",
             parameters={"start": first, "latest": newest},
+            table=log.table,
+            version=first,
         )
     last = newest if end is None else _last(log, end, lenient)
     begins, ends = start.timestamp_ms, None if end is None else end.timestamp_ms
@@ -188,6 +203,7 @@ def version_range(
             "start",
             condition="DELTA_INVALID_CDC_RANGE",
             parameters={"start": first, "end": last},
+            table=log.table,
         )
     return first, min(last, newest)
 
@@ -227,6 +243,8 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
                     "version": commit.version,
                     "key": "delta.enableChangeDataFeed",
                 },
+                table=table,
+                version=commit.version,
             )
 
 
@@ -251,6 +269,8 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
                 f"{difference}. Read the versions before and after that change separately",
                 condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
                 parameters={"start": commits[0].version, "end": commits[-1].version, "readVersion": at},
+                table=table,
+                version=version,
             )
 
 

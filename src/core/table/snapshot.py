@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...error_context import error_context, sets_table
 from ...errors import ChecksumMismatchError, CorruptLogError
 from ...settings.declarations import CORRUPTION_IS_FATAL
 from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
+from ..protocol.paths import crc_name
 from ..protocol.properties import TableProperties
 from ..protocol.schema import StructType, parse_schema
 
@@ -71,7 +73,9 @@ class Snapshot:
             missing = "protocol" if header.protocol is None else "metaData"
             raise CorruptLogError(
                 f"version {version} of {table} has no {missing} action, neither in its checkpoint nor in its commits. "
-                "Restore the log from a copy."
+                "Restore the log from a copy.",
+                table=table,
+                version=version,
             )
         self.protocol: Protocol = header.protocol
         self.metadata: Metadata = header.metadata
@@ -82,6 +86,7 @@ class Snapshot:
     # --- the header -----------------------------------------------------------------------------------------------
 
     @cached_property
+    @sets_table
     def schema(self) -> StructType:
         """The table's schema, partition columns included."""
         return parse_schema(self.metadata.schema_string)
@@ -92,11 +97,13 @@ class Snapshot:
         return self.metadata.partition_columns
 
     @property
+    @sets_table
     def mapping(self) -> ColumnMapping:
         """The physical names of the columns, which data files, partition values and statistics use."""
         return ColumnMapping.of(self.protocol, self.metadata)
 
     @cached_property
+    @sets_table
     def properties(self) -> TableProperties:
         """The table's properties as typed values."""
         return TableProperties.of(self.metadata)
@@ -112,6 +119,7 @@ class Snapshot:
         return self._header.domains
 
     @property
+    @sets_table
     def timestamp_ms(self) -> int:
         """The time of the commit in milliseconds: its in-commit timestamp, or the modification time of its file."""
         # No cached_property: until Python 3.12 all snapshots would share its lock, and this may make a request.
@@ -148,6 +156,7 @@ class Snapshot:
             files = files.append_column(more.schema.field(name), more.column(name))
         return files
 
+    @sets_table
     def verify(self, counted: Totals | None = None) -> None:
         """Compare with the version checksum, once; one request, made when the files are loaded anyway.
 
@@ -182,9 +191,13 @@ class Snapshot:
                 return
         raise ChecksumMismatchError(
             f"{message}. {reason}: compare the log with a copy. To read the version with a warning, set "
-            f"{CORRUPTION_IS_FATAL.key}=false."
+            f"{CORRUPTION_IS_FATAL.key}=false.",
+            table=self.table,
+            version=self.version,
+            path=crc_name(self.version),
         )
 
+    @sets_table
     def _load(self) -> None:
         """Find the rows of the base that no later commit supersedes, and the files that later commits add."""
         if self._loaded:
@@ -198,6 +211,7 @@ class Snapshot:
             self._base_rows -= len(self._dropped)
         self._loaded = True
 
+    @sets_table
     def select(self, names: Sequence[str]) -> "pa.Table":
         """These columns of `add` of the live files, in the order of `files`, without a check of the checksum."""
         with self._lock:
@@ -225,6 +239,7 @@ class Snapshot:
         """`files` with "stats" as JSON text for each file with statistics, also if a checkpoint has them as structs."""
         return self._with_stats_text(None)
 
+    @sets_table
     def _with_stats_text(self, rows: Sequence[int] | None) -> "pa.Table":
         table = self.files_with("stats")
         if rows is not None:
@@ -247,8 +262,9 @@ class Snapshot:
 
         if self._base is not None:
             merged = self._tail.merged()
-            for piece in self._base.pieces(with_stats=with_stats):
-                yield left(piece, self.table, merged)
+            with error_context(table=self.table, version=self.version):
+                for piece in self._base.pieces(with_stats=with_stats):
+                    yield left(piece, self.table, merged)
         yield from self.newer_pieces(with_stats=with_stats)
 
     def newer_pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
@@ -262,6 +278,7 @@ class Snapshot:
         for first in range(0, len(adds), _PIECE):
             yield table_of(adds[first : first + _PIECE], schema)
 
+    @sets_table
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
         """The actions of the live files with their stats: all, or those of a mask or of indices into `files`."""
         import pyarrow as pa
@@ -294,6 +311,7 @@ class Snapshot:
 
         return adds_of(self.select(FILE_SCHEMA.names))
 
+    @sets_table
     def file_key(self, row: int) -> FileKey:
         """The path, as it is in the log, and the id of the deletion vector of a row of `files`."""
         files = self.files
@@ -307,6 +325,7 @@ class Snapshot:
                 self._tombstones = self._removed()
             return self._tombstones
 
+    @sets_table
     def _removed(self) -> "pa.Table":
         import pyarrow as pa
 
@@ -352,6 +371,7 @@ class Snapshot:
                 return self._counted()
             return self._known_totals
 
+    @sets_table
     def _counted(self) -> Totals:
         with self._lock:
             if not self._exact_totals:
@@ -381,6 +401,7 @@ class Snapshot:
         """
         return self.files.filter(self.prune_mask(predicate, time_zone=time_zone))
 
+    @sets_table
     def prune_mask(self, predicate: "Predicate", *, time_zone: str) -> "pa.BooleanArray":
         """For each row of `files`, whether it may hold a row that satisfies `predicate`.
 
@@ -416,6 +437,7 @@ class Snapshot:
 
         return stats.read(self._with_stats_of(()), (), self.mapping.physical).num_records
 
+    @sets_table
     def _with_stats_of(self, columns: "Collection[Column]") -> "pa.Table":
         """`files` with the statistics of these columns (physical names); from a checkpoint as structs, without other
         columns.

@@ -39,6 +39,7 @@ from ...errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
     ConcurrentTransactionException,
+    DeltaConcurrentModificationException,
     MetadataChangedException,
     ProtocolChangedException,
 )
@@ -280,21 +281,23 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
         DeltaConcurrentModificationException: The transaction can't be committed after `winner`.
     """
     if staged.drops_features:
-        raise ProtocolChangedException(_message(staged, winner, "came before this one, which drops a feature"))
+        raise _conflict(ProtocolChangedException, staged, winner, "came before this one, which drops a feature")
     rebased = _check_protocol(staged, winner)
     rebased = _check_metadata(rebased, winner)
     if shared := (staged.domains & winner.domains) - {ROW_TRACKING_DOMAIN}:
-        raise ConcurrentTransactionException(
-            _message(staged, winner, f"wrote the metadata domain {min(shared)!r}, which this transaction writes too")
+        raise _conflict(
+            ConcurrentTransactionException,
+            staged,
+            winner,
+            f"wrote the metadata domain {min(shared)!r}, which this transaction writes too",
         )
     if moved := (reads.app_ids | staged.app_ids) & winner.app_ids:
-        raise ConcurrentTransactionException(
-            _message(
-                staged,
-                winner,
-                f"advanced the transaction identifier of the application {min(moved)!r}, on which this one depends: "
-                "two writers use one application id",
-            )
+        raise _conflict(
+            ConcurrentTransactionException,
+            staged,
+            winner,
+            f"advanced the transaction identifier of the application {min(moved)!r}, on which this one depends: "
+            "two writers use one application id",
         )
     if staged.restates_files:
         return _without_touched(rebased, winner)
@@ -337,17 +340,20 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
     if winner.protocol is None:
         return staged
     if staged.read_version < 0 and winner.version == 0:
-        raise ProtocolChangedException(_message(staged, winner, "created the table, as this transaction wants to"))
+        raise _conflict(ProtocolChangedException, staged, winner, "created the table, as this transaction wants to")
     if staged.writes_protocol:
-        raise ProtocolChangedException(
-            _message(staged, winner, "changed the table's protocol, as this transaction does")
+        raise _conflict(
+            ProtocolChangedException, staged, winner, "changed the table's protocol, as this transaction does"
         )
     before, after = supported(staged.protocol), supported(winner.protocol)
     if dropped := before - after:
-        raise ProtocolChangedException(_message(staged, winner, f"dropped the feature {min(dropped)}"))
+        raise _conflict(ProtocolChangedException, staged, winner, f"dropped the feature {min(dropped)}")
     if (binding := (after - before) & BINDS_FILES) and any(isinstance(action, AddFile) for action in staged.actions):
-        raise ProtocolChangedException(
-            _message(staged, winner, f"added the feature {min(binding)}, which decides how files are written")
+        raise _conflict(
+            ProtocolChangedException,
+            staged,
+            winner,
+            f"added the feature {min(binding)}, which decides how files are written",
         )
     return replace(staged, protocol=winner.protocol)
 
@@ -360,8 +366,11 @@ def _check_metadata(staged: Staged, winner: Winner) -> Staged:
         or metadata_changes.may_pass(staged.metadata, winner.metadata, staged.protocol)
     ):
         return replace(staged, metadata=winner.metadata)
-    raise MetadataChangedException(
-        _message(staged, winner, "changed the table's metadata (its schema, partitioning, properties or description)")
+    raise _conflict(
+        MetadataChangedException,
+        staged,
+        winner,
+        "changed the table's metadata (its schema, partitioning, properties or description)",
     )
 
 
@@ -378,15 +387,14 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
         hit = _first_match(winner.adds, reads.predicates, staged)
     if hit is not None:
         partition = _partition(hit.partition_values)
-        raise ConcurrentAppendException(
-            _message(
-                staged, winner, f"added files {f'in the partition {partition} ' if partition else ''}that this one read"
-            )
-            + (
-                ""
-                if partition
-                else " To avoid this conflict, partition the table and use conditions on partition columns."
-            )
+        raise _conflict(
+            ConcurrentAppendException,
+            staged,
+            winner,
+            f"added files {f'in the partition {partition} ' if partition else ''}that this one read",
+            ""
+            if partition
+            else " To avoid this conflict, partition the table and use conditions on partition columns.",
         )
 
 
@@ -423,13 +431,21 @@ def _check_removed(reads: ReadSet, staged: Staged, winner: Winner) -> None:
     removed = {canonical(remove.path, staged.table): remove for remove in winner.removes}
     hit = winner.removes[0] if reads.whole_table else reads.first_read(removed, staged.table)
     if hit is not None:
-        raise ConcurrentDeleteReadException(
-            _message(staged, winner, f"removed {_file(hit)}, which this transaction read")
+        raise _conflict(
+            ConcurrentDeleteReadException,
+            staged,
+            winner,
+            f"removed {_file(hit)}, which this transaction read",
+            path=hit.path,
         )
     for path in staged.removed:
         if path in removed:
-            raise ConcurrentDeleteDeleteException(
-                _message(staged, winner, f"removed {_file(removed[path])}, which this transaction removes too")
+            raise _conflict(
+                ConcurrentDeleteDeleteException,
+                staged,
+                winner,
+                f"removed {_file(removed[path])}, which this transaction removes too",
+                path=removed[path].path,
             )
 
 
@@ -442,8 +458,22 @@ def _file(remove: RemoveFile) -> str:
     return f"the file {remove.path}" + (f" of the partition {partition}" if partition else "")
 
 
-def _message(staged: Staged, winner: Winner, change: str) -> str:
-    return (
+def _conflict(
+    kind: type[DeltaConcurrentModificationException],
+    staged: Staged,
+    winner: Winner,
+    change: str,
+    hint: str = "",
+    *,
+    path: str | None = None,
+) -> DeltaConcurrentModificationException:
+    """The error for what the winner changed; `path` is the file about which both disagree, if there is one."""
+    return kind(
         f"nothing was committed to {staged.table}: {winner.described}, which came after version "
         f"{staged.read_version} that this transaction read, {change}. Run the operation again on the new snapshot."
+        f"{hint}",
+        table=staged.table,
+        version=staged.read_version,
+        path=path,
+        winner=winner.version,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ... import __version__
+from ...error_context import sets_table
 from ...errors import (
     CommitInterrupted,
     CommitStateUnknownError,
@@ -129,7 +130,7 @@ class Transaction:
 
     def _read(self) -> "Snapshot":
         if self.snapshot is None:
-            raise TableNotFoundError(f"there is no Delta table at {self.table}")
+            raise TableNotFoundError(f"there is no Delta table at {self.table}", table=self.table)
         return self.snapshot
 
     @property
@@ -189,6 +190,7 @@ class Transaction:
 
     # --- staging --------------------------------------------------------------------------------------------------
 
+    @sets_table
     def set_metadata(self, metadata: Metadata, *, replaces_table: bool = False) -> None:
         """Stage the table's metadata.
 
@@ -219,6 +221,7 @@ class Transaction:
 
     # --- the commit -----------------------------------------------------------------------------------------------
 
+    @sets_table
     def commit(
         self,
         actions: Iterable[Action],
@@ -391,6 +394,9 @@ class Transaction:
             f"nothing was committed to {self.table}: other writers took {max_attempts} versions in a row, and "
             f"{MAX_COMMIT_ATTEMPTS.key} allows no more attempts. Run the operation again",
             condition="DELTA_CONCURRENT_WRITE",
+            table=self.table,
+            version=staged.read_version,
+            winner=parent.version + 1,
         )
 
     @property
@@ -474,7 +480,10 @@ class Transaction:
                 raise MissingCommitError(
                     f"version {expected} of {self.table} is missing, but version {newer} exists: the missing version "
                     "was removed since this transaction began, or the log is damaged. Nothing was committed. Run the "
-                    "operation again; if it fails in the same way, restore the missing file of the log"
+                    "operation again; if it fails in the same way, restore the missing file of the log",
+                    table=self.table,
+                    version=expected,
+                    path=paths.commit_name(expected),
                 )
             expected += 1
             data = first if newer == version and first is not None else store.read(self._commit_path(newer))

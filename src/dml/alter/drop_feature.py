@@ -75,7 +75,8 @@ def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, opt
         if not plan.removal.clean(snapshot):
             raise ProtocolChangedException(
                 f"the feature {plan.name} of {log.table} wasn't dropped: another writer started to use it again. "
-                "Retry the command"
+                "Retry the command",
+                version=snapshot.version,
             )
         kept = {k: v for k, v in snapshot.metadata.configuration.items() if k not in plan.removal.keys}
         if protects:

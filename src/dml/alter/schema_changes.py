@@ -19,9 +19,10 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...engine.sql.column_references import check_default, check_unused, concerns
 from ...errors import InvalidArgumentError
-from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
 
 
+@reports_table
 def add_columns(
     spark: SparkSession, log: DeltaLog, columns: Sequence[NewColumn], *, options: CommitOptions = PLAIN
 ) -> Committed:
@@ -39,6 +40,7 @@ def add_columns(
     return _commit(command, changes.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": logged}))
 
 
+@reports_table
 def rename_column(
     spark: SparkSession, log: DeltaLog, column: Column, new_name: str, *, options: CommitOptions = PLAIN
 ) -> Committed:
@@ -50,6 +52,7 @@ def rename_column(
     return _commit(command, changed, Operation("RENAME COLUMN", parameters))
 
 
+@reports_table
 def drop_columns(
     spark: SparkSession, log: DeltaLog, columns: Sequence[Column], *, options: CommitOptions = PLAIN
 ) -> Committed:
@@ -75,6 +78,7 @@ def drop_columns(
     return _commit(command, changed, Operation("DROP COLUMNS", {"columns": [_dotted(column) for column in columns]}))
 
 
+@reports_table
 def alter_column(
     spark: SparkSession, log: DeltaLog, change: ColumnChange, *, options: CommitOptions = PLAIN
 ) -> Committed:

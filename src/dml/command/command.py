@@ -1,11 +1,13 @@
 """Job tagging, cancellation, cleanup of files and commit, shared by all commands."""
 
+import functools
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -21,10 +23,14 @@ from ...engine.jvm import interrupts
 from ...engine.read import row_ids, scan
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
-from ...errors import AppendOnlyTableError, CommandInterrupted, TableNotFoundError, committed_text
+from ...error_context import error_context
+from ...errors import AppendOnlyTableError, CommandInterrupted, TablelogError, TableNotFoundError, committed_text
 from .hidden_names import HiddenNames
 
 logger = logging.getLogger(__name__)
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
     """Run a command: tag its Spark jobs and record its commits, so that errors can report what was committed.
 
     On Ctrl-C, the jobs are cancelled and CommandInterrupted lists the commits. If another error is raised after a
-    commit, a note with the commits is added to it.
+    commit, a note with the commits is added to it. The field `table` of errors is set to `table`.
     """
     handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog") as tag, recorded() as records:
@@ -64,7 +70,22 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
                 raise interrupt from None
             if commits:
                 error.add_note(f"{operation} did not end, but {committed_text(table, commits)}.")
+            if isinstance(error, TablelogError):
+                error.with_context(table=table)
             raise
+
+
+def reports_table(
+    function: Callable[Concatenate[SparkSession, DeltaLog, _Arguments], _Result],
+) -> Callable[Concatenate[SparkSession, DeltaLog, _Arguments], _Result]:
+    """Decorates a command that works outside of `command_scope` too: sets the field `table` of all its errors."""
+
+    @functools.wraps(function)
+    def call(spark: SparkSession, log: DeltaLog, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with error_context(table=log.table):
+            return function(spark, log, *args, **kwargs)
+
+    return call
 
 
 class Command:
@@ -91,6 +112,7 @@ class Command:
                 f"There is no Delta table at {log.table}.",
                 condition="DELTA_TABLE_NOT_FOUND",
                 parameters={"tableName": log.table},
+                table=log.table,
             )
         return cls(spark, log, txn, options)
 

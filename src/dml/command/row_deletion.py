@@ -91,7 +91,9 @@ def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]
             raise CorruptLogError(
                 f"{command.log.table}: the file {add.path} has a deleted row with the index {rows.last}, but "
                 f"{records} rows by its statistics: "
-                "the file or its deletion vector is damaged, or the statistics are wrong; nothing was committed"
+                "the file or its deletion vector is damaged, or the statistics are wrong; nothing was committed",
+                version=command.txn.read_version,
+                path=add.path,
             )
         if len(rows) < records:
             kept.append((add, rows))

@@ -57,6 +57,7 @@ def clone(
             f"{target.table} can't be cloned onto itself",
             condition="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
             parameters={"tableName": target.table},
+            table=target.table,
         )
     with command_scope(spark, "CLONE", target.table):
         command = Command(spark, target, target.transaction(), options)

@@ -9,10 +9,12 @@ from ...core.table import manifest
 from ...core.txn import manifests
 from ...engine.storage import table_files
 from ...errors import InvalidArgumentError
+from ..command.command import reports_table
 
 logger = logging.getLogger(__name__)
 
 
+@reports_table
 def generate(spark: SparkSession, log: DeltaLog, mode: str) -> None:
     """Write the manifests of the newest version, and delete those of partitions that no longer exist.
 

@@ -19,13 +19,14 @@ from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, MissingDataFileError, TimestampOutOfRangeError, VersionNotFoundError
 from ...settings.declarations import RESTORE_DOWNGRADES
 from ...settings.spark_own import IGNORE_MISSING_FILES
-from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
 
 _MOST_SHOWN = 100
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
 
 
+@reports_table
 def restore(
     spark: SparkSession,
     log: DeltaLog,
@@ -134,7 +135,9 @@ def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], versi
         raise MissingDataFileError(
             f"{log.table} can't be restored to version {version}: {len(missing)} of its files no longer exist, removed "
             f"by VACUUM or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version; or set "
-            f"{IGNORE_MISSING_FILES.key} to true to restore the remaining files"
+            f"{IGNORE_MISSING_FILES.key} to true to restore the remaining files",
+            version=version,
+            path=missing[0],
         )
 
 

@@ -17,7 +17,7 @@ from ...core.txn.operation import Operation
 from ...engine.sql.violations import translated
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
-from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
 from . import matching
 from .clauses import Clause, check_clauses
 from .resolve import Resolved, resolve
@@ -40,6 +40,7 @@ class Counts:
         return self.updated + self.deleted + self.inserted
 
 
+@reports_table
 def merge(
     spark: SparkSession,
     log: DeltaLog,

@@ -130,5 +130,8 @@ def _records(change: VectorChange, table: str) -> int:
             return num_records
     raise CorruptLogError(
         f"version {change.commit.version} of {table} changes the deletion vector of {change.added.path}, but doesn't "
-        "record how many rows the file has, so the changed rows can't be read"
+        "record how many rows the file has, so the changed rows can't be read",
+        table=table,
+        version=change.commit.version,
+        path=change.added.path,
     )

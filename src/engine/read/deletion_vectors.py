@@ -103,16 +103,18 @@ class Vectors:
 
     def _read(self, item: tuple[str, list[DeletionVectorDescriptor]]) -> dict[DeletionVectorDescriptor, DeletedRows]:
         path, wanted = item
-        uri = paths.absolute_uri(self._log.table, path)
+        uri, file = paths.absolute_uri(self._log.table, path), paths.absolute(self._log.table, path)
         try:
             return deletion_vectors.of_file(lambda start, end: self._range(uri, start, end), wanted)
         except FileNotFoundError:
             raise MissingDataFileError(
-                f"the file {paths.absolute(self._log.table, path)} with deletion vectors of {self._log.table} doesn't "
-                "exist: it is unknown which rows of the data files are deleted. Restore the file"
+                f"the file {file} with deletion vectors of {self._log.table} doesn't "
+                "exist: it is unknown which rows of the data files are deleted. Restore the file",
+                table=self._log.table,
+                path=file,
             ) from None
         except CorruptLogError as error:
-            raise CorruptLogError(f"{self._log.table}, {paths.absolute(self._log.table, path)}: {error}") from None
+            raise CorruptLogError(f"{self._log.table}, {file}: {error}", table=self._log.table, path=file) from None
 
     def _range(self, uri: str, start: int, end: int) -> bytes:
         if scheme_of(uri) == "file":

@@ -20,6 +20,7 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates, pruning
 from ...core.skipping.generation import derived
+from ...error_context import sets_table
 from ...settings.declarations import STATS_SKIPPING
 from ..jvm import settings
 from ..jvm.callbacks import Connections, carried
@@ -89,6 +90,7 @@ class FileIndex:
         self._own: Listing | None = None
         _indexes[self._identity] = self
 
+    @sets_table
     def held(self, snapshot: "Snapshot") -> "FileIndex":
         """A copy pinned to one version. Raises SchemaChangedError if the frame can't read that version."""
         check_readable_as(self._source.analysed, snapshot)
@@ -127,6 +129,7 @@ class FileIndex:
             time_zone=zone,
         )
 
+    @sets_table
     def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> tuple[Plan, Listing]:
         """The files that a scan with these filters (Scala `Seq`s of Catalyst expressions) reads."""
         snapshot = self._source.at(self._gateway.execution_id())

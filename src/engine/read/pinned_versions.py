@@ -80,7 +80,9 @@ def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
     if changed is not None:
         raise SchemaChangedError(
             f"the schema of {newest.table} changed between version {analysed.version}, for which this DataFrame was "
-            f"created, and version {newest.version}: {changed}. Create the DataFrame again from the table."
+            f"created, and version {newest.version}: {changed}. Create the DataFrame again from the table.",
+            table=newest.table,
+            version=newest.version,
         )
 
 

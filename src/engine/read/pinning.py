@@ -97,7 +97,9 @@ def _held_of_arrow(
     if spec["schema"] != schemas.to_json(snapshot.schema):
         raise SchemaChangedError(
             f"the schema of {snapshot.table} changed between version {spec['version']}, for which this DataFrame was "
-            f"created, and version {snapshot.version}. Create the DataFrame again from the table."
+            f"created, and version {snapshot.version}. Create the DataFrame again from the table.",
+            table=snapshot.table,
+            version=snapshot.version,
         )
     new = arrow.frame(spark, log, ScanSpec(snapshot))
     (new_relation,) = gateway.elements(analyzed(new).collectLeaves())

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 from urllib.parse import unquote
 
 from ... import errors
@@ -22,6 +22,8 @@ from .bulk_listing import Listing, uris
 
 _FAILED = "FAILED_READ_FILE"
 _FILE = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?\s+(.*)")
+_OF_TABLE = re.compile(r"the file (.+?), which is part of version (\d+) of (.+?), (?:doesn't|can't) ")
+_OF_STORAGE = re.compile(r"(?:reading|writing) (.+?): ")
 _CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
 _NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
 _REMEMBERED = 256
@@ -68,25 +70,46 @@ def translate(text: str) -> BaseException | None:
     if named is not None:  # raised by Python workers of the Arrow route
         kind = getattr(errors, named[1], None)
         if isinstance(kind, type) and getattr(kind, "__init__", None) is errors.TablelogError.__init__:
-            return cast(BaseException, kind(named[2]))
+            return cast(TablelogError, kind(named[2])).with_context(**_fields(named[2]))
     match = _FILE.search(text) if _FAILED in text else None
     owner = None if match is None else _owner(match[2])
     return None if match is None or owner is None else _of_file(match, text, *owner)
 
 
+class _Fields(TypedDict, total=False):
+    table: str
+    version: int
+    path: str
+
+
+def _fields(text: str) -> _Fields:
+    """The fields in the message of an error that a Python worker raised: of a worker, only the message arrives."""
+    if of_table := _OF_TABLE.match(text):
+        return {"path": of_table[1], "version": int(of_table[2]), "table": of_table[3]}
+    of_storage = _OF_STORAGE.match(text)
+    return {} if of_storage is None else {"path": of_storage[1]}
+
+
 def _of_file(match: re.Match[str], text: str, table: str, version: int) -> TablelogError:
-    file = f"the file {unquote(match[2])}, which is part of version {version} of {table},"
+    path = unquote(match[2])
+    file = f"the file {path}, which is part of version {version} of {table},"
     if match[1] == "FILE_NOT_EXIST":
         return MissingDataFileError(
             f"{file} doesn't exist. Restore it, or remove it from the table; it may have been deleted by VACUUM "
-            "with too short a retention, or by hand."
+            "with too short a retention, or by hand.",
+            table=table,
+            version=version,
+            path=path,
         )
     message = match[3].rpartition("SQLSTATE")[0].strip() or match[3]
     causes = _CAUSE.findall(text, match.end())
     reason = message if "MISMATCH" in match[1] or not causes else causes[-1]
     return UnreadableDataFileError(
         f"{file} can't be read as a Parquet file of that table: {reason[:_LONGEST_REASON].strip()}. Restore the file, "
-        "or remove it from the table."
+        "or remove it from the table.",
+        table=table,
+        version=version,
+        path=path,
     )
 
 

@@ -34,7 +34,10 @@ def check(spark: "SparkSession", table: str, version: int | None, in_log: Iterab
             f"{where} has a file outside of the table, {external_paths.shown(shown(refused_path))}, and {key} is "
             f"{policy}: it wasn't read. A shallow clone, or a table of other writers, may have such files. If you "
             f"trust the table, set {key} to {'sameStore or allow' if policy == 'refuse' else 'allow'}; else remove "
-            "the file from the table"
+            "the file from the table",
+            table=table,
+            version=version,
+            path=shown(refused_path),
         )
 
 

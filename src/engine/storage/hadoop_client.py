@@ -104,7 +104,9 @@ class HadoopFiles:
             if not files.rename(old, new):
                 if not files.exists(old):
                     raise FileNotFoundError(source)
-                raise StorageUnavailableError(f"renaming to {target}: the file system refused without giving a reason")
+                raise StorageUnavailableError(
+                    f"renaming to {target}: the file system refused without giving a reason", path=target
+                )
 
     def delete(self, uri: str, *, recursive: bool = False) -> bool:
         """Delete a file, or with `recursive` a directory with its contents; returns whether it existed."""

@@ -32,7 +32,9 @@ def translated(doing: str, uri: str) -> Iterator[None]:
             raise _error_of(thrown, doing, uri) from error
         if isinstance(error, thrown_by_java()):
             raise
-        raise StorageUnavailableError(f"{doing} {shown(uri)}: Spark's JVM no longer responds") from error
+        raise StorageUnavailableError(
+            f"{doing} {shown(uri)}: Spark's JVM no longer responds", path=shown(uri)
+        ) from error
 
 
 def _error_of(thrown: JavaObject, doing: str, uri: str) -> Exception:

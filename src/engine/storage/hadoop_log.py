@@ -142,7 +142,8 @@ class SparkFiles:
             raise UnsafeStoreError(
                 f"{shown(directory)} is mounted from {shown(real)}, where a rename may replace a file: concurrent "
                 "writers would overwrite each other's commits. Nothing was written; use the URI of that storage, and "
-                "the log store for it"
+                "the log store for it",
+                path=shown(directory),
             )
         self._checked.add(directory)
 

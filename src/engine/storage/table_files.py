@@ -211,7 +211,8 @@ def _gone(descriptor: int, directory: str, base: str) -> bool:
     except FileNotFoundError:
         return False
     except PermissionError as error:
-        raise StorageAccessError(f"removing {directory}/{base}: {error.strerror}") from error
+        path = f"{directory}/{base}"
+        raise StorageAccessError(f"removing {path}: {error.strerror}", path=path) from error
     return True
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Self, TypeVar
 
+from ...error_context import error_context
 from ...errors import (
     InvalidArgumentError,
     StorageAccessError,
@@ -193,7 +194,8 @@ def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result
                 )
             ) from error
 
-    return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
+    with error_context(path=shown(path)):
+        return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
 
 
 def _reply_in(error: Exception) -> tuple[int, str, str] | None:

@@ -71,12 +71,13 @@ def settle(path: str, attempt: Callable[[], Answer], *, sleep: Callable[[float],
                 raise WriteOutcomeUnknown(shown(path), answer.reason)
             case Verdict.FAILED:
                 assert answer.error is not None
-                raise answer.error
+                raise answer.error.with_context(path=shown(path))
             case Verdict.NOT_APPLIED:
                 if not waits.another():
                     raise StorageUnavailableError(
                         f"writing {shown(path)}: the store rejected the request for {PATIENCE_SECONDS:.0f} s "
-                        f"({answer.reason}); nothing was written, try again later"
+                        f"({answer.reason}); nothing was written, try again later",
+                        path=shown(path),
                     )
 
 

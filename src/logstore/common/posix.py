@@ -72,7 +72,9 @@ def open_regular(path: str, shown: str) -> BinaryIO:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise CorruptLogError(f"{shown} is {_kind(mode)}, not a file. Remove it, or restore the file from a copy")
+            raise CorruptLogError(
+                f"{shown} is {_kind(mode)}, not a file. Remove it, or restore the file from a copy", path=shown
+            )
         return os.fdopen(descriptor, "rb", buffering=0)
     except BaseException:
         os.close(descriptor)
@@ -94,7 +96,9 @@ def typed(error: OSError, doing: str, shown: str) -> Exception:
     reason = error.strerror or type(error).__name__
     if error.errno in _NO_FILE:
         description = "a circular link" if error.errno == errno.ELOOP else "not a file"
-        return CorruptLogError(f"{shown} is {description} ({reason}). Remove it, or restore the file from a copy")
+        return CorruptLogError(
+            f"{shown} is {description} ({reason}). Remove it, or restore the file from a copy", path=shown
+        )
     return storage_error(error, doing, shown)
 
 
@@ -113,7 +117,7 @@ def storage_error(error: OSError, doing: str, shown: str) -> StorageError:
     else:
         typed_error = StorageError(f"{doing} {shown}: {reason}")
     typed_error.errno = error.errno
-    return typed_error
+    return typed_error.with_context(path=shown)
 
 
 def temporary_beside(directory: str, name: str) -> str:
@@ -234,7 +238,8 @@ def _no_exclusive_way(shown: str, no_link: OSError) -> UnsupportedEnvironmentErr
     return UnsupportedEnvironmentError(
         f"{shown} was not written: its file system has neither hard links ({no_link.strerror}) nor an exclusive rename "
         "(renameat2), so two writers could overwrite each other's commits. Keep the table on a file system with one "
-        f"of them (ext4, xfs, btrfs, APFS, NFS), or configure another store with {LOG_STORE.prefix}file.impl"
+        f"of them (ext4, xfs, btrfs, APFS, NFS), or configure another store with {LOG_STORE.prefix}file.impl",
+        path=shown,
     )
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
+from ...error_context import error_context
 from ...errors import StorageAccessError, StorageError, StorageMissingError, StorageUnavailableError, TablelogError
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import object_uri
@@ -81,7 +82,8 @@ class GCSLogStore(LogStore):
             }
             names = set()  # an object that is replaced during the listing may be listed twice
             while True:
-                page = self._asked("listing", path, "GET", _objects(bucket), parameters).json()
+                with error_context(path=shown(path)):
+                    page = self._asked("listing", path, "GET", _objects(bucket), parameters).json()
                 for item in page.get("items", ()):
                     name = item["name"][len(directory) :].encode()
                     if name >= start and name and not name.endswith(b"/"):
@@ -122,7 +124,8 @@ class GCSLogStore(LogStore):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path))
             raise refusal(operation, path, reply)
 
-        return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
+        with error_context(path=shown(path)):
+            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
 
     def _created(self, path: str, at: str, parameters: Mapping[str, str], data: bytes) -> Answer:
         """Send a conditional write once and return the answer."""

@@ -56,7 +56,8 @@ def error_for(exception: str, message: str, doing: str, path: str) -> Exception:
     return _kind(name)(
         f"{context}: {_EXPLANATIONS[name]} ({reply})"
         if name in _EXPLANATIONS
-        else f"{context}: {_advice(name)} ({reply})"
+        else f"{context}: {_advice(name)} ({reply})",
+        path=shown(path),
     )
 
 

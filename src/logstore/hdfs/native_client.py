@@ -122,7 +122,8 @@ class NativeFiles:
         except TimeoutError:
             self._clients.pop(root, None)  # its connection may be dead, and the next call would wait for it again
             raise StorageUnavailableError(
-                f"{doing} {shown(path)}: no answer within {TIMEOUT_SECONDS:.0f} s; is the NameNode up?"
+                f"{doing} {shown(path)}: no answer within {TIMEOUT_SECONDS:.0f} s; is the NameNode up?",
+                path=shown(path),
             ) from None
         except TablelogError:
             raise
@@ -132,7 +133,9 @@ class NativeFiles:
             raise native_error(error, doing, path) from error
         except BaseException as error:
             if type(error).__name__ == "PanicException":  # a Rust panic, which isn't an Exception
-                raise StorageUnavailableError(f"{doing} {shown(path)}: hdfs-native failed ({error})") from error
+                raise StorageUnavailableError(
+                    f"{doing} {shown(path)}: hdfs-native failed ({error})", path=shown(path)
+                ) from error
             raise
 
     def _client(self, root: str) -> Any:
@@ -166,12 +169,16 @@ def native_error(error: Exception, doing: str, path: str) -> Exception:
         return error_for(java[1], java[2].replace("\\n", "\n").replace("\\t", " "), doing, path)
     kind = text.partition("(")[0]
     if kind in _LOGIN:
-        return StorageAccessError(f"{doing} {shown(path)}: the login failed; check the Kerberos ticket ({text[:300]})")
+        return StorageAccessError(
+            f"{doing} {shown(path)}: the login failed; check the Kerberos ticket ({text[:300]})", path=shown(path)
+        )
     if kind in _WRONG:
         return LogStoreConfigurationError(
             f"{doing} {shown(path)}: the path or Hadoop's configuration (dfs.ha.*, fs.viewfs.*) is wrong ({text[:300]})"
         )
-    return StorageUnavailableError(f"{doing} {shown(path)}: {text[:300]}; check the NameNode and its address")
+    return StorageUnavailableError(
+        f"{doing} {shown(path)}: {text[:300]}; check the NameNode and its address", path=shown(path)
+    )
 
 
 def _bounded(call: Callable[[], _Result]) -> _Result:

@@ -131,7 +131,7 @@ class HDFSLogStore(LogStore):
         except BaseException as error:
             _remove_quietly(files, temporary)
             if isinstance(error, OSError) and not isinstance(error, TablelogError):
-                raise StorageUnavailableError(f"writing {shown(temporary)}: {error}") from error
+                raise StorageUnavailableError(f"writing {shown(temporary)}: {error}", path=shown(temporary)) from error
             raise
         try:
             files.rename(temporary, final, overwrite=overwrite)
@@ -221,7 +221,9 @@ def _settle(files: HdfsClient, temporary: str, final: str, overwrite: bool, erro
         raise posix.lost(shown(final)) from error
     if isinstance(error, TablelogError):
         raise error
-    raise StorageUnavailableError(f"renaming to {shown(final)}: {error}; nothing was written") from error
+    raise StorageUnavailableError(
+        f"renaming to {shown(final)}: {error}; nothing was written", path=shown(final)
+    ) from error
 
 
 def _plain(conf: Mapping[str, Any]) -> dict[str, str]:

@@ -155,7 +155,8 @@ class S3LogStore(LogStore):
                 self._remove(probe)
         raise StorageUnavailableError(
             f"writing {shown(place.uri)}: the test whether the service enforces the condition of a write failed "
-            f"({last_reason}); nothing was written, try again later"
+            f"({last_reason}); nothing was written, try again later",
+            path=shown(place.uri),
         )
 
     def _remove(self, probe: S3Location) -> None:

@@ -220,7 +220,8 @@ class Entries:
             if self._clock.monotonic() > until:
                 raise StorageUnavailableError(
                     f"writing {shown(path)}: DynamoDB didn't create the table {table} within {_CREATE_SECONDS:.0f} s; "
-                    "nothing was written, try again later"
+                    "nothing was written, try again later",
+                    path=shown(path),
                 )
             self._clock.sleep(0.5)
 

@@ -143,7 +143,8 @@ class S3DynamoDBLogStore(S3LogStore):
             raise StorageError(
                 f"{shown(place.uri)} was not written: DynamoDB has it as complete, but the file doesn't exist. If the "
                 f"table was removed and created again, remove its items (tablePath = {entry.table_path}), or wait "
-                "until they expire"
+                "until they expire",
+                path=shown(place.uri),
             )
         raise FileExistsError(shown(place.uri))
 
@@ -165,14 +166,16 @@ class S3DynamoDBLogStore(S3LogStore):
                 if not self._requests.exists(final):  # otherwise another writer has completed it meanwhile
                     raise StorageError(
                         f"{shown(final.uri)} was committed, but its data is lost: neither it nor "
-                        f"{shown(beside.beside(entry.temp_path).uri)} exists; restore one of them"
+                        f"{shown(beside.beside(entry.temp_path).uri)} exists; restore one of them",
+                        path=shown(final.uri),
                     ) from None
             else:
                 try:
                     self._put_in_place(final, data)
                 except WriteOutcomeUnknown as error:
                     raise StorageUnavailableError(
-                        f"{shown(final.uri)} is committed, but not written to S3 yet: {error.reason}; try again later"
+                        f"{shown(final.uri)} is committed, but not written to S3 yet: {error.reason}; try again later",
+                        path=shown(final.uri),
                     ) from error
         self._finish(entry, beside)
 

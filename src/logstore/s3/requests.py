@@ -153,6 +153,11 @@ def described(error: Exception) -> str:
 
 def error_of(error: Exception, doing: str, path: str, service: str = "S3") -> Exception:
     """The typed error for `error`, after which nothing was written; an unknown error is returned unchanged."""
+    typed = _typed(error, doing, path, service)
+    return typed.with_context(path=shown(path)) if isinstance(typed, TablelogError) else typed
+
+
+def _typed(error: Exception, doing: str, path: str, service: str) -> Exception:
     if isinstance(error, TablelogError):
         return error
     reply, head = reply_of(error), f"{doing} {shown(path)}: {service}"
@@ -386,7 +391,8 @@ def no_condition(path: str, observation: str) -> UnsafeStoreError:
         f"{shown(path)} was not written: its S3 service doesn't enforce the condition of a write (If-None-Match: *): "
         f"{observation}, so two writers could overwrite each other's commits. Use a newer version of the service "
         f"(MinIO from 2024-05-07 on), or set {LOG_STORE.prefix}<scheme>.impl to io.delta.storage.S3DynamoDBLogStore "
-        "(several drivers), or to io.delta.storage.S3SingleDriverLogStore (only one driver)"
+        "(several drivers), or to io.delta.storage.S3SingleDriverLogStore (only one driver)",
+        path=shown(path),
     )
 
 

@@ -172,7 +172,8 @@ class S3SingleDriverLogStore(S3LogStore):
         elif digest != sha256(data).digest():
             raise StorageUnavailableError(
                 f"writing {shown(place.uri)}: an earlier write of it by this process had no certain answer, and may "
-                f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that"
+                f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that",
+                path=shown(place.uri),
             )
 
     def _is_alone(self, log: _Log, place: S3Location, version: int) -> bool:
@@ -229,7 +230,7 @@ class S3SingleDriverLogStore(S3LogStore):
             "io.delta.storage.S3DynamoDBLogStore"
         )
         if self._refuse:
-            raise UnsafeStoreError(f"{message}. Nothing was written")
+            raise UnsafeStoreError(f"{message}. Nothing was written", path=shown(place.uri))
         logger.warning("%s", message)
 
 

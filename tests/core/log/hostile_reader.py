@@ -1,6 +1,5 @@
 """A program that reads tables as a session would, under a limit of memory; a line for each says how that ended."""
 
-import contextlib
 import json
 import resource
 import signal
@@ -35,8 +34,9 @@ def state(snapshot: Snapshot) -> list[Any]:
     return [snapshot.version, files, *map(str, header)]
 
 
-def uses(snapshot: Snapshot) -> None:
-    """Whatever else is asked of a snapshot; each may raise an error of ours."""
+def uses(snapshot: Snapshot) -> list[str]:
+    """Ask a snapshot for its other parts; each may raise an error of ours. Returns errors without table or version."""
+    without = []
     asked: list[Callable[[], Any]] = [
         lambda: snapshot.schema,
         lambda: snapshot.properties,
@@ -47,8 +47,12 @@ def uses(snapshot: Snapshot) -> None:
         lambda: snapshot.timestamp_ms,
     ]
     for ask in asked:
-        with contextlib.suppress(TablelogError):
+        try:
             ask()
+        except TablelogError as error:
+            if error.table != snapshot.table or error.version is None:
+                without.append(f"{error!r}: {error.table}, {error.version}"[:300])
+    return without
 
 
 def read(table: str) -> dict[str, Any]:
@@ -67,6 +71,8 @@ def read(table: str) -> dict[str, Any]:
             found[name] = None
             found[f"{name} error"] = type(error).__name__
             found[f"{name} message"] = str(error)[:300]
+            if error.table != log.table:
+                found[f"{name} without table"] = str(error)[:300]
         except Exception as error:
             found[name] = None
             found["untyped"] = f"{name}: {type(error).__name__}: {str(error)[:300]}"

@@ -44,6 +44,16 @@ def test_no_log_leads_to_an_error_that_is_not_ours(outcomes: dict[str, dict[str,
     assert {name: found["untyped"] for name, found in outcomes.items() if "untyped" in found} == {}
 
 
+def test_each_error_has_the_table_and_that_of_a_snapshot_the_version(outcomes: dict[str, dict[str, Any]]) -> None:
+    without = {
+        (name, key): text
+        for name, found in outcomes.items()
+        for key, text in found.items()
+        if key.endswith("without table") or (key == "uses" and text)
+    }
+    assert without == {}
+
+
 def test_what_the_commits_say_is_what_is_read(outcomes: dict[str, dict[str, Any]]) -> None:
     right = outcomes["untouched"]["state"]
     assert right is not None
