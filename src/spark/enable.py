@@ -23,6 +23,7 @@ from ..settings.declarations import ENABLED
 from ..settings.spark_own import CATALOG, EXTENSIONS
 from .boundary import pyspark_errors, replacing
 from .exceptions import as_spark
+from .sql import session_tables
 
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 
@@ -65,6 +66,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _install()
         _enabled_sessions.add(session_id(spark))
         spark.conf.set(ENABLED.key, "true")
+    session_tables.install(spark)
     return spark
 
 
@@ -76,6 +78,7 @@ def disable(spark: SparkSession) -> None:
         _enabled_sessions.discard(session_id(spark))
         if not _enabled_sessions:
             _uninstall()
+    session_tables.remove(spark)
 
 
 @pyspark_errors
@@ -148,7 +151,7 @@ def _save(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             if is_enabled(builders.session_of(self)):
-                from .other_formats import check
+                from .sql.other_formats import check
 
                 location = path or options.get("path") or builders.writer_state(self).options.get("path")
                 check(builders.session_of(self), location)
@@ -168,12 +171,12 @@ def _streaming(name: str) -> Patch:
             format = kwargs.get("format", args[1] if len(args) > 1 else None)  # noqa: A001
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from . import refusals
+            from .sql import refusals
 
             if name != "readStream.table" and _is_delta(self, format):
                 raise refusals.streaming(name)
             if name == "writeStream.start":
-                from .other_formats import check
+                from .sql.other_formats import check
 
                 check(builders.session_of(self), kwargs.get("path", args[0] if args else None))
             return _explained(original, self, args, kwargs, lambda error: refusals.of_stream(error, name))
@@ -205,7 +208,7 @@ def _of_catalog(name: str) -> Patch:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from .refusals import of_catalog
+            from .sql.refusals import of_catalog
 
             return _explained(original, self, args, kwargs, lambda error: of_catalog(error, name))
 
@@ -219,7 +222,7 @@ def _of_writer(writer_name: str, name: str) -> Patch:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from .refusals import of_writer
+            from .sql.refusals import of_writer
 
             return _explained(original, self, args, kwargs, lambda error: of_writer(error, writer_name, name))
 
@@ -233,7 +236,7 @@ def _to_directory(original: Method) -> Method:
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         if is_enabled(builders.session_of(self)):
-            from .other_formats import check
+            from .sql.other_formats import check
 
             check(builders.session_of(self), path)
         return original(self, path, *args, **kwargs)
@@ -252,7 +255,7 @@ def _insert_into(original: Method) -> Method:
             with builders.other_source(self, "delta"):  # Spark has no source "delta", and the table knows its format
                 original(self, tableName, *args, **kwargs)
         except PySparkException:
-            from .inserts import by_writer
+            from .sql.inserts import by_writer
 
             overwrite = builders.writer_state(self).mode == "Overwrite"
             if not by_writer(builders.frame_of(self), tableName, overwrite=overwrite):
@@ -283,8 +286,9 @@ def _sql(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         if not is_enabled(self):
             return original(self, sqlQuery, args, **kwargs)
-        from .sql import run
+        from .sql.run import run
 
+        session_tables.install(self)  # a session that was cloned from an enabled one has its own catalogs
         return run(self, original, sqlQuery, args, kwargs)
 
     return sql
@@ -300,7 +304,7 @@ def _table(original: Method) -> Method:
         try:
             return original(self, tableName)
         except Exception as error:
-            from .refusals import is_of_delta
+            from .sql.refusals import is_of_delta
 
             if not is_of_delta(error):
                 raise
@@ -316,7 +320,7 @@ def _table_exists(original: Method) -> Method:
         try:
             return original(self, tableName, *args, **kwargs)
         except Exception as error:
-            from .refusals import is_missing_provider
+            from .sql.refusals import is_missing_provider
 
             if not is_enabled(builders.session_of(self)) or not is_missing_provider(error):
                 raise

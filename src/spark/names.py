@@ -23,6 +23,11 @@ def by_path(identifier: str) -> tuple[str, str] | None:
     return match[1].lower(), match[2].replace("``", "`")
 
 
+def is_absolute(path: str) -> bool:
+    """Whether the text is an absolute path or a URI."""
+    return _ABSOLUTE.match(path) is not None
+
+
 def what_is(entry: CatalogEntry) -> str:
     """Describes a catalog entry that isn't a Delta table, for messages."""
     return f"its provider is {entry.provider}" if entry.location else "it is a view"

@@ -72,6 +72,14 @@ class SessionCatalog:
         """The entry of a table or view, None where there is none; temporary views have none."""
         return self._find(self._identifier(name))
 
+    def find_parts(self, name_parts: JavaObject) -> CatalogEntry | None:
+        """The same for the parts of a name (a Scala `Seq`); None also for a name of another catalog."""
+        parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
+        current = self._state.catalogManager().currentCatalog().name()
+        if len(parts) > 3 or (parts[0] if len(parts) == 3 else current) != _SESSION:
+            return None
+        return self._find(self._identifier_of(name_parts))
+
     def _find(self, identifier: JavaObject) -> CatalogEntry | None:
         from pyspark.sql.types import StructType
 
@@ -79,11 +87,10 @@ class SessionCatalog:
             return None
         table = self._catalog.getTableMetadata(identifier)
         provider = table.provider()
-        uri = table.storage().locationUri()
         return CatalogEntry(
             f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
             provider.get().lower() if provider.isDefined() else None,
-            self._text(uri.get()) if uri.isDefined() else "",
+            self.location_of(table),
             table.bucketSpec().isDefined(),
             StructType.fromJson(json.loads(table.partitionSchema().json())),
             table,
@@ -174,6 +181,11 @@ class SessionCatalog:
             )
         database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none
         return self._classes.TableIdentifier(parts[-1], database)
+
+    def location_of(self, entry: JavaObject) -> str:
+        """The location of a `CatalogTable`: a path on this machine, or a URI; empty where it has none."""
+        uri = entry.storage().locationUri()
+        return self._text(uri.get()) if uri.isDefined() else ""
 
     def _text(self, uri: JavaObject) -> str:
         # Hadoop's own spelling, file:/a%20b of the directory "a%20b", means another one where URIs are decoded.

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...settings.spark_own import SOURCE_DEFAULT
-from . import settings
+from . import plans, settings
 from .gateway import Gateway, JavaObject
 from .java_errors import thrown_by_java
 from .sessions import hadoop_configuration, is_instance, session_state
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # Spark refuses these of a temporary view by errors of its planner, which name no view.
 _SUBJECTS = {
@@ -38,6 +38,21 @@ def formatted(spark: "SparkSession", text: str, named: Mapping[str, object]) -> 
 def parsed(spark: "SparkSession", text: str) -> JavaObject:
     """The plan of a statement. Raises Spark's ParseException."""
     return session_state(spark).sqlParser().parsePlan(text)
+
+
+def frame_of(spark: "SparkSession", plan: JavaObject) -> "DataFrame":
+    """The DataFrame of a parsed query. Raises Spark's AnalysisException."""
+    return plans.frame_of(spark, plan)
+
+
+def strings(spark: "SparkSession", name_parts: JavaObject) -> list[str]:
+    """The parts of a name (a Scala `Seq`)."""
+    return [str(part) for part in Gateway.of(spark).elements(name_parts)]
+
+
+def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
+    """Whether the name is that of a temporary view, of the session or global."""
+    return bool(session_state(spark).catalog().isTempView(name_parts))
 
 
 def kind_of(plan: JavaObject) -> str | None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from ..core.deltalog import DeltaLog
-from ..engine.jvm import statements
-from ..engine.jvm.inserts import Parameters
-from ..engine.write import view_inserts
-from ..errors import InvalidArgumentError, UnsupportedFeatureError
-from .conf import delta_log, session_conf
-from .writer import insert
+from ...core.deltalog import DeltaLog
+from ...engine.jvm import statements
+from ...engine.jvm.inserts import Parameters
+from ...engine.write import view_inserts
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ..conf import delta_log, session_conf
+from ..writer import insert
 
 
 def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:

@@ -7,10 +7,12 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from ..engine.jvm import statements
-from ..engine.jvm.catalog import SessionCatalog
+from ...engine.jvm import statements
+from ...engine.jvm.catalog import SessionCatalog
 from . import inserts, other_formats
+from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
+from .statement import Statement
 
 Sql = Callable[[SparkSession, str, Any], DataFrame]
 
@@ -27,6 +29,11 @@ def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
     plan = _parsed(spark, text)
     if plan is not None:
         other_formats.check_statement(spark, plan)
+        handler = HANDLERS.get(statements.kind_of(plan) or "")
+        if handler is not None:
+            answer = handler(Statement(spark, text, plan, args))
+            if answer is not None:
+                return answer
     try:
         return original(spark, text, args)
     except Exception as error:

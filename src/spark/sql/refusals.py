@@ -5,9 +5,9 @@ Delta tables are recognized by the condition of Spark's error, never by the text
 
 from typing import Any
 
-from ..engine.jvm import statements
-from ..engine.jvm.java_errors import conditions
-from ..errors import UnsupportedFeatureError
+from ...engine.jvm import statements
+from ...engine.jvm.java_errors import conditions
+from ...errors import UnsupportedFeatureError
 
 _READ = (
     'spark.table(name) or spark.read.format("delta").load(path); for SQL, create a temporary view by '

@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import settings, statements
-from ..errors import InvalidArgumentError
-from ..settings.declarations import FORMAT_CHECK
+from ...engine.jvm import settings, statements
+from ...errors import InvalidArgumentError
+from ...settings.declarations import FORMAT_CHECK
 
 
 def check(spark: SparkSession, location: object) -> None:

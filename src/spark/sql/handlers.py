@@ -1,0 +1,13 @@
+"""Which statements tablelog runs itself, by the class of the plan that Spark's parser makes."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+
+from .statement import Statement
+
+Handler: TypeAlias = Callable[[Statement], DataFrame | None]
+"""Runs a statement and returns its answer; None if the statement isn't about a Delta table: Spark runs it then."""
+
+HANDLERS: Mapping[str, Handler] = {}

@@ -1,0 +1,75 @@
+"""Gives Spark's analyzer the Delta tables that a statement names."""
+
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ...engine.jvm import table_catalog
+from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.sessions import session_id
+from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
+from ...errors import UnsupportedFeatureError
+from .. import reader
+from ..conf import session_conf
+from ..options import Options
+
+
+class SessionTables:
+    """Implements `table_catalog.Tables` for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __call__(self, request: TableRequest) -> Any:
+        """The JVM's table for a request of Spark's analyzer.
+
+        Raises:
+            UnsupportedFeatureError: a command of Spark's own would act on the table.
+        """
+        location = self._location(request)
+        if request.use is Use.EXISTS:
+            table = reader.find_table(location, session_conf(self._spark, location), {})
+            return None if table is None else location
+        if request.use is Use.QUERY:
+            return table_catalog.query_table(self._spark, self._frame(location, request), request)
+        raise UnsupportedFeatureError(
+            f"Spark's own command does not support the Delta table {'.'.join(request.name)}: nothing was changed. "
+            "Run the statement by spark.sql(text), as a statement of its own."
+        )
+
+    def _frame(self, location: str, request: TableRequest) -> Any:
+        options: dict[str, str] = {}
+        if request.version is not None:
+            options["versionAsOf"] = request.version
+        elif request.timestamp_us is not None:
+            moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=request.timestamp_us)
+            options["timestampAsOf"] = moment.isoformat()
+        return reader.frame(self._spark, location, Options(options))
+
+    def _location(self, request: TableRequest) -> str:
+        """The path of the table, as the reader takes it."""
+        if request.entry is None:
+            return request.name[-1]
+        return SessionCatalog(self._spark).location_of(request.entry)
+
+
+_lock = Lock()
+_installed: dict[str, InstalledCatalog] = {}
+
+
+def install(spark: SparkSession) -> None:
+    """Have Spark's analyzer ask tablelog for the Delta tables of this session; no effect if it does already."""
+    key = session_id(spark)
+    with _lock:
+        if key not in _installed:
+            _installed[key] = InstalledCatalog(spark, SessionTables(spark))
+
+
+def remove(spark: SparkSession) -> None:
+    """Undo `install`."""
+    with _lock:
+        catalog = _installed.pop(session_id(spark), None)
+    if catalog is not None:
+        catalog.remove()

@@ -1,0 +1,37 @@
+"""A statement that Spark's parser has parsed, with the values of its parameters in place."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from ...engine.jvm import statements
+from ...engine.jvm.gateway import Gateway
+
+LogicalPlan: TypeAlias = Any
+"""A plan of the JVM, unresolved as Spark's parser made it."""
+Expression: TypeAlias = Any
+"""An expression of the JVM, unresolved."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of `spark.sql`. `text` is what the user wrote, for messages; `args` are its parameters."""
+
+    spark: SparkSession
+    text: str
+    plan: LogicalPlan
+    args: Any = None
+
+    @property
+    def kind(self) -> str | None:
+        """The class of the plan; None for a query."""
+        return statements.kind_of(self.plan)
+
+    def column(self, expression: Expression) -> Column:
+        """An expression of the statement as a Column, for the commands."""
+        return Gateway.of(self.spark).column(expression)
+
+    def frame(self, plan: LogicalPlan) -> DataFrame:
+        """The DataFrame of a query within the statement. Raises Spark's AnalysisException."""
+        return statements.frame_of(self.spark, plan)

@@ -1,0 +1,74 @@
+"""The Delta table that a statement names: by a path, by a name of the catalog, or by a temporary view."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...engine.jvm import statements
+from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.write import view_inserts
+from ...errors import InvalidArgumentError, TableNotFoundError
+from .. import names
+from ..conf import delta_log, session_conf
+from ..table import DeltaTable
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A Delta table as a statement names it.
+
+    `name` is for messages. `entry` is the catalog's, None for a path or a view. `version` is that of a view of an
+    older version; `by_view`: a temporary view stands for the table.
+    """
+
+    spark: SparkSession
+    name: str
+    log: DeltaLog
+    entry: CatalogEntry | None = None
+    version: int | None = None
+    by_view: bool = False
+
+    @property
+    def delta_table(self) -> DeltaTable:
+        """The table for the commands of `DeltaTable`."""
+        return DeltaTable(self.spark, self.log)
+
+    def check_newest(self) -> None:
+        """Raise InvalidArgumentError for a view of an older version, which can't be changed."""
+        if self.version is not None:
+            raise InvalidArgumentError(
+                f"The view shows version {self.version} of {self.log.table}, and older versions can't be changed: "
+                "nothing was written. Use a view of the table without time travel.",
+                table=self.log.table,
+            )
+
+
+def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
+    """The Delta table with the name (a Scala `Seq` of its parts); None for another table, a view, or nothing.
+
+    Raises TableNotFoundError for a path or a catalog entry of the provider delta without a Delta table.
+    """
+    parts = statements.strings(spark, name_parts)
+    quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    if statements.is_temporary_view(spark, name_parts):
+        target = view_inserts.target(spark, name_parts)
+        if target is None:
+            return None
+        log = target.log or delta_log(target.table, session_conf(spark, target.table))
+        return NamedTable(spark, quoted, log, version=target.version, by_view=True)
+    if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
+        return NamedTable(spark, quoted, DeltaTable.forPath(spark, parts[1])._log)
+    entry = SessionCatalog(spark).find_parts(name_parts)
+    if entry is None or not entry.is_delta:
+        return None
+    log = delta_log(entry.location, session_conf(spark, entry.location))
+    if not log.exists():
+        raise TableNotFoundError(
+            f"{entry.name} has the location {entry.location}, where there is no Delta table.",
+            condition="DELTA_MISSING_DELTA_TABLE",
+            parameters={"tableName": entry.name},
+            table=log.table,
+        )
+    return NamedTable(spark, entry.name, log, entry)
