@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class ProbedBuckets:
     """The buckets whose service enforced the condition of a write when it was probed.
 
-    All stores in a process share one, also a store that was pickled in another process.
+    All stores in a process share one. A pickled store gets that of the process that loads it.
     """
 
     def __init__(self) -> None:

@@ -65,9 +65,9 @@ class _Log:
 
 
 class Driver:
-    """This process as a driver: all stores in the process share one, also a store that was pickled in another process.
+    """A process as a driver: its locks, its leases and the versions that it wrote.
 
-    It has the locks, the leases and the versions of this process.
+    All stores in a process share one. A pickled store gets that of the process that loads it.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
