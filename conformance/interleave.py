@@ -14,7 +14,6 @@ every start of a thread needs, and nothing in another process would ever wait fo
 import math
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,11 +21,14 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+from tablelog.clock import Clock, SystemClock
+
 _LEAST_PATIENCE_SECONDS = 0.02
 _PATIENCE_FACTOR = 20
 _PATIENCE_SECONDS = 1.0
 _GIVE_UP_SECONDS = 30.0
 _STEPS_TOLD = 6
+_CLOCK = SystemClock()
 _NO_STEPS = frozenset({__file__, threading.__file__})
 
 
@@ -198,6 +200,7 @@ def all_interleavings(
     seconds: float = 60.0,
     fewest: int = 0,
     longest: float | None = None,
+    clock: Clock = _CLOCK,
 ) -> Iterator[Interleaving]:
     """`interleave` for each step of `held`, each with a new case number.
 
@@ -209,15 +212,15 @@ def all_interleavings(
     uncounted = 10**9
     prepare(uncounted)
     outcome(partial(held, uncounted))  # work that is done only once, such as connecting, is done here
-    began = time.monotonic()
+    began = clock.monotonic()
     prepare(uncounted + 1)
     steps = count_steps(lambda: held(uncounted + 1))
     prepare(uncounted + 2)
-    started = time.monotonic()
+    started = clock.monotonic()
     outcome(partial(between, uncounted + 2))  # its duration without a competing call
-    usual = time.monotonic() - started
+    usual = clock.monotonic() - started
     patience = max(_LEAST_PATIENCE_SECONDS, min(_PATIENCE_FACTOR * usual, usual * 2 + _PATIENCE_SECONDS))
-    slow = (fewest + 1) * (time.monotonic() - began)
+    slow = (fewest + 1) * (clock.monotonic() - began)
     seconds = max(seconds, min(slow, seconds if longest is None else longest))
     step, stride, ran = 0, 1 + steps // max_cases, 0
     # A call may have more steps later than when they were counted, even more each time (a listing of more files).
@@ -227,7 +230,7 @@ def all_interleavings(
         if not case.where:  # the call ended before that step
             return
         ran += 1
-        taken = time.monotonic() - began
+        taken = clock.monotonic() - began
         affordable = int((seconds - taken) / (taken / (ran + 1)))
         yield replace(case, steps=steps, out_of_time=affordable < 1)
         if affordable < 1:

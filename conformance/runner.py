@@ -85,6 +85,7 @@ def run(
     share_seconds: float | None = None,
     budget_seconds: float | None = None,
     patience: float = 1.0,
+    grace_seconds: float = _GRACE_SECONDS,
 ) -> Run:
     """Run `checks` on `target`, below a new prefix that is removed at the end.
 
@@ -112,7 +113,8 @@ def run(
                     check, "the time of the whole run was used up before it; give it more with --patience"
                 )
             else:
-                finding, left, hangs = run_check(check, target, f"{root}/{check.name}", level, seed, seconds)
+                own_root = f"{root}/{check.name}"
+                finding, left, hangs = run_check(check, target, own_root, level, seed, seconds, grace_seconds)
                 leftovers += left
                 stuck += [check.name] * hangs
             findings[number] = finding
@@ -122,13 +124,19 @@ def run(
 
 
 def run_check(
-    check: Check, target: Target, root: str, level: Level, seed: int, seconds: float
+    check: Check,
+    target: Target,
+    root: str,
+    level: Level,
+    seed: int,
+    seconds: float,
+    grace_seconds: float = _GRACE_SECONDS,
 ) -> tuple[Finding, list[str], bool]:
     """Run one check below `root`; return its finding, what couldn't be cleaned up, and whether it still hangs."""
     started = time.monotonic()
     context = Context(target, root, level, seed, started + seconds)
     try:
-        end = bounded(lambda: check.run(context), seconds + _GRACE_SECONDS)
+        end = bounded(lambda: check.run(context), seconds + grace_seconds)
     except KeyboardInterrupt:
         _cleaned(target, root, set(context.directories))
         raise

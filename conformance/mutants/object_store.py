@@ -12,6 +12,7 @@ from tablelog.logstore import FileStatus, LogStore
 from tablelog.logstore.base import Exclusion
 from tablelog.logstore.common import object_uri
 from tablelog.logstore.common.conditional_put import Answer, Verdict, settle
+from tablelog.logstore.common.retry_policy import DEFAULT_RETRIES
 
 _SECONDS = 5.0
 MULTIPART_FROM = 5 << 20
@@ -45,7 +46,7 @@ class ObjectStore(LogStore):
         if overwrite:
             self.check(self.send(path, data, {})[0], path)
         else:
-            settle(path, lambda: self.attempt(path, data))
+            settle(path, lambda: self.attempt(path, data), DEFAULT_RETRIES)
 
     def attempt(self, path: str, data: bytes) -> Answer:
         """One conditional write."""

@@ -16,6 +16,7 @@ from ..settings import declarations
 from ..settings.declarations import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
 from .log.checkpoint import CheckpointState
 from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
+from .log.memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .log.reader import LogReader
 from .log.replay import CommitOverlay, Header, in_commit_timestamp
 from .log.segment import Listing, LogEntry, Segment, choose, missing_commit, ranges_text, readable
@@ -54,10 +55,6 @@ wasn't read yet would be lost.
 
 The listings of a handle start at a known commit, so they don't show this; own commits need no listing at all.
 """
-_MOST_COMPACTED = 64 << 20
-"""The most bytes of commits that are compacted after a commit, because they are all in memory at once."""
-_LONG_TAIL = 2_000
-"""If a snapshot has more actions than this after its base, a newer checkpoint is read, which saves memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +80,13 @@ class DeltaLog:
         conf: Mapping[str, str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
+        limits: MemoryLimits = DEFAULT_LIMITS,
     ) -> None:
         self.table = table
         self.log_path = f"{table.rstrip('/')}/{LOG_DIRECTORY}"
         self.store = store
         self.clock: Clock = clock or SystemClock()
+        self._limits = limits
         self.conf: Mapping[str, str] = conf or {}
         self.storage_options: Mapping[str, Any] = storage_options or {}
         self.reader = LogReader(table, self.log_path, store, self.clock)
@@ -109,6 +108,7 @@ class DeltaLog:
         conf: Mapping[str, str] | None = None,
         store: LogStore | None = None,
         clock: Clock | None = None,
+        limits: MemoryLimits = DEFAULT_LIMITS,
     ) -> "DeltaLog":
         """The log of the table at `path`; whether there is a table isn't checked.
 
@@ -118,6 +118,7 @@ class DeltaLog:
             conf: Settings with Spark's names (`spark.delta.logStore.*`, `spark.databricks.delta.*`).
             store: Used instead of the store that `conf` selects.
             clock: Used instead of the system's clock.
+            limits: Used instead of the default limits of memory.
 
         Raises:
             InvalidArgumentError: The path isn't valid.
@@ -126,7 +127,7 @@ class DeltaLog:
         path = str(path)
         if store is None:
             store = store_for(path, conf=conf, storage_options=storage_options)
-        return cls(store.resolve(path), store, conf=conf, storage_options=storage_options, clock=clock)
+        return cls(store.resolve(path), store, conf=conf, storage_options=storage_options, clock=clock, limits=limits)
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.table!r})"
@@ -312,7 +313,8 @@ class DeltaLog:
         checkpoint = max(newest.base_version, version // interval * interval or -1)
         window = compaction.window(version, newest.properties.log_compaction_interval, checkpoint)
         if window is not None:
-            compaction.compact(self.store, self.log_path, self.table, self.reader, *window, most_bytes=_MOST_COMPACTED)
+            most = self._limits.compacted_bytes
+            compaction.compact(self.store, self.log_path, self.table, self.reader, *window, most_bytes=most)
 
     @sets_table
     def health(self) -> "LogHealth":
@@ -362,7 +364,7 @@ class DeltaLog:
         old = snapshot.base_version >= 0 and self.clock.monotonic() - self._opened_at > _OLD_BASE_S
         if newest < snapshot.version or old:
             return None
-        if snapshot.tail_actions > _LONG_TAIL:
+        if snapshot.tail_actions > self._limits.tail_actions:
             # A checkpoint that existed when the handle opened was either used then, or couldn't be read.
             known_base = max(snapshot.base_version, self._opened_version)
             if any(checkpoint.version > known_base for checkpoint in listing.checkpoints):
@@ -482,6 +484,7 @@ class DeltaLog:
                 self.table,
                 segment.checkpoint,
                 partial(self._recovered, segment.checkpoint.version),
+                self._limits,
             )
         commits = self.reader.entries(segment.entries)
         header = base.header if base else Header()

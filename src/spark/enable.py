@@ -95,7 +95,7 @@ def _install() -> None:
     global _applied  # noqa: PLW0603
     if _applied is None:
         _applied = patching.apply({name: _maker(patch) for name, patch in _patches().items()})
-        read_errors.install(as_spark)
+        read_errors.TRANSLATION.install(as_spark)
 
 
 def _uninstall() -> None:
@@ -103,7 +103,7 @@ def _uninstall() -> None:
     if _applied is not None:
         patching.remove(_applied)
         _applied = None
-        read_errors.uninstall()
+        read_errors.TRANSLATION.uninstall()
 
 
 def _maker(patch: Patch) -> Patch:

@@ -3,11 +3,8 @@
 import itertools
 import threading
 from functools import partial
-from types import SimpleNamespace
 
-import pytest
-
-from tablelog.conformance import interleave as interleave_module
+from support.clocks import ManualClock
 from tablelog.conformance.interleave import all_interleavings, count_steps, interleave, run_with
 from tablelog.logstore import MemoryLogStore
 
@@ -68,16 +65,15 @@ def test_a_store_that_starts_threads_is_never_held_with_the_lock_of_all_threads(
     assert not any(case.between_waited for case in cases)
 
 
-def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(interleave_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last() -> None:
+    clock = ManualClock()
 
     def held(_case: int) -> None:
         for _ in range(100):
             pass
-        now[0] += 0.02
+        clock.time += 0.02
 
-    cases = list(all_interleavings(held, lambda _case: None, seconds=0.4))
+    cases = list(all_interleavings(held, lambda _case: None, seconds=0.4, clock=clock))
     assert 3 < len(cases) < 50
     assert cases[0].step == 0
     assert cases[-1].step > cases[-1].steps / 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.conformance import CHECKS, runner, words
+from tablelog.conformance import CHECKS, words
 from tablelog.conformance.checks.suite import commit
 from tablelog.conformance.failures import GuaranteeBrokenError, NotEstablishedError
 from tablelog.conformance.model import Check, Context, Level, Target, Verdict
@@ -160,8 +160,7 @@ def test_an_interrupt_ends_the_run_and_cleans_up() -> None:
 # ---- bounds ----
 
 
-def test_a_check_that_hangs_is_not_established_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.0)
+def test_a_check_that_hangs_is_not_established_and_the_next_one_runs() -> None:
     never = threading.Event()
 
     def hangs_forever(_context: Context) -> None:
@@ -173,6 +172,7 @@ def test_a_check_that_hangs_is_not_established_and_the_next_one_runs(monkeypatch
         level=Level.QUICK,
         seed=1,
         share_seconds=0.05,
+        grace_seconds=0.0,
     )
     never.set()
     hangs, goes_on = found.findings

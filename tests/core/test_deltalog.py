@@ -16,6 +16,7 @@ from support.log_builder import LogBuilder, SetClock, add, metadata, remove
 from tablelog.core import DeltaLog, Operation
 from tablelog.core.log import checksum
 from tablelog.core.log.last_checkpoint import LastCheckpoint
+from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.protocol.actions import AddFile, Protocol
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, crc_name
 from tablelog.core.table.snapshot import Snapshot
@@ -161,9 +162,9 @@ def test_a_handle_that_sees_but_its_own_commits_opens_anew_each_day() -> None:
 
 def test_over_a_large_checkpoint_the_totals_go_on_from_its_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer needn't decode a million files to know how many there are after its commit."""
-    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
     monkeypatch.setattr("tablelog.core.log.checkpoint.CheckpointState.at_hand", lambda self: False)
     builder = table(3, checkpoint=2)
+    builder.limits = MemoryLimits(kept_file_bytes=0)
     exact = builder.log().snapshot(1).after(2, [[add("2")]], timestamp=lambda _: 0)
     totals = exact.totals()
     assert totals is not None
@@ -352,9 +353,9 @@ def test_files_that_never_are_as_listed() -> None:
         builder.log(Shrinking(builder.store)).snapshot()
 
 
-def test_a_long_tail_is_left_for_a_newer_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.core.deltalog._LONG_TAIL", 5)
+def test_a_long_tail_is_left_for_a_newer_checkpoint() -> None:
     builder = table(4)
+    builder.limits = MemoryLimits(tail_actions=5)
     log = builder.log()
     assert log.snapshot().base_version == -1
     builder.commit(add("a")).commit(add("b"))
@@ -560,9 +561,9 @@ def test_a_handle_that_alone_writes_a_table_takes_each_checkpoint_for_its_base()
     assert (snapshot.num_files, snapshot.tombstones.num_rows) == (20, 1499 * 20)
 
 
-def test_a_checkpoint_that_cannot_be_read_is_not_tried_at_each_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.core.deltalog._LONG_TAIL", 5)
+def test_a_checkpoint_that_cannot_be_read_is_not_tried_at_each_refresh() -> None:
     builder = table(8, checkpoint=6)
+    builder.limits = MemoryLimits(tail_actions=5)
     builder.write(checkpoint_name(6), b"PAR1 torn")
     counting = CountingLogStore(builder.store)
     log = builder.log(counting)

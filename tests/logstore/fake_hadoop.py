@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from tablelog.errors import StorageUnavailableError
 from tablelog.logstore.common import posix
 from tablelog.logstore.common.listing import without_false_gaps
-from tablelog.logstore.hdfs import store as hdfs
 from tablelog.logstore.hdfs.client import HdfsEntry
 from tablelog.logstore.hdfs.store import HDFSLogStore
 
@@ -110,6 +109,5 @@ def local(path: str) -> str:
 
 
 def store() -> HDFSLogStore:
-    """A store on the file system above, in this process and in any that calls it."""
-    hdfs.use(DirectoryFiles)
-    return HDFSLogStore()
+    """A store on the file system above."""
+    return HDFSLogStore(clients=DirectoryFiles)

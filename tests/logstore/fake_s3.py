@@ -10,6 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from support.clocks import NO_PAUSES
+from tablelog.logstore.s3.conditional_put_store import ProbedBuckets, S3LogStore
+from tablelog.logstore.s3.settings import S3Settings
+
 ACCESS_KEY, SECRET_KEY = "AKIDTEST", "s3cret-of-the-test"
 _TIME = "2026-01-02T03:04:05.678Z"
 
@@ -49,6 +53,7 @@ class FakeS3:
         self.enforces = True
         self.page_size = 1000
         self.connections = 0
+        self.probed = ProbedBuckets()  # not the process's, which may know an earlier service at the same port
         self._lock = threading.Lock()
         fake = self
 
@@ -81,6 +86,11 @@ class FakeS3:
             "fs.s3a.path.style.access": "true",
             "fs.s3a.endpoint.region": "us-east-1",
         }
+
+    def store(self, options: Mapping[str, Any] | None = None, **conf: str) -> S3LogStore:
+        """A store for this service that doesn't wait before it repeats a request."""
+        settings = S3Settings.of("s3a", {**self.conf, **conf}, options or {})
+        return S3LogStore(settings, retries=NO_PAUSES, probed=self.probed)
 
     def methods(self) -> list[str]:
         """What was asked: the method, with `?` for a condition and `list` for a listing."""

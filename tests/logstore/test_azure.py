@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 from logstore.playback import NO_REPLY, Playback, Played
+from support.clocks import NO_PAUSES
 from tablelog.errors import (
     InvalidArgumentError,
     LogStoreConfigurationError,
@@ -24,9 +25,10 @@ from tablelog.errors import (
     WriteOutcomeUnknown,
 )
 from tablelog.logstore import LogStore, store_for
+from tablelog.logstore.azure.settings import AzureSettings
 from tablelog.logstore.azure.store import AzureLogStore, answer_of
-from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Verdict
+from tablelog.logstore.common.http_clients import READ_SECONDS
 
 ROOT = "abfs://box@account.dfs.core.windows.net/t/_delta_log"
 PATH = f"{ROOT}/00000000000000000000.json"
@@ -59,19 +61,13 @@ def content(data: bytes) -> Played:
     return Played(206, headers, data)
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_FIRST_PAUSE", 0.0001)
-    monkeypatch.setattr(answers, "_LONGEST_PAUSE", 0.001)
-
-
-def store_at(service: Playback) -> AzureLogStore:
+def store_at(service: Playback, read_seconds: float = READ_SECONDS) -> AzureLogStore:
     conf = {
         "fs.azure.abfs.endpoint": service.address,
         "fs.azure.always.use.https": "false",
         "fs.azure.account.key.account.dfs.core.windows.net": KEY,
     }
-    return AzureLogStore.configured("abfs", conf, {})
+    return AzureLogStore(AzureSettings.of("abfs", conf, {}), retries=NO_PAUSES, read_seconds=read_seconds)
 
 
 @pytest.fixture
@@ -204,9 +200,9 @@ def test_only_too_many_requests_is_sent_again(play: Play) -> None:
 
 
 def test_a_time_out_leaves_it_unknown(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.logstore.azure.settings.READ_SECONDS", 0.05)
     gate = threading.Event()
-    store, service = play(CREATED)
+    _, service = play(CREATED)
+    store = store_at(service, read_seconds=0.05)
     answer = service._answer
     monkeypatch.setattr(service, "_answer", lambda handler: (gate.wait(5), answer(handler)))
     with pytest.raises(WriteOutcomeUnknown, match="Timeout"):

@@ -15,6 +15,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 
 from logstore.playback import NO_REPLY, Playback, Played
+from support.clocks import NO_PAUSES
 from tablelog.errors import (
     InvalidArgumentError,
     LogStoreConfigurationError,
@@ -25,8 +26,9 @@ from tablelog.errors import (
     WriteOutcomeUnknown,
 )
 from tablelog.logstore import store_for
-from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Verdict
+from tablelog.logstore.common.http_clients import READ_SECONDS
+from tablelog.logstore.gcs.settings import GCSSettings
 from tablelog.logstore.gcs.store import GCSLogStore, Reply, answer_of
 
 ROOT = "gs://bucket/t/_delta_log"
@@ -44,15 +46,9 @@ def listing(*names: str, more: str | None = None) -> Played:
     return Played(200, {}, json.dumps({"items": items, **({"nextPageToken": more} if more else {})}).encode())
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_FIRST_PAUSE", 0.0001)
-    monkeypatch.setattr(answers, "_LONGEST_PAUSE", 0.001)
-
-
-def store_at(service: Playback, **conf: str) -> GCSLogStore:
+def store_at(service: Playback, read_seconds: float = READ_SECONDS, **conf: str) -> GCSLogStore:
     keys = {"fs.gs.storage.root.url": f"{service.endpoint}/", "fs.gs.auth.type": "UNAUTHENTICATED", **conf}
-    return GCSLogStore.configured("gs", keys, {})
+    return GCSLogStore(GCSSettings.of("gs", keys, {}), retries=NO_PAUSES, read_seconds=read_seconds)
 
 
 Play = Callable[..., tuple[GCSLogStore, Playback]]
@@ -166,9 +162,9 @@ def test_what_was_turned_away_is_sent_again(play: Play) -> None:
 
 
 def test_a_time_out_leaves_it_unknown(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.logstore.gcs.store.READ_SECONDS", 0.05)
     gate = threading.Event()
-    store, service = play(CREATED)
+    _, service = play(CREATED)
+    store = store_at(service, read_seconds=0.05)
     answer = service._answer
     monkeypatch.setattr(service, "_answer", lambda handler: (gate.wait(5), answer(handler)))
     with pytest.raises(WriteOutcomeUnknown, match="Timeout"):

@@ -22,21 +22,14 @@ from tablelog.errors import (
 )
 from tablelog.logstore import store_for
 from tablelog.logstore.hdfs import client, native_client
-from tablelog.logstore.hdfs import store as hdfs
 from tablelog.logstore.hdfs.errors import error_for
-from tablelog.logstore.hdfs.native_client import native_error
-from tablelog.logstore.hdfs.store import STALE_AFTER_MS, HDFSLogStore
+from tablelog.logstore.hdfs.native_client import NativeFiles, NativeLibrary, native_error
+from tablelog.logstore.hdfs.store import PROCESS_CLIENTS, STALE_AFTER_MS, HDFSLogStore, ProcessClients
 
 QUICK = [check for check in CHECKS if check.level is Level.QUICK]
 NAME = f"{0:020}.json"
 AWAY = StorageUnavailableError("the NameNode is away")
 REFUSED = StorageAccessError("permission denied")
-
-
-@pytest.fixture(autouse=True)
-def own_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a test sets is undone; nothing reaches for a server."""
-    monkeypatch.setattr(hdfs, "_in_use", (os.getpid(), DirectoryFiles))
 
 
 @pytest.fixture
@@ -47,14 +40,21 @@ def log(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def process_clients() -> Iterator[ProcessClients]:
+    """What creates the clients of the stores in this process, set back after the test."""
+    before = PROCESS_CLIENTS.current()
+    yield PROCESS_CLIENTS
+    PROCESS_CLIENTS.use(before)
+
+
+@pytest.fixture
 def directory() -> Iterator[Path]:
     with TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
         yield Path(name)
 
 
 def on(files: FailingFiles) -> HDFSLogStore:
-    hdfs.use(lambda _conf: files)
-    return HDFSLogStore()
+    return HDFSLogStore(clients=lambda _conf: files)
 
 
 def left(log: str) -> list[str]:
@@ -107,7 +107,7 @@ def test_a_lost_reply_and_nobody_to_ask_is_unknown(log: str) -> None:
         with pytest.raises(WriteOutcomeUnknown, match="the NameNode is away"):
             on(FailingFiles(rename=(when, AWAY), delete="before")).write(f"{log}/{NAME}", b"ours")
     assert NAME in left(log)
-    assert next(HDFSLogStore().list_from(f"{log}/")).path.endswith(NAME)
+    assert next(store().list_from(f"{log}/")).path.endswith(NAME)
 
 
 class OvertakenFiles(FailingFiles):
@@ -122,7 +122,7 @@ class OvertakenFiles(FailingFiles):
 def test_a_name_that_another_took_is_lost_whatever_the_answer(log: str, answer: str | tuple[str, Exception]) -> None:
     with pytest.raises(FileExistsError):
         on(OvertakenFiles(rename=answer)).write(f"{log}/{NAME}", b"ours")
-    assert HDFSLogStore().read(f"{log}/{NAME}") == b"theirs"
+    assert store().read(f"{log}/{NAME}") == b"theirs"
     assert left(log) == [NAME]
 
 
@@ -137,7 +137,7 @@ def test_a_loser_writes_nothing(log: str) -> None:
     on(files).write(f"{log}/{NAME}", b"first")
     files.calls.clear()
     with pytest.raises(FileExistsError, match=NAME):
-        HDFSLogStore().write(f"{log}/{NAME}", b"second")
+        on(files).write(f"{log}/{NAME}", b"second")
     assert files.calls == ["exists"]
 
 
@@ -161,13 +161,13 @@ def test_an_interrupt_leaves_nothing_hidden(log: str) -> None:
 
 def test_an_overwrite_that_may_have_been_made_says_so(log: str) -> None:
     path = f"{log}/_last_checkpoint"
-    HDFSLogStore().write(path, b"old", overwrite=True)
+    store().write(path, b"old", overwrite=True)
     with pytest.raises(WriteOutcomeUnknown):
         on(FailingFiles(rename="after")).write(path, b"new", overwrite=True)
     with pytest.raises(StorageUnavailableError):
         on(FailingFiles(rename="before")).write(path, b"newer", overwrite=True)
     assert left(log) == ["_last_checkpoint"]
-    assert HDFSLogStore().read(path) == b"new"
+    assert store().read(path) == b"new"
 
 
 # ---- temporary files ------------------------------------------------------------------------------------------------
@@ -190,30 +190,28 @@ def test_an_overwrite_sweeps_what_died_a_day_ago_by_the_name_nodes_clock(
             super().rename(source, target, overwrite=overwrite)
             os.utime(directory / target.rpartition("/")[2], (now, now))
 
-    hdfs.use(Stamping)
-    HDFSLogStore().write(f"{log}/_last_checkpoint", b"", overwrite=True)
+    HDFSLogStore(clients=Stamping).write(f"{log}/_last_checkpoint", b"", overwrite=True)
     assert set(left(log)) == {*ages, "_last_checkpoint"} - {f".{NAME}.{uuid}.tmp"}
 
     class Failing(Stamping):
         def entries(self, directory: str) -> list[client.HdfsEntry]:
             raise AWAY
 
-    hdfs.use(Failing)
     with caplog.at_level(logging.WARNING):
-        HDFSLogStore().write(f"{log}/_last_checkpoint", b"1", overwrite=True)
+        HDFSLogStore(clients=Failing).write(f"{log}/_last_checkpoint", b"1", overwrite=True)
     assert "couldn't remove stale temporary files" in caplog.text
 
 
 def test_hidden_names_are_refused(log: str) -> None:
     for name in ("", f".{NAME}.crc", f".{NAME}.0b6b8b9e-3c1f-4f6b-9f53-2f3f2c8d5c11.tmp"):
         with pytest.raises(InvalidArgumentError, match="listings omit"):
-            HDFSLogStore().write(f"{log}/{name}" if name else "hdfs://cluster/", b"")
+            store().write(f"{log}/{name}" if name else "hdfs://cluster/", b"")
 
 
 # ---- clients, paths, configuration ----------------------------------------------------------------------------------
 
 
-def test_the_client_in_use_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_in_use_is_that_of_the_process(process_clients: ProcessClients) -> None:
     made = []
 
     def clients(conf: object) -> DirectoryFiles:
@@ -221,14 +219,23 @@ def test_the_client_in_use_is_that_of_the_process(monkeypatch: pytest.MonkeyPatc
         return DirectoryFiles({})
 
     one = HDFSLogStore({"dfs.a": "1"})
-    hdfs.use(clients)
+    process_clients.use(clients)
     for _ in range(2):
         one.read(f"hdfs://cluster{__file__}")
         pickle.loads(pickle.dumps(one)).read(f"hdfs://cluster{__file__}")
     assert made == [{"dfs.a": "1"}] * 3
-    # A forked child has no session.
+
+
+def test_a_forked_child_has_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = ProcessClients()
+    clients.use(DirectoryFiles)
+    assert clients.current() is DirectoryFiles
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    assert hdfs._clients() is native_client.NativeFiles
+    assert clients.current() is NativeFiles
+
+
+def test_a_pickled_store_keeps_the_clients_that_it_was_created_with() -> None:
+    assert pickle.loads(pickle.dumps(store()))._files().default_file_system() == "hdfs://default:8020"
 
 
 def test_keys_of_hadoop_as_spark_writes_them() -> None:
@@ -252,14 +259,14 @@ def test_keys_of_hadoop_as_spark_writes_them() -> None:
     ],
 )
 def test_canonical_paths(path: str, resolved: str) -> None:
-    assert HDFSLogStore().resolve(path) == resolved
-    assert HDFSLogStore().resolve(resolved) == resolved
+    assert store().resolve(path) == resolved
+    assert store().resolve(resolved) == resolved
 
 
 @pytest.mark.parametrize("path", ["hdfs://n/a/../b", "hdfs://n/./b", "hdfs://n/a%00", "viewfs:///a", "/a", "hdfs:a"])
 def test_paths_that_are_none(path: str) -> None:
     with pytest.raises(InvalidArgumentError):
-        HDFSLogStore().resolve(path)
+        store().resolve(path)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -315,12 +322,11 @@ def test_hdfs_native_finds_the_users_configuration(tmp_path: Path, monkeypatch: 
     (tmp_path / "core-site.xml").write_text(
         "<configuration><property><name>fs.defaultFS</name><value> hdfs://ns </value></property></configuration>"
     )
-    monkeypatch.setattr(hdfs, "_in_use", None)
-    assert HDFSLogStore().resolve("hdfs:///a") == "hdfs://ns/a"
-    assert HDFSLogStore({"fs.defaultFS": "hdfs://other"}).resolve("hdfs:///a") == "hdfs://other/a"
+    assert HDFSLogStore(clients=NativeFiles).resolve("hdfs:///a") == "hdfs://ns/a"
+    assert HDFSLogStore({"fs.defaultFS": "hdfs://other"}, clients=NativeFiles).resolve("hdfs:///a") == "hdfs://other/a"
     (tmp_path / "hdfs-site.xml").write_text("<configuration>")
     with pytest.raises(LogStoreConfigurationError, match=r"hdfs-site\.xml"):
-        HDFSLogStore().resolve("hdfs:///a")
+        HDFSLogStore(clients=NativeFiles).resolve("hdfs:///a")
 
 
 def test_hdfs_native_never_reads_from_an_observer() -> None:
@@ -333,44 +339,35 @@ def test_hdfs_native_never_reads_from_an_observer() -> None:
 def test_hdfs_native_takes_the_umask_as_a_number_only() -> None:
     assert native_client._umask({"fs.permissions.umask-mode": "027"}) == 0o27
     with pytest.raises(LogStoreConfigurationError, match="octal"):
-        native_client.NativeFiles({"fs.permissions.umask-mode": "u=rwx,g=rx,o="})
+        NativeFiles({"fs.permissions.umask-mode": "u=rwx,g=rx,o="})
 
 
-def test_what_hdfs_native_cant_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_hdfs_native_cant_reach_is_refused() -> None:
     pytest.importorskip("hdfs_native")
-    monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(native_client, "_used_in", [])
     with pytest.raises(UnsupportedEnvironmentError, match="Spark session"):
-        HDFSLogStore().read("ofs://cluster/volume/bucket/a")
+        NativeFiles({}, library=NativeLibrary()).read("ofs://cluster/volume/bucket/a")
     nfly = {"fs.viewfs.mounttable.c.linkNfly../a": "hdfs://n/a", "fs.viewfs.mounttable.c.linkFallback": "hdfs://n/"}
     with pytest.raises(UnsupportedEnvironmentError, match="linkNfly"):
-        HDFSLogStore(nfly).read("viewfs://c/a/b")
+        NativeFiles(nfly, library=NativeLibrary()).read("viewfs://c/a/b")
 
 
-def test_a_child_that_was_forked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(native_client, "_used_in", [os.getppid()])
+def test_a_child_that_was_forked_is_told() -> None:
     with pytest.raises(UnsupportedEnvironmentError, match="spawn"):
-        HDFSLogStore().read("hdfs://n/a")
+        NativeFiles({}, library=NativeLibrary(used_in=os.getppid())).read("hdfs://n/a")
 
 
 def test_a_missing_hdfs_native_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(native_client, "_used_in", [])
     monkeypatch.setitem(__import__("sys").modules, "hdfs_native", None)
     with pytest.raises(UnsupportedEnvironmentError, match=r"tablelog\[hdfs\]"):
-        HDFSLogStore().read("hdfs://n/a")
+        NativeFiles({}, library=NativeLibrary()).read("hdfs://n/a")
 
 
-def test_a_call_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_hangs_is_given_up() -> None:
     """A listener that takes connections and never answers, as a NameNode that is stopped."""
     pytest.importorskip("hdfs_native")
     import socket
 
-    monkeypatch.setattr(hdfs, "_in_use", None)
-    monkeypatch.setattr(native_client, "_used_in", [])
-    monkeypatch.setattr(native_client, "TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(StorageUnavailableError, match="no answer within"):
-            HDFSLogStore().read(f"hdfs://127.0.0.1:{port}/a")
+            NativeFiles({}, timeout_seconds=0.2, library=NativeLibrary()).read(f"hdfs://127.0.0.1:{port}/a")

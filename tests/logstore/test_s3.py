@@ -24,35 +24,26 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Verdict
 from tablelog.logstore.registry import new_store_for
-from tablelog.logstore.s3 import conditional_put_store as s3
 from tablelog.logstore.s3 import requests as s3_requests
 from tablelog.logstore.s3 import settings as s3_settings
-from tablelog.logstore.s3.conditional_put_store import S3LogStore
+from tablelog.logstore.s3.conditional_put_store import LARGEST, S3LogStore
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
-    monkeypatch.setattr(s3, "_enforcing", set())  # a port may come back
-    monkeypatch.setattr(answers.settle, "__kwdefaults__", {"sleep": lambda _seconds: None})
-    monkeypatch.setattr(answers.persist, "__kwdefaults__", {"attempts": 4, "sleep": lambda _seconds: None})
+def fake() -> Iterator[FakeS3]:
     with FakeS3() as service:
         yield service
-
-
-def store_of(fake: FakeS3, **more: str) -> S3LogStore:
-    return S3LogStore.configured("s3a", {**fake.conf, **more}, {})
 
 
 @pytest.fixture
 def store(fake: FakeS3) -> S3LogStore:
     """A store whose service has been probed."""
-    found = store_of(fake)
+    found = fake.store()
     found.write(f"{LOG}/_probed", b"")
     fake.asked.clear()
     return found
@@ -137,7 +128,7 @@ def test_an_ambiguous_answer_is_unknown_and_sent_once(
 
 
 def test_a_reply_that_comes_too_late_is_unknown(fake: FakeS3) -> None:
-    store = S3LogStore.configured("s3a", fake.conf, {"config_kwargs": {"read_timeout": 0.2}})
+    store = fake.store({"config_kwargs": {"read_timeout": 0.2}})
     store.write(f"{LOG}/_probed", b"")
     go = threading.Event()
 
@@ -152,7 +143,7 @@ def test_a_reply_that_comes_too_late_is_unknown(fake: FakeS3) -> None:
 
 
 def test_a_refused_connection_is_no_unknown_write(fake: FakeS3) -> None:
-    store = S3LogStore.configured("s3a", {**fake.conf, "fs.s3a.endpoint": "http://127.0.0.1:1"}, {})
+    store = fake.store(**{"fs.s3a.endpoint": "http://127.0.0.1:1"})
     with pytest.raises(StorageUnavailableError, match="can't be reached"):
         store.write(commit(0), b"data")
 
@@ -215,7 +206,7 @@ def test_redirections_without_end_are_given_up(fake: FakeS3, store: S3LogStore) 
 
 
 def test_the_probe_costs_three_requests_before_the_first_commit_only(fake: FakeS3) -> None:
-    store = store_of(fake)
+    store = fake.store()
     list(store.list_from(f"{LOG}/"))
     with pytest.raises(FileNotFoundError):
         store.read(commit(0))
@@ -228,7 +219,7 @@ def test_the_probe_costs_three_requests_before_the_first_commit_only(fake: FakeS
     assert len({asked.key for asked in fake.asked[:3]}) == 1
     assert fake.asked[0].key.startswith(f"{KEY}/.")
     store.write(commit(1), b"data")
-    store_of(fake).write("s3://bucket/another/_delta_log/x", b"data")
+    fake.store().write("s3://bucket/another/_delta_log/x", b"data")
     assert fake.methods()[4:] == ["PUT?", "PUT?"]
     store.write("s3a://second/t/_delta_log/x", b"data")
     assert fake.methods()[6:] == ["PUT?", "PUT?", "DELETE", "PUT?"]
@@ -242,7 +233,7 @@ def test_the_probe_costs_three_requests_before_the_first_commit_only(fake: FakeS
 
 def test_a_service_that_ignores_the_condition_is_refused(fake: FakeS3) -> None:
     fake.enforces = False
-    store = store_of(fake)
+    store = fake.store()
     for _ in range(2):
         with pytest.raises(UnsafeStoreError) as caught:
             store.write(commit(0), b"data")
@@ -254,33 +245,33 @@ def test_a_service_that_ignores_the_condition_is_refused(fake: FakeS3) -> None:
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_probe_with_ambiguous_answers_goes_on(fake: FakeS3, applied: bool) -> None:
     fake.replies = [Reply(500, "InternalError", applied=applied)]
-    store_of(fake).write(commit(0), b"data")
+    fake.store().write(commit(0), b"data")
     assert list(fake.objects) == [f"{KEY}/{0:020}.json"]
 
 
 def test_a_probe_without_a_certain_answer_refuses_with_nothing_written(fake: FakeS3) -> None:
     fake.replies = [Reply(500, "InternalError")] * 100
     with pytest.raises(StorageUnavailableError, match="condition of a write failed"):
-        store_of(fake).write(commit(0), b"data")
+        fake.store().write(commit(0), b"data")
 
 
 def test_a_probe_that_never_arrived_isnt_removed(fake: FakeS3) -> None:
     fake.replies, fake.scripted = [Reply(403, "AccessDenied")] * 10, lambda _asked: True
     with pytest.raises(StorageAccessError):
-        store_of(fake).write(commit(0), b"data")
+        fake.store().write(commit(0), b"data")
     assert fake.methods() == ["PUT?"]
 
 
 def test_a_probe_that_cant_be_removed_warns(fake: FakeS3, caplog: pytest.LogCaptureFixture) -> None:
     fake.replies, fake.scripted = [Reply(403, "AccessDenied")], lambda asked: asked.method == "DELETE"
     with caplog.at_level(logging.WARNING):
-        store_of(fake).write(commit(0), b"data")
+        fake.store().write(commit(0), b"data")
     assert "couldn't be removed" in caplog.text
-    assert [status.path for status in store_of(fake).list_from(f"{LOG}/")] == [commit(0)]
+    assert [status.path for status in fake.store().list_from(f"{LOG}/")] == [commit(0)]
 
 
 def test_threads_probe_once(fake: FakeS3) -> None:
-    stores = [store_of(fake) for _ in range(4)]
+    stores = [fake.store() for _ in range(4)]
     barrier = threading.Barrier(4)
 
     def write(number: int) -> None:
@@ -413,7 +404,7 @@ def test_a_directory_bucket_is_listed_whole_and_sorted(fake: FakeS3, monkeypatch
             yield Listed(f"{place.directory}{version:020}.json", 1, 0)
 
     monkeypatch.setattr(s3_requests.S3Requests, "list", unordered)
-    listed = store_of(fake).list_from(f"s3a://b--use1-az4--x-s3/t/_delta_log/{1:020}.json")
+    listed = fake.store().list_from(f"s3a://b--use1-az4--x-s3/t/_delta_log/{1:020}.json")
     assert [status.path[-6:] for status in listed] == ["1.json", "2.json"]
     assert asked == [None]
 
@@ -450,11 +441,17 @@ def test_a_bucket_that_cant_exist_is_refused(store: S3LogStore) -> None:
         store.read("s3a://no bucket/t/x")
 
 
-def test_what_one_request_doesnt_take_is_refused(store: S3LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3, "LARGEST", 3)
-    store.write(commit(0), b"abc")
-    with pytest.raises(InvalidArgumentError, match="4 bytes"):
-        store.write(commit(1), b"abcd")
+def test_what_one_request_doesnt_take_is_refused(fake: FakeS3, store: S3LogStore) -> None:
+    class Large(bytes):
+        """Says that it has `LARGEST` bytes and some more."""
+
+        def __len__(self) -> int:
+            return LARGEST + super().__len__()
+
+    store.write(commit(0), Large(b""))
+    with pytest.raises(InvalidArgumentError, match=f"{LARGEST + 1} bytes"):
+        store.write(commit(1), Large(b"a"))
+    assert fake.methods() == ["PUT?"]
 
 
 # ---- processes, threads, descriptors, packages ----

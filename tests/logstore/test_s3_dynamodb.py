@@ -8,11 +8,12 @@ import pytest
 
 from logstore.fake_s3 import FakeS3, Reply
 from logstore.s3_crashes import each_death
+from support.clocks import NO_PAUSES
 from tablelog.errors import StorageError, StorageUnavailableError, WriteOutcomeUnknown
-from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.common.conditional_put import Answer, Verdict
 from tablelog.logstore.s3.dynamodb_entries import DynamoDBEntry, Entries, EntrySettings, verdict_of
 from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
+from tablelog.logstore.s3.settings import S3Settings
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"
@@ -61,9 +62,7 @@ class FakeEntries(Entries):
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
-    monkeypatch.setattr(answers.settle, "__kwdefaults__", {"sleep": lambda _seconds: None})
-    monkeypatch.setattr(answers.persist, "__kwdefaults__", {"attempts": 4, "sleep": lambda _seconds: None})
+def fake() -> Iterator[FakeS3]:
     with FakeS3() as service:
         service.enforces = False  # what this store is for
         yield service
@@ -77,7 +76,7 @@ def entries() -> FakeEntries:
 @pytest.fixture
 def make(fake: FakeS3, entries: FakeEntries) -> Callable[[], S3DynamoDBLogStore]:
     def make() -> S3DynamoDBLogStore:
-        store = S3DynamoDBLogStore.configured("s3a", fake.conf, {})
+        store = S3DynamoDBLogStore(S3Settings.of("s3a", fake.conf, {}), retries=NO_PAUSES)
         store._entries = entries
         return store
 

@@ -8,9 +8,7 @@ import pytest
 
 from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
 from tablelog.errors import StorageAccessError
-from tablelog.logstore.common import conditional_put as answers
 from tablelog.logstore.s3 import object_reader as s3_reading
-from tablelog.logstore.s3.conditional_put_store import S3LogStore
 from tablelog.logstore.s3.object_reader import Reader
 from tablelog.logstore.s3.settings import S3Access, sdk
 
@@ -19,16 +17,11 @@ NAMES = ("0.json", "a b%20+é~c#d?e&f=g.json", "1.json")
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
-    monkeypatch.setattr(answers.persist, "__kwdefaults__", {"attempts": 4, "sleep": lambda _seconds: None})
+def fake() -> Iterator[FakeS3]:
     with FakeS3() as service:
         service.objects |= {f"/bucket/t/_delta_log/{name}": name.encode() for name in NAMES}
         service.scripted = lambda asked: asked.method == "GET"
         yield service
-
-
-def store_of(fake: FakeS3, options: dict[str, Any] | None = None, **more: str) -> S3LogStore:
-    return S3LogStore.configured("s3a", {**fake.conf, **more}, options or {})
 
 
 def path(name: str) -> str:
@@ -53,7 +46,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("more", [{}, {"fs.s3a.requester.pays.enabled": "true", "fs.s3a.session.token": "t"}])
 def test_a_copy_asks_as_the_sdk_does(fake: FakeS3, copies: list[str], more: dict[str, str]) -> None:
-    store = store_of(fake, **more)
+    store = fake.store(**more)
     assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
     assert len(copies) == 2
     first, second, third = ({**asked.headers} for asked in fake.asked)
@@ -67,21 +60,21 @@ def test_a_copy_asks_as_the_sdk_does(fake: FakeS3, copies: list[str], more: dict
 
 
 def test_nobody_signs_for_the_anonymous(fake: FakeS3, copies: list[str]) -> None:
-    store = store_of(fake, **{"fs.s3a.aws.credentials.provider": "org.x.AnonymousAWSCredentialsProvider"})
+    store = fake.store(**{"fs.s3a.aws.credentials.provider": "org.x.AnonymousAWSCredentialsProvider"})
     assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
     assert len(copies) == 2
     assert not [asked for asked in fake.asked if "authorization" in asked.headers]
 
 
 def test_a_checksum_that_was_asked_for_is_left_to_the_sdk(fake: FakeS3, copies: list[str]) -> None:
-    store = store_of(fake, {"config_kwargs": {"response_checksum_validation": "when_supported"}})
+    store = fake.store({"config_kwargs": {"response_checksum_validation": "when_supported"}})
     assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
     assert not copies
     assert all("x-amz-checksum-mode" in asked.headers for asked in fake.asked)
 
 
 def test_what_is_absent_is_asked_for_once(fake: FakeS3) -> None:
-    store = store_of(fake)
+    store = fake.store()
     store.read(path("0.json"))
     with pytest.raises(FileNotFoundError, match=r"2\.json"):
         store.read(path("2.json"))
@@ -94,7 +87,7 @@ def test_what_is_absent_is_asked_for_once(fake: FakeS3) -> None:
     ids=["503", "500", "no reply", "cut"],
 )
 def test_what_passes_is_asked_for_again(fake: FakeS3, reply: Reply) -> None:
-    store = store_of(fake)
+    store = fake.store()
     store.read(path("0.json"))
     fake.replies = [reply] * 2
     assert store.read(path("1.json")) == b"1.json"
@@ -102,7 +95,7 @@ def test_what_passes_is_asked_for_again(fake: FakeS3, reply: Reply) -> None:
 
 
 def test_a_redirection_is_followed_by_the_sdk(fake: FakeS3) -> None:
-    store = store_of(fake)
+    store = fake.store()
     store.read(path("0.json"))
     there = f"{fake.endpoint}/bucket/t/_delta_log/1.json?there"
     fake.replies = [Reply(307, "TemporaryRedirect", {"Location": there})] * 2
@@ -113,7 +106,7 @@ def test_a_redirection_is_followed_by_the_sdk(fake: FakeS3) -> None:
 
 
 def test_a_refusal_is_told_as_the_sdk_tells_it(fake: FakeS3) -> None:
-    store = store_of(fake)
+    store = fake.store()
     store.read(path("0.json"))
     fake.replies = [Reply(403, "ExpiredToken")] * 2
     with pytest.raises(StorageAccessError, match="expired"):
@@ -180,7 +173,7 @@ def test_another_version_of_the_sdk_reads_by_itself(
     fake: FakeS3, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
     BROKEN[broken](monkeypatch)
-    store = store_of(fake)
+    store = fake.store()
     assert [store.read(path(name)) for name in (*NAMES, *NAMES)] == [name.encode() for name in (*NAMES, *NAMES)]
     with pytest.raises(FileNotFoundError):
         store.read(path("2.json"))
@@ -191,7 +184,7 @@ def test_another_version_of_the_sdk_reads_by_itself(
 def test_a_hook_with_other_arguments_is_no_error(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
     note = s3_reading._note
     monkeypatch.setattr(s3_reading, "_note", lambda **_: note(something="else"))
-    store = store_of(fake)
+    store = fake.store()
     assert [store.read(path(name)) for name in NAMES] == [name.encode() for name in NAMES]
 
 
@@ -199,7 +192,7 @@ def test_what_the_credentials_lack_is_told_and_changes_nothing(
     fake: FakeS3, copies: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error of the SDK's own is one of the request, and not of the way that it is made."""
-    store = store_of(fake)
+    store = fake.store()
     store.read(path("0.json"))
     with monkeypatch.context() as patch:
         patch.setattr("botocore.signers.RequestSigner.sign", lambda *_: (_ for _ in ()).throw(no_credentials()))

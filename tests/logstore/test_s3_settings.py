@@ -8,7 +8,6 @@ import pytest
 
 from logstore.fake_s3 import FakeS3
 from tablelog.errors import LogStoreConfigurationError, StorageAccessError
-from tablelog.logstore.s3 import conditional_put_store as s3
 from tablelog.logstore.s3.conditional_put_store import S3LogStore
 from tablelog.logstore.s3.dynamodb_entries import EntrySettings
 from tablelog.logstore.s3.settings import S3Access, S3Settings
@@ -23,7 +22,6 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(s3, "_enforcing", set())
 
 
 @pytest.fixture

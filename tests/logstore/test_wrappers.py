@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.clocks import ManualClock
 from tablelog.errors import InvalidArgumentError, StorageAccessError, StorageUnavailableError, WriteOutcomeUnknown
 from tablelog.logstore import (
     CountingLogStore,
@@ -19,24 +20,6 @@ from tablelog.logstore import (
     RetryingLogStore,
     ThrottledLogStore,
 )
-
-
-class HandClock:
-    """A clock that goes on when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.time = 100.0
-        self.sleeps: list[float] = []
-
-    def now_ms(self) -> int:
-        return int(self.time * 1000)
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        self.time += seconds
 
 
 class Failing(LogStoreWrapper):
@@ -72,8 +55,8 @@ def away() -> StorageUnavailableError:
     return StorageUnavailableError("away")
 
 
-def patient(*errors: Exception, attempts: int = 5) -> tuple[RetryingLogStore, CountingLogStore, HandClock]:
-    clock = HandClock()
+def patient(*errors: Exception, attempts: int = 5) -> tuple[RetryingLogStore, CountingLogStore, ManualClock]:
+    clock = ManualClock()
     counting = CountingLogStore(Failing(MemoryLogStore(), *errors))
     return RetryingLogStore(counting, attempts=attempts, clock=clock), counting, clock
 
@@ -162,7 +145,7 @@ def test_nothing_else_is_made_again(error: Exception) -> None:
 
 
 def test_the_pauses_grow_up_to_a_bound() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     inner = Failing(MemoryLogStore(), *[away()] * 9)
     store = RetryingLogStore(inner, attempts=10, shortest=0.1, longest=3.0, clock=clock)
     store.write("/t/0", b"")
@@ -175,7 +158,7 @@ def test_the_pauses_grow_up_to_a_bound() -> None:
 
 
 def test_requests_are_spaced() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     counting = CountingLogStore(MemoryLogStore())
     store = ThrottledLogStore(counting, 4, clock=clock)
     store.write("/t/0", b"x")
@@ -192,7 +175,7 @@ def test_requests_are_spaced() -> None:
 
 
 def test_threads_share_one_rate() -> None:
-    class Standing(HandClock):
+    class Standing(ManualClock):
         """Each thread sleeps on its own: the time stands still for all."""
 
         def sleep(self, seconds: float) -> None:
@@ -265,7 +248,7 @@ def test_a_directory_that_is_missing_is_so_at_the_call(part: tuple[PrefixedLogSt
 
 def test_they_compose(tmp_path: Path) -> None:
     """In whatever order: what is counted inside is what the patient one outside asked for, each in its turn."""
-    clock = HandClock()
+    clock = ManualClock()
     counting = CountingLogStore(Failing(LocalLogStore(), away(), away()))
     store = RetryingLogStore(
         ThrottledLogStore(PrefixedLogStore(counting, f"file://{tmp_path}", shown_as="mine://data"), 100, clock=clock),

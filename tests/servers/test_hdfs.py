@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,8 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
-from tablelog.logstore.hdfs import store as hdfs_module
 from tablelog.logstore.hdfs.native_client import NativeFiles
-from tablelog.logstore.hdfs.store import HDFSLogStore
+from tablelog.logstore.hdfs.store import PROCESS_CLIENTS, HDFSLogStore
 
 from .hdfs import HDFS
 from .hdfs_writers import SCHEMA, SPAWN, LosingProxy, append, die_before_the_rename, processes
@@ -38,8 +38,11 @@ QUICK = [check for check in CHECKS if check.level is Level.QUICK and check.numbe
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdfs_module, "_in_use", None)
+def nothing_stays() -> Iterator[None]:
+    before = PROCESS_CLIENTS.current()
+    PROCESS_CLIENTS.use(NativeFiles)
+    yield
+    PROCESS_CLIENTS.use(before)
 
 
 @pytest.fixture(params=["hdfs-native", "spark"])

@@ -117,7 +117,7 @@ def test_of_two_drivers_that_start_at_once_at_most_one_commits(moto_server: Moto
     """What one made is there; who found the other was told, and lost nothing that it was told it had."""
     table, conf = moto_server.url(), {**moto_server.conf, **SINGLE}
     s3_writers.create(table, conf)
-    s3_single_driver._driver.end()  # this process's part is over
+    s3_single_driver.PROCESS_DRIVER.end()  # this process's part is over
     found = appended(table, conf, {}, 2)
     refused = [result for result in found if isinstance(result, tuple)]
     assert all(name == "UnsafeStoreError" for name, _ in refused)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tablelog.clock import SystemClock
 from tablelog.core import DeltaLog
+from tablelog.core.log.memory_limits import DEFAULT_LIMITS
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from tablelog.core.protocol.paths import commit_name
@@ -59,6 +60,7 @@ class LogBuilder:
 
     def __init__(self, store: LogStore | None = None, root: str = "memory:/table") -> None:
         self.clock = SetClock()
+        self.limits = DEFAULT_LIMITS
         self.store = store or MemoryLogStore(self.clock)
         self.root = self.store.resolve(root)
         self.log_path = f"{self.root}/_delta_log"
@@ -90,7 +92,9 @@ class LogBuilder:
         return [status.path.rpartition("/")[2] for status in self.store.list_from(f"{self.log_path}/0")]
 
     def log(self, store: LogStore | None = None, **arguments: Any) -> DeltaLog:
-        return DeltaLog.for_path(self.root, store=store or self.store, clock=self.clock, **arguments)
+        return DeltaLog.for_path(
+            self.root, store=store or self.store, clock=self.clock, limits=self.limits, **arguments
+        )
 
     def paths(self, version: int | None = None) -> list[str]:
         return sorted(self.log().snapshot(version).files.column("path").to_pylist())

@@ -27,6 +27,7 @@ from .checkpoint_file import (
     fitted,
     read_listed,
 )
+from .memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .replay import Header
 from .segment import Checkpoint, name_of
 from .version_state import LiveFiles
@@ -79,6 +80,7 @@ class CheckpointState:
         table: str,
         checkpoint: Checkpoint,
         recover: Callable[[tuple[str, ...]], LiveFiles],
+        limits: MemoryLimits = DEFAULT_LIMITS,
     ) -> None:
         """`recover` reads the same version without the files that it gets as argument, if damage is detected later."""
         self.version = checkpoint.version
@@ -89,6 +91,7 @@ class CheckpointState:
         self._log_path = log_path
         self._table = table
         self._recover = recover
+        self._kept_file_bytes = limits.kept_file_bytes
         self._recovered: LiveFiles | None = None
         self._lock = threading.RLock()
         self._columns: dict[str, pa.ChunkedArray] = {}
@@ -209,7 +212,7 @@ class CheckpointState:
                     _log.warning("%s: %s; reading the version from other files of the log instead", self._table, error)
                     self._recovered = self._recovery(error)
                 for file in self._files:
-                    file.release()
+                    file.release(self._kept_file_bytes)
             if self._recovered is not None:
                 table = self._recovered.select(names)
                 return [table.column(name) for name in names]
@@ -265,7 +268,7 @@ class CheckpointState:
                     piece = piece.append_column("stats_parsed", columns["stats_parsed"])
                 yield piece
             with self._lock:
-                file.release()
+                file.release(self._kept_file_bytes)
         inline = [file for file in self._inline if isinstance(file, AddFile)]
         if inline:
             piece = pa.table({name: column.slice(offset) for name, column in core.items()})
@@ -349,7 +352,7 @@ class CheckpointState:
 
     def _remember(self, key: "_Extra", column: "pa.ChunkedArray") -> None:
         for file in self._files:
-            file.release()
+            file.release(self._kept_file_bytes)
         self._extra[key] = column
         while len(self._extra) > 1 and sum(c.nbytes for c in self._extra.values()) > _CACHE_BYTES:
             del self._extra[next(iter(self._extra))]

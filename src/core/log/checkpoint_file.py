@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_KEEP_BYTES = 16 << 20
-"""Files up to this size stay in memory, so that reading more columns costs no request."""
 _BATCH_ROWS = 1 << 16
 _HEADER_ROWS, _BYTES_OF_HEADER_ROW = 100_000, 4
 """The limit of rows that aren't files: a constant, plus one row for each of these bytes of the file."""
@@ -136,9 +134,9 @@ class ParquetFile:
     def at_hand(self) -> bool:
         return self._data is not None
 
-    def release(self, keep: int | None = None) -> None:
-        """Release its bytes if they are more than `keep`, or more than the limit of what stays in memory."""
-        if isinstance(self._data, bytes) and len(self._data) > (_KEEP_BYTES if keep is None else keep):
+    def release(self, keep: int) -> None:
+        """Release its bytes if they are more than `keep`."""
+        if isinstance(self._data, bytes) and len(self._data) > keep:
             self._data = self._metadata = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:

@@ -1,7 +1,7 @@
 """Translates Spark's errors during reads to the errors of tablelog.
 
 An error that `FileIndex` raised arrives as a Java exception with the same text; a missing data file arrives as a failed
-job. `translate` recognizes both from the text of the Java exception. `install` patches PySpark's conversion of Java
+job. `translate` recognizes both from the text of the Java exception. `Translation` patches PySpark's conversion of Java
 exceptions; exceptions that are not related to a Delta table are not changed.
 """
 
@@ -115,9 +115,6 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
 
 # --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
 
-_installed = 0
-_patch: patching.Applied | None = None
-
 
 def _text(error: Any) -> str:
     """The messages of a Java exception and its causes."""
@@ -128,31 +125,44 @@ def _text(error: Any) -> str:
     return "\n".join(texts)
 
 
-def install(raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
-    """Patch PySpark to raise tablelog's errors, converted by `raised`. Calls are counted: undo each by `uninstall`."""
-    global _installed, _patch  # noqa: PLW0603
+class Translation:
+    """The patch of PySpark's conversion that raises tablelog's errors.
 
-    def translating(original: Callable[..., Any]) -> Callable[..., Any]:
-        def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
-            active = _patch is not None and _patch.has(convert_exception)
-            translated = translate(_text(error)) if active else None
-            return original(error, *args, **kwargs) if translated is None else raised(translated)
-
-        return convert_exception
-
-    with _lock:
-        _installed += 1
-        if _installed == 1:
-            _patch = patching.apply({"captured.convert_exception": translating})
-
-
-def uninstall() -> None:
-    """Undo one `install`. If another library has since replaced the function, its function stays, and the patched
-    function no longer translates anything.
+    `translate` gives the error for the text of a Java exception, or `None`.
     """
-    global _installed, _patch  # noqa: PLW0603
-    with _lock:
-        _installed = max(_installed - 1, 0)
-        if _installed == 0 and _patch is not None:
-            patching.remove(_patch)
-            _patch = None
+
+    def __init__(self, translate: Callable[[str], BaseException | None] = translate) -> None:
+        self._translate = translate
+        self._lock = threading.Lock()
+        self._installed = 0
+        self._patch: patching.Applied | None = None
+
+    def install(self, raised: Callable[[BaseException], BaseException] = lambda error: error) -> None:
+        """Patch PySpark; `raised` converts each error. Calls are counted: undo each by `uninstall`."""
+
+        def translating(original: Callable[..., Any]) -> Callable[..., Any]:
+            def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
+                active = self._patch is not None and self._patch.has(convert_exception)
+                translated = self._translate(_text(error)) if active else None
+                return original(error, *args, **kwargs) if translated is None else raised(translated)
+
+            return convert_exception
+
+        with self._lock:
+            self._installed += 1
+            if self._installed == 1:
+                self._patch = patching.apply({"captured.convert_exception": translating})
+
+    def uninstall(self) -> None:
+        """Undo one `install`. If another library has since replaced the function, its function stays, and the patched
+        function no longer translates anything.
+        """
+        with self._lock:
+            self._installed = max(self._installed - 1, 0)
+            if self._installed == 0 and self._patch is not None:
+                patching.remove(self._patch)
+                self._patch = None
+
+
+TRANSLATION = Translation()
+"""The patch of this process, for `enable` and `disable`."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
-from ...logstore.hdfs import store
 from ...logstore.hdfs.client import HdfsEntry
+from ...logstore.hdfs.store import PROCESS_CLIENTS
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.sessions import is_classic, java_context
 from .hadoop_jvm import Statuses, translated
@@ -47,7 +47,7 @@ def serve(spark: "SparkSession") -> None:
     context = spark.sparkContext
     if not _served or _served[0] is not context:
         _served[:] = [context]
-        store.use(partial(SparkFiles, Gateway.of(spark), java_context(spark).hadoopConfiguration()))
+        PROCESS_CLIENTS.use(partial(SparkFiles, Gateway.of(spark), java_context(spark).hadoopConfiguration()))
 
 
 class SparkFiles:

@@ -69,13 +69,13 @@ class Access:
     secret: Mapping[str, Any] = field(default_factory=dict, repr=False)
     for_data_files: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def client(self) -> Any:
+    def client(self, *, read_seconds: float = READ_SECONDS) -> Any:
         """The SDK's client of the account. It sends each request once: `answer_of` decides which are repeated."""
         blob = needed("azure.storage.blob", "azure")
         settings = {
             "retry_total": 0,
             "connection_timeout": CONNECT_SECONDS,
-            "read_timeout": READ_SECONDS,
+            "read_timeout": read_seconds,
             "max_single_put_size": _LARGEST_PUT,
             "max_single_get_size": _LARGEST_GET,
         }
@@ -214,9 +214,9 @@ class AzureSettings:
         )
         return replace(access, for_data_files={k: v for k, v in self.options.items() if k in _FOR_DATA_FILES})
 
-    def client(self, authority: str) -> Any:
+    def client(self, authority: str, *, read_seconds: float = READ_SECONDS) -> Any:
         """The SDK's client for paths with this authority; see `Access.client`."""
-        return self.access(authority).client()
+        return self.access(authority).client(read_seconds=read_seconds)
 
     def _url(self, account: str, host: str | None) -> str:
         protocol = "https" if self.secure else "http"

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 from ...error_context import error_context
@@ -23,8 +24,9 @@ from ...errors import (
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
-from ..common.http_clients import Clients, never_sent, skew_note
+from ..common.http_clients import READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, AzureSettings, place
@@ -57,9 +59,12 @@ class AzureLogStore(LogStore):
     schemes: ClassVar[frozenset[str] | None] = SCHEMES
     configuration_prefixes: ClassVar[tuple[str, ...]] = CONFIGURATION_PREFIXES
 
-    def __init__(self, settings: AzureSettings) -> None:
+    def __init__(
+        self, settings: AzureSettings, *, retries: RetryPolicy = DEFAULT_RETRIES, read_seconds: float = READ_SECONDS
+    ) -> None:
         self.settings = settings
-        self._clients: Clients[str, Any] = Clients(settings.client)
+        self._retries = retries
+        self._clients: Clients[str, Any] = Clients(partial(settings.client, read_seconds=read_seconds))
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
@@ -67,15 +72,15 @@ class AzureLogStore(LogStore):
 
     def read(self, path: str) -> bytes:
         blob = self._blob(path)
-        return _asked("reading", path, lambda: bytes(blob.download_blob().readall()))
+        return self._asked("reading", path, lambda: bytes(blob.download_blob().readall()))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         blob = self._blob(path)
         data = bytes(memoryview(data))  # rejects text, which the SDK would accept
         if overwrite:
-            _asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
+            self._asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
         else:
-            settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)))
+            settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)), self._retries)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, authority, key = object_uri.split(path)  # the start name isn't checked: it may be any string
@@ -95,12 +100,13 @@ class AzureLogStore(LogStore):
                     names.add(name)
             return list(names)
 
-        return iter([statuses[name] for name in _asked("listing", path, lambda: without_false_gaps(scan, start))])
+        listed = self._asked("listing", path, lambda: without_false_gaps(scan, start))
+        return iter([statuses[name] for name in listed])
 
     def delete(self, path: str) -> None:
         blob = self._blob(path)
         with suppress(FileNotFoundError):
-            _asked("deleting", path, lambda: blob.delete_blob(delete_snapshots="include"))
+            self._asked("deleting", path, lambda: blob.delete_blob(delete_snapshots="include"))
 
     def resolve(self, path: str) -> str:
         """`scheme://authority/key`; see `object_uri.resolve`."""
@@ -110,6 +116,31 @@ class AzureLogStore(LogStore):
     def _blob(self, path: str) -> Any:
         _, authority, key = _split(path)
         return self._clients[authority].get_blob_client(place(authority).container, key)
+
+    def _asked(self, operation: str, path: str, request: Callable[[], _Result]) -> _Result:
+        """The result of a request that may be repeated, or a typed error."""
+
+        def attempt() -> _Result:
+            try:
+                return request()
+            except (StorageError, ValueError, TypeError):
+                raise
+            except Exception as error:
+                reply = _reply_in(error)
+                if reply is not None:
+                    status, code, _ = reply
+                    if operation in _OF_ONE_FILE and status == 404 and code in _ABSENT:
+                        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
+                    raise refusal(operation, path, *reply) from error
+                raise (
+                    _without_reply(operation, path, error)
+                    or StorageUnavailableError(
+                        f"{operation} {shown(path)}: no whole reply came ({type(error).__name__}); try again later"
+                    )
+                ) from error
+
+        with error_context(path=shown(path)):
+            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), self._retries)
 
 
 def _split(path: str) -> tuple[str, str, str]:
@@ -170,32 +201,6 @@ def _created(path: str, send: Callable[[], Any]) -> Answer:
             return Answer.failed(refused)
         return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
     return Answer(Verdict.APPLIED)
-
-
-def _asked(operation: str, path: str, request: Callable[[], _Result]) -> _Result:
-    """The result of a request that may be repeated, or a typed error."""
-
-    def attempt() -> _Result:
-        try:
-            return request()
-        except (StorageError, ValueError, TypeError):
-            raise
-        except Exception as error:
-            reply = _reply_in(error)
-            if reply is not None:
-                status, code, _ = reply
-                if operation in _OF_ONE_FILE and status == 404 and code in _ABSENT:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
-                raise refusal(operation, path, *reply) from error
-            raise (
-                _without_reply(operation, path, error)
-                or StorageUnavailableError(
-                    f"{operation} {shown(path)}: no whole reply came ({type(error).__name__}); try again later"
-                )
-            ) from error
-
-    with error_context(path=shown(path)):
-        return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
 
 
 def _reply_in(error: Exception) -> tuple[int, str, str] | None:

@@ -5,21 +5,16 @@ write: it is sent once, and again only after an answer that the service defines 
 requests that may be repeated: reads, listings, deletes, overwrites.
 """
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
 from ...errors import StorageUnavailableError, TablelogError, WriteOutcomeUnknown
+from .retry_policy import RetryPolicy
 from .uri import shown
 
 _Result = TypeVar("_Result")
-
-PATIENCE_SECONDS = 30.0
-"""How long a rejected request is repeated, in seconds."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 class Verdict(Enum):
@@ -50,16 +45,16 @@ class Answer:
         return cls(Verdict.FAILED, str(error), error)
 
 
-def settle(path: str, attempt: Callable[[], Answer], *, sleep: Callable[[float], None] = time.sleep) -> None:
+def settle(path: str, attempt: Callable[[], Answer], retries: RetryPolicy) -> None:
     """Run a conditional write. `attempt` sends it once and returns an `Answer` instead of raising an error.
 
     Raises:
         FileExistsError: The path exists.
         WriteOutcomeUnknown: The answer was ambiguous.
-        StorageUnavailableError: The service still rejected it after `PATIENCE_SECONDS`.
+        StorageUnavailableError: The service still rejected it after `retries.patience_seconds`.
         TablelogError: The error of a FAILED answer.
     """
-    waits = _Waits(sleep)
+    pauses = retries.pauses()
     while True:
         answer = attempt()
         match answer.verdict:
@@ -73,46 +68,21 @@ def settle(path: str, attempt: Callable[[], Answer], *, sleep: Callable[[float],
                 assert answer.error is not None
                 raise answer.error.with_context(path=shown(path))
             case Verdict.NOT_APPLIED:
-                if not waits.another():
+                if not pauses.another():
                     raise StorageUnavailableError(
-                        f"writing {shown(path)}: the store rejected the request for {PATIENCE_SECONDS:.0f} s "
+                        f"writing {shown(path)}: the store rejected the request for {retries.patience_seconds:.0f} s "
                         f"({answer.reason}); nothing was written, try again later",
                         path=shown(path),
                     )
 
 
-def persist(
-    request: Callable[[], _Result],
-    passing: Callable[[Exception], bool],
-    *,
-    attempts: int = 4,
-    sleep: Callable[[float], None] = time.sleep,
-) -> _Result:
-    """The result of a request that may be repeated: `passing` errors are tried again, `attempts` times in all."""
-    waits = _Waits(sleep)
-    for _ in range(attempts - 1):
+def persist(request: Callable[[], _Result], passing: Callable[[Exception], bool], retries: RetryPolicy) -> _Result:
+    """The result of a request that may be repeated: after `passing` errors it is tried again, by `retries`."""
+    pauses = retries.pauses()
+    for _ in range(retries.attempts - 1):
         try:
             return request()
         except Exception as error:
-            if not passing(error) or not waits.another():
+            if not passing(error) or not pauses.another():
                 raise
     return request()
-
-
-class _Waits:
-    """Pauses that double, with random jitter against repeated collisions; their sum is limited."""
-
-    def __init__(self, sleep: Callable[[float], None]) -> None:
-        self._sleep = sleep
-        self._pause = _FIRST_PAUSE
-        self._left = PATIENCE_SECONDS
-
-    def another(self) -> bool:
-        """Pause once more; False if the limit is reached."""
-        if self._left <= 0:
-            return False
-        pause = self._pause * random.uniform(0.5, 1.0)
-        self._sleep(pause)
-        self._left -= pause
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        return True

@@ -20,6 +20,7 @@ from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
 from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, GCSSettings
@@ -45,8 +46,12 @@ class GCSLogStore(LogStore):
     schemes: ClassVar[frozenset[str] | None] = SCHEMES
     configuration_prefixes: ClassVar[tuple[str, ...]] = CONFIGURATION_PREFIXES
 
-    def __init__(self, settings: GCSSettings) -> None:
+    def __init__(
+        self, settings: GCSSettings, *, retries: RetryPolicy = DEFAULT_RETRIES, read_seconds: float = READ_SECONDS
+    ) -> None:
         self.settings = settings
+        self._retries = retries
+        self._read_seconds = read_seconds
         self._sessions: Clients[str, Any] = Clients(settings.session)
 
     @classmethod
@@ -65,7 +70,8 @@ class GCSLogStore(LogStore):
         if overwrite:
             self._asked("overwriting", path, "POST", uploads, parameters, data)
         else:
-            settle(path, lambda: self._created(path, uploads, {**parameters, "ifGenerationMatch": "0"}, data))
+            once = {**parameters, "ifGenerationMatch": "0"}
+            settle(path, lambda: self._created(path, uploads, once, data), self._retries)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, bucket, key = object_uri.split(path)
@@ -125,7 +131,7 @@ class GCSLogStore(LogStore):
             raise refusal(operation, path, reply)
 
         with error_context(path=shown(path)):
-            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError))
+            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), self._retries)
 
     def _created(self, path: str, at: str, parameters: Mapping[str, str], data: bytes) -> Answer:
         """Send a conditional write once and return the answer."""
@@ -156,7 +162,7 @@ class GCSLogStore(LogStore):
                 params=parameters,
                 data=data,
                 headers=headers,
-                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                timeout=(CONNECT_SECONDS, self._read_seconds),
                 allow_redirects=False,
             )
             target = response.headers.get("Location")

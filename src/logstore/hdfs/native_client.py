@@ -46,10 +46,47 @@ _LOGIN = ("SASLError", "GSSAPIError", "NoSASLMechanism")
 _WRONG = ("InvalidArgument", "UrlParseError", "InvalidPath")
 
 
+class NativeLibrary:
+    """The package hdfs-native, and the id of the process that used it first.
+
+    It shares its connections to DataNodes in a process, and a forked child would use the parent's.
+    """
+
+    def __init__(self, used_in: int | None = None) -> None:
+        self._used_in = used_in
+
+    def check(self) -> None:
+        """Raises UnsupportedEnvironmentError without the package, and in a child that was forked after its use."""
+        if self._used_in is None:
+            try:
+                import hdfs_native  # noqa: F401
+            except ImportError as error:
+                raise UnsupportedEnvironmentError(
+                    "HDFS without a Spark session needs hdfs-native: pip install 'tablelog[hdfs]'"
+                ) from error
+            self._used_in = os.getpid()
+        if self._used_in != os.getpid():
+            raise UnsupportedEnvironmentError(
+                "hdfs-native was used before this process was forked, and doesn't work in the child: start processes "
+                'with multiprocessing.get_context("spawn") or "forkserver"'
+            )
+
+
+_LIBRARY = NativeLibrary()
+
+
 class NativeFiles:
     """A client for all name services; see `HdfsClient`. Threads may share it, a forked child may not."""
 
-    def __init__(self, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        conf: Mapping[str, str],
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        library: NativeLibrary = _LIBRARY,
+    ) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._library = library
         self._conf = {**_site_files(), **conf}
         self._umask = _umask(self._conf)
         self._clients: dict[str, Any] = {}
@@ -112,17 +149,17 @@ class NativeFiles:
         return self._call(lambda client, name: bool(client.delete(name)), "removing", path)
 
     def _call(self, call: Callable[[Any, str], _Result], doing: str, path: str) -> _Result:
-        _check_process()
+        self._library.check()
         root = _root(path)
         client = self._clients.get(root)
         try:
             if client is None:
                 client = self._clients.setdefault(root, self._client(root))
-            return _bounded(partial(call, client, _name(path)))
+            return _bounded(partial(call, client, _name(path)), self._timeout_seconds)
         except TimeoutError:
             self._clients.pop(root, None)  # its connection may be dead, and the next call would wait for it again
             raise StorageUnavailableError(
-                f"{doing} {shown(path)}: no answer within {TIMEOUT_SECONDS:.0f} s; is the NameNode up?",
+                f"{doing} {shown(path)}: no answer within {self._timeout_seconds:.0f} s; is the NameNode up?",
                 path=shown(path),
             ) from None
         except TablelogError:
@@ -181,8 +218,8 @@ def native_error(error: Exception, doing: str, path: str) -> Exception:
     )
 
 
-def _bounded(call: Callable[[], _Result]) -> _Result:
-    """The result of `call`, run on a thread that is abandoned on a time-out; TimeoutError if it takes too long."""
+def _bounded(call: Callable[[], _Result], seconds: float) -> _Result:
+    """The result of `call`, run on a thread that is abandoned after `seconds`; then raises TimeoutError."""
     future: Future[_Result] = Future()
 
     def run() -> None:
@@ -192,10 +229,9 @@ def _bounded(call: Callable[[], _Result]) -> _Result:
             future.set_exception(error)
 
     threading.Thread(target=run, name="tablelog-hdfs", daemon=True).start()
-    return future.result(TIMEOUT_SECONDS)
+    return future.result(seconds)
 
 
-_used_in: list[int] = []
 _alive: "weakref.WeakSet[NativeFiles]" = weakref.WeakSet()
 
 
@@ -207,24 +243,6 @@ def _keep_for_ever() -> None:
 
 
 os.register_at_fork(after_in_child=_keep_for_ever)
-
-
-def _check_process() -> None:
-    """Raise UnsupportedEnvironmentError in a child that was forked after hdfs-native had been used."""
-    if not _used_in:
-        try:
-            import hdfs_native  # noqa: F401
-        except ImportError as error:
-            raise UnsupportedEnvironmentError(
-                "HDFS without a Spark session needs hdfs-native: pip install 'tablelog[hdfs]'"
-            ) from error
-        _used_in.append(os.getpid())
-    if _used_in[0] != os.getpid():
-        # hdfs-native shares its connections to DataNodes in a process, and the child would use the parent's.
-        raise UnsupportedEnvironmentError(
-            "hdfs-native was used before this process was forked, and doesn't work in the child: start processes with "
-            'multiprocessing.get_context("spawn") or "forkserver"'
-        )
 
 
 def _root(path: str) -> str:

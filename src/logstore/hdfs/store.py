@@ -56,24 +56,30 @@ logger = logging.getLogger(__name__)
 Clients: TypeAlias = Callable[[Mapping[str, str]], HdfsClient]
 """Creates a client from Hadoop's keys, which take precedence over the keys that the client finds itself."""
 
-_in_use: tuple[int, Clients] | None = None
+
+class ProcessClients:
+    """What creates the clients of the HDFS stores in a process: hdfs-native, until `use` sets another one."""
+
+    def __init__(self) -> None:
+        self._in_use: tuple[int, Clients] | None = None
+
+    def use(self, clients: Clients) -> None:
+        """Set it for this process; a forked child doesn't inherit it."""
+        self._in_use = (os.getpid(), clients)
+
+    def current(self) -> Clients:
+        """What creates a client now."""
+        if self._in_use is not None and self._in_use[0] == os.getpid():
+            return self._in_use[1]
+        from .native_client import NativeFiles
+
+        return NativeFiles
 
 
-def use(clients: Clients) -> None:
-    """Set the client of all HDFS stores in this process; a forked child doesn't inherit it.
-
-    The default is hdfs-native. The engine sets Spark's own Hadoop client when there is a session.
-    """
-    global _in_use  # noqa: PLW0603 - it is a setting of the process
-    _in_use = (os.getpid(), clients)
-
-
-def _clients() -> Clients:
-    if _in_use is not None and _in_use[0] == os.getpid():
-        return _in_use[1]
-    from .native_client import NativeFiles
-
-    return NativeFiles
+PROCESS_CLIENTS = ProcessClients()
+"""Used by all stores that aren't created with their own clients. The engine sets it to Spark's own Hadoop client when
+there is a session.
+"""
 
 
 class HDFSLogStore(LogStore):
@@ -89,8 +95,9 @@ class HDFSLogStore(LogStore):
     schemes: ClassVar[frozenset[str]] = served_by("hdfs")
     configuration_prefixes: ClassVar[tuple[str, ...]] = (*_PREFIXES, *(_HADOOP + prefix for prefix in _PREFIXES))
 
-    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(self, conf: Mapping[str, str] | None = None, *, clients: Clients | None = None) -> None:
         self._conf = dict(conf or {})
+        self._clients = clients
         self._made: dict[tuple[int, Clients], HdfsClient] = {}
         self._swept: dict[str, float] = {}
 
@@ -109,7 +116,7 @@ class HDFSLogStore(LogStore):
         return cls({**_plain(storage_options), **_plain(conf)})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_conf": self._conf, "_made": {}, "_swept": {}}
+        return {"_conf": self._conf, "_clients": self._clients, "_made": {}, "_swept": {}}
 
     def read(self, path: str) -> bytes:
         return self._files().read(self.resolve(path))
@@ -180,7 +187,7 @@ class HDFSLogStore(LogStore):
         return without_user(default[2])
 
     def _files(self) -> HdfsClient:
-        key = os.getpid(), _clients()
+        key = os.getpid(), self._clients or PROCESS_CLIENTS.current()
         files = self._made.get(key)
         if files is None:
             files = key[1](self._conf)

@@ -4,7 +4,8 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from ..base import Exclusion, FileStatus, LogStore
 from ..common import object_uri, posix
 from ..common.conditional_put import settle
 from ..common.listing import without_false_gaps
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
 from ..common.uri import shown
 from .requests import S3Location, S3Requests, no_condition, place_of
@@ -27,17 +29,40 @@ _PROBE_TRIES = 6
 
 logger = logging.getLogger(__name__)
 
-# (endpoint, bucket) of the services that enforced the condition in this process.
-_enforcing: set[tuple[str, str]] = set()
-_probing = threading.Lock()
+
+class ProbedBuckets:
+    """The buckets whose service enforced the condition of a write when it was probed.
+
+    All stores in a process share one. A pickled store gets that of the process that loads it.
+    """
+
+    def __init__(self) -> None:
+        self._enforcing: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_this_process, ()
+
+    def once(self, endpoint: str, bucket: str, probe: Callable[[], None]) -> None:
+        """Run `probe`, unless it has succeeded for this bucket before; raises the errors of `probe`."""
+        if (endpoint, bucket) in self._enforcing:
+            return
+        with self._lock:
+            if (endpoint, bucket) not in self._enforcing:
+                probe()
+                self._enforcing.add((endpoint, bucket))
+
+    def renew_lock(self) -> None:
+        """For a forked child, which doesn't have the thread that held the lock."""
+        self._lock = threading.Lock()
 
 
-def _after_fork() -> None:
-    global _probing  # noqa: PLW0603 - the thread that held it doesn't exist in the child
-    _probing = threading.Lock()
+_PROBED = ProbedBuckets()
+os.register_at_fork(after_in_child=_PROBED.renew_lock)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _of_this_process() -> ProbedBuckets:
+    return _PROBED
 
 
 class S3LogStore(LogStore):
@@ -63,8 +88,16 @@ class S3LogStore(LogStore):
         {"Delta-Lake/": "Delta's S3 store writes without a condition by default, and so overwrites others' commits"}
     )
 
-    def __init__(self, settings: S3Settings | None = None) -> None:
-        self._requests = S3Requests(settings or S3Settings())
+    def __init__(
+        self,
+        settings: S3Settings | None = None,
+        *,
+        retries: RetryPolicy = DEFAULT_RETRIES,
+        probed: ProbedBuckets = _PROBED,
+    ) -> None:
+        self._requests = S3Requests(settings or S3Settings(), retries)
+        self._retries = retries
+        self._probed = probed
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
@@ -118,7 +151,7 @@ class S3LogStore(LogStore):
     def _create(self, place: S3Location, data: bytes) -> None:
         """Write the new object; raises the errors of `write`."""
         self._probe(place)
-        settle(place.uri, lambda: self._requests.put_if_absent(place, data))
+        settle(place.uri, lambda: self._requests.put_if_absent(place, data), self._retries)
 
     def _replace(self, place: S3Location, data: bytes) -> None:
         """Write the object, replacing an existing one."""
@@ -126,13 +159,7 @@ class S3LogStore(LogStore):
 
     def _probe(self, place: S3Location) -> None:
         """Raise UnsafeStoreError if the service accepts a second write of one name."""
-        bucket = self._requests.endpoint(place.bucket), place.bucket
-        if bucket in _enforcing:
-            return
-        with _probing:
-            if bucket not in _enforcing:
-                self._try_twice(place)
-                _enforcing.add(bucket)
+        self._probed.once(self._requests.endpoint(place.bucket), place.bucket, lambda: self._try_twice(place))
 
     def _try_twice(self, place: S3Location) -> None:
         probe = place.beside(f".probe.{uuid.uuid4()}.tmp")
@@ -141,7 +168,7 @@ class S3LogStore(LogStore):
             for number in range(_PROBE_TRIES):
                 data = b"tablelog tests whether the condition of a write is enforced: %d\n" % number
                 try:
-                    settle(probe.uri, lambda d=data: self._requests.put_if_absent(probe, d))  # type: ignore[misc]
+                    settle(probe.uri, partial(self._requests.put_if_absent, probe, data), self._retries)
                 except FileExistsError:
                     return
                 except WriteOutcomeUnknown as error:

@@ -11,6 +11,7 @@ from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .requests import answer_of, error_of, is_transport, reply_of
 from .settings import S3Settings
@@ -91,9 +92,12 @@ def verdict_of(status: int, code: str) -> Verdict:
 class Entries:
     """The DynamoDB table. Threads may share it; a copy in another process creates its own connections."""
 
-    def __init__(self, settings: EntrySettings, clock: Clock | None = None) -> None:
+    def __init__(
+        self, settings: EntrySettings, clock: Clock | None = None, *, retries: RetryPolicy = DEFAULT_RETRIES
+    ) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
+        self._retries = retries
         self._clients: dict[int, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,7 +184,7 @@ class Entries:
 
     def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
-            persist(lambda: request(self._client()), _passing)
+            persist(lambda: request(self._client()), _passing, self._retries)
         except Exception as error:
             reply = reply_of(error)
             if reply is None or verdict_of(*reply) is not Verdict.EXISTS:
@@ -188,7 +192,7 @@ class Entries:
 
     def _read(self, table_path: str, request: Callable[[Any], _Result]) -> _Result | None:
         try:
-            return persist(lambda: request(self._client()), _passing)
+            return persist(lambda: request(self._client()), _passing, self._retries)
         except Exception as error:
             if _no_table(error):
                 return None

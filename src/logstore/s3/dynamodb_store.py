@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 from ...errors import StorageError, StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
 from ..base import FileStatus
 from ..common.conditional_put import settle
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from . import dynamodb_entries as s3_entries
 from .conditional_put_store import S3LogStore
@@ -51,9 +52,15 @@ class S3DynamoDBLogStore(S3LogStore):
         {"delta-rs": "by default it relies on S3's conditions, but this store on DynamoDB"}
     )
 
-    def __init__(self, settings: S3Settings | None = None, entries: EntrySettings | None = None) -> None:
-        super().__init__(settings)
-        self._entries = Entries(entries or EntrySettings())
+    def __init__(
+        self,
+        settings: S3Settings | None = None,
+        entries: EntrySettings | None = None,
+        *,
+        retries: RetryPolicy = DEFAULT_RETRIES,
+    ) -> None:
+        super().__init__(settings, retries=retries)
+        self._entries = Entries(entries or EntrySettings(), retries=retries)
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
@@ -118,7 +125,7 @@ class S3DynamoDBLogStore(S3LogStore):
     def _decide(self, entry: DynamoDBEntry, place: S3Location) -> None:
         """Put the item; raises the errors of `write`. The temporary file remains only if the item may still arrive."""
         try:
-            settle(place.uri, lambda: self._entries.put_new(entry, place.uri))
+            settle(place.uri, lambda: self._entries.put_new(entry, place.uri), self._retries)
             return
         except FileExistsError:
             other = self._entries.get(entry.table_path, entry.file_name)
@@ -182,12 +189,12 @@ class S3DynamoDBLogStore(S3LogStore):
     def _put_in_place(self, place: S3Location, data: bytes) -> bool:
         """Write the winner's data to the final name; returns whether the object there has this data."""
         try:
-            settle(place.uri, lambda: self._requests.put_if_absent(place, data))
+            settle(place.uri, lambda: self._requests.put_if_absent(place, data), self._retries)
             return True
         except FileExistsError:
             return self._requests.get(place) == data
         except UnsafeStoreError:  # the service has no conditions: only DynamoDB's applies
-            settle(place.uri, lambda: self._requests.put_once(place, data))
+            settle(place.uri, lambda: self._requests.put_once(place, data), self._retries)
             return True
         except WriteOutcomeUnknown as error:
             try:

@@ -23,6 +23,7 @@ from ...settings.declarations import LOG_STORE
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .object_reader import Reader
 from .settings import S3Access, S3Settings, sdk
@@ -219,12 +220,13 @@ class _Client(NamedTuple):
 class S3Requests:
     """Requests to one S3 service. Threads may share it; other processes and forked children create own connections."""
 
-    def __init__(self, settings: S3Settings) -> None:
+    def __init__(self, settings: S3Settings, retries: RetryPolicy = DEFAULT_RETRIES) -> None:
         self._settings = settings
+        self._retries = retries
         self._clients: dict[tuple[int, str], _Client] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_settings": self._settings, "_clients": {}}
+        return {"_settings": self._settings, "_retries": self._retries, "_clients": {}}
 
     def __del__(self) -> None:
         close(entry.client for (process, _), entry in self._clients.items() if process == os.getpid())
@@ -320,7 +322,7 @@ class S3Requests:
     def repeated(self, doing: str, place: S3Location, request: Callable[[], _Result]) -> _Result:
         """The result of a request that may be repeated; raises FileNotFoundError or one of our own errors."""
         try:
-            return persist(request, passing)
+            return persist(request, passing, self._retries)
         except Exception as error:
             reply = reply_of(error)
             if reply is not None and reply[0] == 404 and reply[1] in _ABSENT and doing != "listing":

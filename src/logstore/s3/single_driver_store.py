@@ -13,7 +13,6 @@ import os
 import re
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,10 +20,12 @@ from hashlib import sha256
 from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
+from ...clock import Clock, SystemClock
 from ...errors import StorageUnavailableError, UnsafeStoreError, WriteOutcomeUnknown
 from ...settings.declarations import LOG_STORE, SECOND_DRIVER
 from ..base import Exclusion
 from ..common.conditional_put import settle
+from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .conditional_put_store import S3LogStore
 from .requests import S3Location, S3Requests
@@ -63,10 +64,21 @@ class _Log:
     """The newest versions that this process wrote."""
 
 
-class _Driver:
-    """This process as a driver: all stores in the process share it."""
+class Driver:
+    """A process as a driver: its locks, its leases and the versions that it wrote.
 
-    def __init__(self) -> None:
+    All stores in a process share one. A pickled store gets that of the process that loads it.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.begin()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_this_process, ()
+
+    def begin(self) -> None:
+        """Start as a new driver, without anything of the former one; a forked child does this."""
         self.token = uuid.uuid4().hex
         self.guard = threading.Lock()
         # By bucket and key, without the endpoint: several endpoints may serve one object.
@@ -75,6 +87,21 @@ class _Driver:
         self.late: dict[str, tuple[bytes, float]] = {}
         """By object: the digest of data sent without a certain answer, and until when it may still arrive."""
         self.leases: list[tuple[S3Requests, S3Location]] = []
+
+    @contextlib.contextmanager
+    def locked(self, place: S3Location) -> Iterator[None]:
+        """The lock of the object."""
+        with self.guard:
+            lock = self.locks.setdefault(_name(place), _Lock())  # it exists as long as a thread holds it or waits
+        with lock.lock:
+            yield
+
+    def note(self, log: _Log, version: int) -> None:
+        """Record a version as this process's own, before it is sent."""
+        with self.guard:
+            log.own.add(version)
+            if len(log.own) > _KEPT:
+                log.own.remove(min(log.own))
 
     def end(self) -> None:
         """Remove the leases, so that the next driver needn't wait; each request is made only once."""
@@ -85,22 +112,14 @@ class _Driver:
                     requests.send("delete_object", lease)
 
 
-_driver = _Driver()
+PROCESS_DRIVER = Driver()
+"""The driver of all stores in this process that aren't created with another one."""
+os.register_at_fork(after_in_child=PROCESS_DRIVER.begin)
+atexit.register(PROCESS_DRIVER.end)
 
 
-def _after_fork() -> None:
-    global _driver  # noqa: PLW0603 - a forked child is another driver
-    _driver = _Driver()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def _at_exit() -> None:
-    _driver.end()
-
-
-atexit.register(_at_exit)
+def _of_this_process() -> Driver:
+    return PROCESS_DRIVER
 
 
 class S3SingleDriverLogStore(S3LogStore):
@@ -117,9 +136,17 @@ class S3SingleDriverLogStore(S3LogStore):
     exclusion: Exclusion = "process"
     configuration_prefixes: ClassVar[tuple[str, ...]] = (*PREFIXES, _WITHOUT_SPARK, SECOND_DRIVER.key)
 
-    def __init__(self, settings: S3Settings | None = None, *, refuse: bool = True) -> None:
-        super().__init__(settings)
+    def __init__(
+        self,
+        settings: S3Settings | None = None,
+        *,
+        refuse: bool = True,
+        retries: RetryPolicy = DEFAULT_RETRIES,
+        driver: Driver = PROCESS_DRIVER,
+    ) -> None:
+        super().__init__(settings, retries=retries)
         self._refuse = refuse
+        self._driver = driver
 
     @classmethod
     def configured(cls, scheme: str, conf: Mapping[str, str], storage_options: Mapping[str, Any]) -> Self:
@@ -129,33 +156,34 @@ class S3SingleDriverLogStore(S3LogStore):
     def _create(self, place: S3Location, data: bytes) -> None:
         match = _COMMIT(place.key[len(place.directory) :])
         version = int(match[1]) if match else None
-        with _driver.guard:
-            log = _driver.logs.setdefault(f"{place.bucket}/{place.directory}", _Log())
-        with _locked(place):
+        driver = self._driver
+        with driver.guard:
+            log = driver.logs.setdefault(f"{place.bucket}/{place.directory}", _Log())
+        with driver.locked(place):
             self._check_absent(log, place, version)
             if version is not None and self._is_alone(log, place, version):
                 self._check_absent(log, place, version)  # the check took some requests
             self._check_nothing_is_late(place, data)
             if version is not None:
-                _note(log, version)
+                driver.note(log, version)
             try:
-                settle(place.uri, lambda: self._requests.put_once(place, data))
+                settle(place.uri, lambda: self._requests.put_once(place, data), self._retries)
             except WriteOutcomeUnknown:
-                now = time.monotonic()
-                for name in [name for name, (_, until) in list(_driver.late.items()) if until <= now]:
-                    _driver.late.pop(name, None)
-                _driver.late[_name(place)] = sha256(data).digest(), now + _LATE_SECONDS
+                now = driver.clock.monotonic()
+                for name in [name for name, (_, until) in list(driver.late.items()) if until <= now]:
+                    driver.late.pop(name, None)
+                driver.late[_name(place)] = sha256(data).digest(), now + _LATE_SECONDS
                 raise
 
     def _replace(self, place: S3Location, data: bytes) -> None:
-        with _locked(place):
+        with self._driver.locked(place):
             super()._replace(place, data)
 
     def _check_absent(self, log: _Log, place: S3Location, version: int | None) -> None:
         if not self._requests.exists(place):
             return
-        _driver.late.pop(_name(place), None)
-        with _driver.guard:
+        self._driver.late.pop(_name(place), None)
+        with self._driver.guard:
             foreign = version is not None and bool(log.own) and min(log.own) < version and version not in log.own
         if foreign:
             self._second_driver(
@@ -166,19 +194,20 @@ class S3SingleDriverLogStore(S3LogStore):
     def _check_nothing_is_late(self, place: S3Location, data: bytes) -> None:
         """Refuse data other than that of an earlier request that may still arrive and would overwrite it."""
         name = _name(place)
-        digest, until = _driver.late.get(name, (b"", 0.0))
-        if until <= time.monotonic():
-            _driver.late.pop(name, None)
+        digest, until = self._driver.late.get(name, (b"", 0.0))
+        seconds = until - self._driver.clock.monotonic()
+        if seconds <= 0:
+            self._driver.late.pop(name, None)
         elif digest != sha256(data).digest():
             raise StorageUnavailableError(
                 f"writing {shown(place.uri)}: an earlier write of it by this process had no certain answer, and may "
-                f"still arrive within {until - time.monotonic():.0f} s; nothing was written, try again after that",
+                f"still arrive within {seconds:.0f} s; nothing was written, try again after that",
                 path=shown(place.uri),
             )
 
     def _is_alone(self, log: _Log, place: S3Location, version: int) -> bool:
         """Check the previous version and the lease for a second driver; returns whether that took requests."""
-        with _driver.guard:
+        with self._driver.guard:
             before = max((own for own in log.own if own < version), default=None)
         requested = False
         if before is not None and before < version - 1:
@@ -189,27 +218,27 @@ class S3SingleDriverLogStore(S3LogStore):
                     place, f"this process didn't write version {version - 1}, but it wrote version {before} before"
                 )
         endpoint = self._requests.endpoint(place.bucket)
-        if time.monotonic() >= log.leases.get(endpoint, float("-inf")):
+        if self._driver.clock.monotonic() >= log.leases.get(endpoint, float("-inf")):
             requested = True
             self._take_lease(place.beside(LEASE_NAME), place, first=endpoint not in log.leases)
-            log.leases[endpoint] = time.monotonic() + RENEW_SECONDS
+            log.leases[endpoint] = self._driver.clock.monotonic() + RENEW_SECONDS
         return requested
 
     def _take_lease(self, lease: S3Location, place: S3Location, *, first: bool) -> None:
         holder, age = self._holder(lease)
-        if holder is not None and holder.get("driver") != _driver.token and age < LEASE_SECONDS:
+        if holder is not None and holder.get("driver") != self._driver.token and age < LEASE_SECONDS:
             self._second_driver(
                 place,
                 f"the driver {_text(holder, 'host')} (process {_text(holder, 'process')}) committed to this log "
                 f"{age:.0f} s ago; if it has ended, wait {LEASE_SECONDS - age:.0f} s",
             )
-        claim = {"driver": _driver.token, "host": socket.gethostname(), "process": os.getpid()}
+        claim = {"driver": self._driver.token, "host": socket.gethostname(), "process": os.getpid()}
         self._requests.put(lease, json.dumps(claim).encode())
         if first:
             winner, _ = self._holder(lease)
-            if winner is not None and winner.get("driver") != _driver.token:
+            if winner is not None and winner.get("driver") != self._driver.token:
                 self._second_driver(place, f"the driver {_text(winner, 'host')} started at the same time")
-            _driver.leases.append((self._requests, lease))
+            self._driver.leases.append((self._requests, lease))
 
     def _holder(self, lease: S3Location) -> tuple[dict[str, Any] | None, float]:
         """The content of the lease, and its age in seconds; None: there is none."""
@@ -236,22 +265,6 @@ class S3SingleDriverLogStore(S3LogStore):
 
 def _name(place: S3Location) -> str:
     return f"{place.bucket}/{place.key}"
-
-
-@contextlib.contextmanager
-def _locked(place: S3Location) -> Iterator[None]:
-    with _driver.guard:
-        lock = _driver.locks.setdefault(_name(place), _Lock())  # it exists as long as a thread holds it or waits
-    with lock.lock:
-        yield
-
-
-def _note(log: _Log, version: int) -> None:
-    """Record a version as this process's own, before it is sent."""
-    with _driver.guard:
-        log.own.add(version)
-        if len(log.own) > _KEPT:
-            log.own.remove(min(log.own))
 
 
 def _text(holder: Mapping[str, Any], key: str) -> str:

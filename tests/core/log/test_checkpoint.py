@@ -12,6 +12,7 @@ import pytest
 from support.log_builder import PARTITIONED, LogBuilder, add, remove
 from tablelog.core import DeltaLog
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
+from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
     CheckpointMetadata,
@@ -364,10 +365,10 @@ def test_a_damaged_compaction_falls_back_to_the_commits() -> None:
     assert adds(builder.log()) == before
 
 
-def test_a_large_checkpoint_that_was_cleaned_up_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_checkpoint_that_was_cleaned_up_meanwhile() -> None:
     """Bytes that were let go must not come from another file later."""
-    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
     builder = table()
+    builder.limits = MemoryLimits(kept_file_bytes=0)
     builder.log().checkpoint()
     snapshot = builder.log().snapshot()
     assert snapshot.files.num_rows == 4

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, SetClock, add, metadata, remove
 from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
 from tablelog.core.log import checksum
+from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.log.segment import parse_listing
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, parse_log_name
 from tablelog.core.upkeep.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
@@ -260,11 +261,9 @@ def test_sidecars_that_nobody_names_go_with_their_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("policy", ["v2", "classic"])
-def test_a_handle_whose_checkpoint_is_removed_opens_the_table_anew(
-    policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)
+def test_a_handle_whose_checkpoint_is_removed_opens_the_table_anew(policy: str) -> None:
     builder = table(20, {"delta.checkpointPolicy": policy}, features={"v2Checkpoint"})
+    builder.limits = MemoryLimits(kept_file_bytes=0)
     builder.clock.now = noon(6)
     checkpoint(builder, 3)
     log = builder.log()

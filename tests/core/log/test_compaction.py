@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import AddCDCFile, CommitInfo, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import commit_name, compacted_name
@@ -188,9 +189,9 @@ def test_commits_compact_where_the_session_says_so(asked: bool) -> None:
     assert not any(isinstance(action, CommitInfo) for action in lines)
 
 
-def test_large_commits_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablelog.core.deltalog._MOST_COMPACTED", 1000)
+def test_large_commits_are_left_alone() -> None:
     builder = LogBuilder().create()
+    builder.limits = MemoryLimits(compacted_bytes=1000)
     log = builder.log(conf={COMPACTED_LOG_WRITES.key: "true"})
     for number in range(5):
         log.transaction().commit([add(str(number))], Operation("WRITE"))

@@ -8,6 +8,7 @@ import pytest
 from support.log_builder import PARTITIONED, SCHEMA, LogBuilder, add, metadata, remove
 from tablelog.core import Snapshot
 from tablelog.core.log.columns import FILE_SCHEMA, without
+from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, SetTransaction
 from tablelog.core.skipping.predicates import And, Compare, Constant, IsNull
 from tablelog.logstore import CountingLogStore
@@ -188,9 +189,9 @@ def test_pruning_by_partition_then_by_stats(builder) -> None:
 
 
 @pytest.mark.parametrize("form", ["Json", "Struct"])
-def test_stats_are_not_read_where_they_do_not_matter(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    monkeypatch.setattr("tablelog.core.log.checkpoint_file._KEEP_BYTES", 0)  # so that later columns cost a request
+def test_stats_are_not_read_where_they_do_not_matter(form: str) -> None:
     builder = table(checkpoint=True, lacking=form)
+    builder.limits = MemoryLimits(kept_file_bytes=0)  # so that later columns cost a request
     counting = CountingLogStore(builder.store)
     snapshot = builder.log(counting).snapshot()
     _ = snapshot.files

@@ -74,9 +74,7 @@ def test_what_another_library_puts_in_front_of_ours_stays(monkeypatch: pytest.Mo
     from pyspark.errors.exceptions import captured
 
     text = "FAILED_READ_FILE.FILE_NOT_EXIST"
-    monkeypatch.setattr(read_errors, "_installed", 0)
-    monkeypatch.setattr(read_errors, "_patch", None)
-    monkeypatch.setattr(read_errors, "translate", lambda said: ValueError(said) if said == text else None)
+    translation = read_errors.Translation(lambda said: ValueError(said) if said == text else None)
     monkeypatch.setattr(captured, "convert_exception", lambda error: ("Spark's", error))
 
     class JavaError:
@@ -87,27 +85,28 @@ def test_what_another_library_puts_in_front_of_ours_stays(monkeypatch: pytest.Mo
             return None
 
     error = JavaError()
-    read_errors.install()
+    translation.install()
     ours = captured.convert_exception
     assert isinstance(ours(error), ValueError)  # type: ignore[arg-type]
     captured.convert_exception = theirs = lambda error: ("theirs", ours(error))  # type: ignore[assignment, misc]
-    read_errors.uninstall()
+    translation.uninstall()
     assert captured.convert_exception is theirs
     assert captured.convert_exception(error) == ("theirs", ("Spark's", error)), "and ours does nothing any more"
-    read_errors.install()
+    translation.install()
     assert isinstance(captured.convert_exception(error), ValueError)
-    read_errors.uninstall()
+    translation.uninstall()
     assert captured.convert_exception is theirs
 
 
 def test_installing_twice_and_taking_it_back_once_keeps_it() -> None:
     from pyspark.errors.exceptions import captured
 
+    translation = read_errors.Translation()
     before = captured.convert_exception
-    read_errors.install()
+    translation.install()
     within = captured.convert_exception
-    read_errors.install()
-    read_errors.uninstall()
+    translation.install()
+    translation.uninstall()
     assert captured.convert_exception is within
-    read_errors.uninstall()
+    translation.uninstall()
     assert captured.convert_exception is before
