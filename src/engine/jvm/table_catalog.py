@@ -97,12 +97,14 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 %(methods)s
     public boolean tableExists(Identifier ident) {
-        return isPath(ident) ? tables.apply(request(ident, "exists", "", ""), null) != null : catalog.tableExists(ident);
+        if (isPath(ident)) return tables.apply(request(ident, "exists", "", ""), null) != null;
+        return catalog.tableExists(ident);
     }
 
     private static boolean isPath(Identifier ident) {
         String[] namespace = ident.namespace();
-        return namespace.length == 1 && namespace[0].equalsIgnoreCase("delta") && PATH.matcher(ident.name()).lookingAt();
+        boolean isDelta = namespace.length == 1 && namespace[0].equalsIgnoreCase("delta");
+        return isDelta && PATH.matcher(ident.name()).lookingAt();
     }
 
     private static boolean isDelta(Table table) {
@@ -162,7 +164,9 @@ _WITH_CONTEXT = """
         if (!context.writePrivileges().isEmpty()) return loadTable(ident, context.writePrivileges());
         if (context.timeTravel().isPresent()) {
             Object moment = context.timeTravel().get();
-            if (moment instanceof TimeTravel.AsOfVersion) return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
+            if (moment instanceof TimeTravel.AsOfVersion) {
+                return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
+            }
             return loadTable(ident, ((TimeTravel.AsOfTimestamp) moment).micros());
         }
         if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
