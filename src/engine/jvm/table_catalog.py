@@ -282,8 +282,9 @@ class InstalledCatalog:
 
     def _replace(self, catalog: JavaObject) -> None:
         # A session catalog that the user configured is kept in the map of loaded catalogs.
-        if self._manager.defaultSessionCatalog().equals(self._manager.v2SessionCatalog()):
-            self._field("defaultSessionCatalog").set(self._manager, catalog)
+        default = self._field("defaultSessionCatalog")
+        if default.get(self._manager).equals(self._manager.v2SessionCatalog()):
+            default.set(self._manager, catalog)
         else:
             self._field("catalogs").get(self._manager).put("spark_catalog", catalog)
 
