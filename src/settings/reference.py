@@ -10,7 +10,7 @@ _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1, "bytes"))
 _HEAD = """\
 # Settings
 
-Settings are keys of the Spark session's configuration. Set one with `spark.conf.set`, or with `--conf` when Spark starts:
+Settings are keys of the Spark session's configuration. Set them with `spark.conf.set`, or with `--conf` at the start:
 
 ```python
 spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
