@@ -79,6 +79,7 @@ def test_the_seed_is_shown_and_repeats(tmp_path: Path) -> None:
     ("arguments", "said"),
     [((), "--logstore mypackage:factory"), (("--logstore", "own_store:nothing"), "own_store:nothing can't be loaded")],
 )
+@pytest.mark.thorough
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     ran = run_pytest(tmp_path, *arguments)
     assert ran.returncode not in {0, 1}
