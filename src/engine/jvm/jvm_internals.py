@@ -22,12 +22,15 @@ def _of(package: str, name: str, use: str, *members: str) -> JvmInternal:
     return JvmInternal(package + name, use, members)
 
 
+_V43 = ("4.3",)
+
 OPTIONAL = frozenset({CLOUD_COMMIT_PROTOCOL, CLOUD_PARQUET_COMMITTER})
 """Classes of spark-hadoop-cloud. `Gateway.has_class` checks for them before they are used."""
 
 JVM: tuple[JvmInternal, ...] = (
     # values
     _of("scala.", "Option", "optional values", "apply", "empty", "isDefined", "get"),
+    _of("scala.", "Some", "optional values", "apply"),
     _of("scala.runtime.", "ScalaRunTime", "arrays as sequences, and as text", "wrapRefArray", "stringOf"),
     _of(_SPARK, "api.python.PythonUtils", "sequences and maps of Scala", "toSeq", "toScalaMap"),
     _of(_SQL, "types.DataType", "schemas from JSON", "fromJson", "json"),
@@ -37,6 +40,15 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_SQL, "util.CaseInsensitiveStringMap", "options of a relation", "empty", "get"),
     _of(_CATALYST, "InternalRow", "rows of partition values", "empty"),
     _of(_CATALYST, "types.DataTypeUtils", "attributes of a schema", "toAttributes"),
+    # tables for Spark's analyzer
+    _of(_CATALYST, "QualifiedTableName", "names in the cache of relations", "apply"),
+    _of(_CATALYST, "analysis.RelationResolution", "whether a query asks for a table", "resolveRelation"),
+    _of(_CONNECTOR, "catalog.DelegatingCatalogExtension", "the base of DeltaSessionCatalog", "setDelegateCatalog"),
+    _of(_CONNECTOR, "catalog.TableCatalog", "tables of a catalog", "loadTable", "tableExists", "PROP_PROVIDER"),
+    JvmInternal(_CONNECTOR + "catalog.TableContext", "time travel", ("timeTravel", "writePrivileges"), _V43),
+    JvmInternal(_CONNECTOR + "catalog.TimeTravel", "versions and timestamps of a table", (), _V43),
+    _of(_CONNECTOR, "catalog.V1Table", "the table of a query"),
+    _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions
     _of(_SPARK, "SparkContext", "the running query, jobs to cancel", "getOrCreate", "getLocalProperty",
         "statusTracker", "statusStore", "killTaskAttempt", "getRDDStorageInfo", "unpersistRDD"),
