@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.unsafe.Platform;
 import scala.Option;
 // since 4.3
@@ -98,6 +99,19 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         return catalog.tableExists(ident);
     }
 
+    // Spark's own catalog would change its entry alone.
+    public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, "alter", "", "");
+        CatalogTable entry = null;
+        try {
+            entry = entry(ident);
+        } catch (Exception missing) {
+            // The catalog below says so.
+        }
+        if (entry != null && isDelta(entry)) return deltaTable(ident, entry, "alter", "", "");
+        return catalog.alterTable(ident, changes);
+    }
+
     private static boolean isPath(Identifier ident) {
         String[] namespace = ident.namespace();
         boolean isDelta = namespace.length == 1 && namespace[0].equalsIgnoreCase("delta");
@@ -106,6 +120,10 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
 
     private static boolean isDelta(Table table) {
         return "delta".equalsIgnoreCase((String) table.properties().get(TableCatalog.PROP_PROVIDER));
+    }
+
+    private static boolean isDelta(CatalogTable entry) {
+        return entry.provider().toString().equalsIgnoreCase("Some(delta)");
     }
 
     private CatalogTable entry(Identifier ident) throws Exception {
@@ -118,7 +136,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
             String condition = error instanceof SparkThrowable ? ((SparkThrowable) error).getCondition() : "";
             if ("DATA_SOURCE_NOT_FOUND".equals(condition)) {
                 CatalogTable entry = entry(ident);
-                if (entry.provider().toString().equalsIgnoreCase("Some(delta)")) return entry;
+                if (isDelta(entry)) return entry;
             }
         } catch (Exception gone) {
             // Spark's own error says more.

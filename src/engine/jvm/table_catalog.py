@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import frames
 from .callbacks import Connections, carried
+from .classes import V2_TABLE
 from .gateway import Gateway, JavaObject
+from .inserts import InsertTarget
 from .sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...core.table.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +39,7 @@ class Use(Enum):
     QUERY = "query"
     WRITE = "write"
     COMMAND = "command"
+    ALTER = "alter"
     EXISTS = "exists"
 
 
@@ -157,6 +162,38 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     kinds, storage = catalyst.catalog.CatalogTableType, catalyst.catalog.CatalogStorageFormat.empty()
     entry = catalog_table(gateway, identifier, kinds.EXTERNAL(), storage, plan.schema(), some("delta"))
     return gateway.jvm.org.apache.spark.sql.connector.catalog.V1Table(entry)
+
+
+class DescribedTable(InsertTarget):
+    """A table with names, types and properties, and no capabilities: Spark can neither read nor write it."""
+
+    def __init__(self, gateway: Gateway, request: TableRequest, snapshot: "Snapshot") -> None:
+        name = ".".join(request.name)
+        super().__init__(gateway, name, list(snapshot.schema), snapshot.partition_columns)
+        metadata = snapshot.metadata
+        self._properties = {
+            **metadata.configuration,
+            "provider": "delta",
+            "location": snapshot.table,
+            "delta.minReaderVersion": str(snapshot.protocol.min_reader_version),
+            "delta.minWriterVersion": str(snapshot.protocol.min_writer_version),
+            **({} if metadata.description is None else {"comment": metadata.description}),
+            **({"external": "true"} if request.entry is None else {}),
+        }
+
+    @carried
+    def capabilities(self) -> JavaObject:
+        return self._gateway.jvm.java.util.HashSet()
+
+    @carried
+    def properties(self) -> JavaObject:
+        values = self._gateway.jvm.java.util.HashMap()
+        for key, value in self._properties.items():
+            values.put(key, value)
+        return values
+
+    class Java:
+        implements: ClassVar[list[str]] = [V2_TABLE]
 
 
 def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:
