@@ -47,6 +47,9 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CONNECTOR, "catalog.TableCatalog", "tables of a catalog", "loadTable", "tableExists", "PROP_PROVIDER"),
     JvmInternal(_CONNECTOR + "catalog.TableContext", "time travel", ("timeTravel", "writePrivileges"), _V43),
     JvmInternal(_CONNECTOR + "catalog.TimeTravel", "versions and timestamps of a table", (), _V43),
+    _of(_CONNECTOR, "catalog.TruncatableTable", "the table of a command", "truncateTable"),
+    _of(_CONNECTOR, "metric.CustomMetric", "metrics of a command, of which there are none"),
+    _of(_CONNECTOR, "metric.CustomTaskMetric", "metrics of a command, of which there are none"),
     _of(_CONNECTOR, "catalog.V1Table", "the table of a query"),
     _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions

@@ -14,9 +14,10 @@ from enum import Enum
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...errors import UnsupportedFeatureError
 from . import frames
 from .callbacks import Connections, carried
-from .classes import V2_TABLE
+from .classes import TRUNCATABLE_TABLE
 from .gateway import Gateway, JavaObject
 from .inserts import InsertTarget
 from .sessions import session_state
@@ -164,12 +165,20 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     return gateway.jvm.org.apache.spark.sql.connector.catalog.V1Table(entry)
 
 
+def own_command_refused(request: TableRequest) -> UnsupportedFeatureError:
+    """The error for a command of Spark's own that would change a table."""
+    return UnsupportedFeatureError(
+        f"Spark's own command does not support the Delta table {'.'.join(request.name)}: nothing was changed. "
+        "Run the statement by spark.sql(text), as a statement of its own."
+    )
+
+
 class DescribedTable(InsertTarget):
     """A table with names, types and properties, and no capabilities: Spark can neither read nor write it."""
 
     def __init__(self, gateway: Gateway, request: TableRequest, snapshot: "Snapshot") -> None:
-        name = ".".join(request.name)
-        super().__init__(gateway, name, list(snapshot.schema), snapshot.partition_columns)
+        self._request = request
+        super().__init__(gateway, ".".join(request.name), list(snapshot.schema), snapshot.partition_columns)
         metadata = snapshot.metadata
         self._properties = {
             **metadata.configuration,
@@ -186,6 +195,18 @@ class DescribedTable(InsertTarget):
         return self._gateway.jvm.java.util.HashSet()
 
     @carried
+    def truncateTable(self, *_: JavaObject) -> bool:
+        raise own_command_refused(self._request)
+
+    @carried
+    def supportedCustomMetrics(self) -> JavaObject:
+        return self._gateway.py4j.new_array(self._gateway.jvm.org.apache.spark.sql.connector.metric.CustomMetric, 0)
+
+    @carried
+    def reportDriverMetrics(self) -> JavaObject:
+        return self._gateway.py4j.new_array(self._gateway.jvm.org.apache.spark.sql.connector.metric.CustomTaskMetric, 0)
+
+    @carried
     def properties(self) -> JavaObject:
         values = self._gateway.jvm.java.util.HashMap()
         for key, value in self._properties.items():
@@ -193,7 +214,7 @@ class DescribedTable(InsertTarget):
         return values
 
     class Java:
-        implements: ClassVar[list[str]] = [V2_TABLE]
+        implements: ClassVar[list[str]] = [TRUNCATABLE_TABLE]
 
 
 def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:
