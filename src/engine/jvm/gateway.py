@@ -303,9 +303,13 @@ class Gateway:
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
 
-    def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
+    def printed_conjuncts(self, spark: "SparkSession", condition: "str | Column") -> list[str]:
         """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
-        waiting, found = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
+        if isinstance(condition, str):
+            expression = sessions.session_state(spark).sqlParser().parseExpression(condition)
+        else:
+            expression = self.expression(spark, condition)
+        waiting, found = [expression], []
         while waiting:
             node = waiting.pop()
             if node.getClass().getSimpleName() == "And":
