@@ -71,7 +71,7 @@ class CatalogEntry:
     @property
     def location_uri(self) -> str:
         """The location as Hadoop spells it."""
-        return str(self.table.storage().locationUri().get())
+        return str(self.table.storage().locationUri().get()).replace("file:///", "file:/", 1)
 
     @property
     def is_parquet(self) -> bool:

@@ -1,4 +1,4 @@
-"""Runs Delta's own statements about existing tables: VACUUM, OPTIMIZE, REORG, RESTORE, DESCRIBE, GENERATE, CONVERT, ALTER."""
+"""Runs Delta's own statements about existing tables, one function for each: VACUUM, OPTIMIZE, RESTORE and others."""
 
 from pyspark.sql import DataFrame
 

@@ -156,7 +156,7 @@ def test_positions_are_code_points(parsed):
     assert found.node.table.text == "`😀\n`"
     assert found.node.where.text == "é = '\t😀' AND x = ?"
     assert [found.text[place] for place in found.questions] == ["?"]
-    assert found.in_place(found.node.where) == f"{' ' * 12}\n{' ' * 8}é = '\t😀' AND x = ?"
+    assert found.in_place(found.node.where) == f"{' ' * 11}\n{' ' * 8}é = '\t😀' AND x = ?"
 
 
 # Text, the line and the position of the error, and what the message says.

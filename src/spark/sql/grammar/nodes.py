@@ -134,7 +134,7 @@ class Reorg:
 
 @dataclass(frozen=True)
 class Clone:
-    """CREATE TABLE or REPLACE TABLE ... SHALLOW CLONE. A property's value is a literal, or the text of another value."""
+    """CREATE TABLE or REPLACE TABLE ... SHALLOW CLONE. Properties that are numbers or booleans have their text."""
 
     table: Name
     source: Name
