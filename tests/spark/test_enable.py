@@ -179,11 +179,7 @@ def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
         ("CREATE TABLE t USING DELTA AS SELECT 1 AS id", "CREATE TABLE", "saveAsTable(name)"),
         ("CREATE TEMPORARY VIEW t USING DELTA OPTIONS (path '{}')", "TEMPORARY VIEW", "createOrReplaceTempView"),
         ("INSERT OVERWRITE DIRECTORY '{}' USING DELTA SELECT 1", "INSERT OVERWRITE DIRECTORY", "overwrite"),
-        ("VACUUM delta.`{}`", "VACUUM", "vacuum()"),
-        ("OPTIMIZE delta.`{}`", "OPTIMIZE", "optimize()"),
-        ("RESTORE TABLE delta.`{}` TO VERSION AS OF 0", "RESTORE", "restoreToVersion"),
-        ("DESCRIBE HISTORY delta.`{}`", "DESCRIBE HISTORY", "history()"),
-        ("DESCRIBE DETAIL delta.`{}`", "DESCRIBE DETAIL", "detail()"),
+        ("EXPLAIN OPTIMIZE delta.`{}`", "OPTIMIZE inside another statement", "optimize()"),
     ],
 )
 def test_sql_on_delta_says_what_comes_later_and_what_to_use(spark, table, sql, what, instead):

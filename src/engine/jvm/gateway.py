@@ -314,9 +314,13 @@ class Gateway:
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
 
-    def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
+    def printed_conjuncts(self, spark: "SparkSession", condition: "str | Column") -> list[str]:
         """The parts of a condition that are joined by AND, as SQL; parsed, not resolved."""
-        remaining, conjuncts = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
+        if isinstance(condition, str):
+            expression = sessions.session_state(spark).sqlParser().parseExpression(condition)
+        else:
+            expression = self.expression(spark, condition)
+        remaining, conjuncts = [expression], []
         while remaining:
             node = remaining.pop()
             if node.getClass().getSimpleName() == "And":

@@ -99,6 +99,15 @@ def subject(plan: JavaObject) -> JavaObject | None:
     return None if attribute is None else name_of(getattr(plan, attribute)())
 
 
+def path_exists(spark: "SparkSession", location: str) -> bool:
+    """Whether there is a file or a directory at a location that Spark takes. False if Spark can't reach it."""
+    path = Gateway.of(spark).jvm.org.apache.hadoop.fs.Path(location)
+    try:
+        return bool(path.getFileSystem(hadoop_configuration(spark)).exists(path))
+    except thrown_by_java():
+        return False
+
+
 def has_log(spark: "SparkSession", location: str) -> bool:
     """Whether a location is a Delta table, or a partition directory of one.
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from ...engine.jvm import statements
 from ...engine.jvm.catalog import SessionCatalog
-from . import inserts, other_formats
+from . import inserts, other_formats, own_statements
 from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
 from .statement import Statement
@@ -44,7 +44,12 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
-    plan = _parsed(spark, text)
+    own = own_statements.before_spark(spark, text)
+    plan = _parsed(spark, text) if own is None else None
+    if own is None and plan is None:
+        own = own_statements.after_spark(spark, text)
+    if own is not None:
+        return own_statements.run(spark, own, args)
     if plan is not None:
         other_formats.check_statement(spark, plan)
         handler = HANDLERS.get(statements.kind_of(plan) or "")
