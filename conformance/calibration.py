@@ -1,4 +1,4 @@
-"""Tests the suite itself in this environment: it must detect every broken store, and accept a correct one."""
+"""Tests the suite itself in this environment: it must catch every broken store, and accept a correct one."""
 
 import tempfile
 import time
@@ -87,7 +87,7 @@ def calibrate(
     if progress:
         failed = calibration.control_failed
         progress.ended(
-            CONTROL, f"failed {', '.join(failed)}" if failed else "not failed by any check", time.monotonic() - began
+            CONTROL, f"failed {', '.join(failed)}" if failed else "failed no check", time.monotonic() - began
         )
     return calibration
 
@@ -99,7 +99,7 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
 
 def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, patience: float) -> MutantResult:
     result = MutantResult(mutant.name, mutant.what, tuple(mutant.caught_by), NOT_RUN, (), "", 0.0)
-    missing = mutant.available() if meant else "the check meant for it wasn't asked for"
+    missing = mutant.available() if meant else "the checks that must catch it weren't selected"
     if missing is not None:
         return replace(result, reason=missing)
     started = time.monotonic()
@@ -120,10 +120,10 @@ def _tried(mutant: Mutant, meant: Sequence[Check], level: Level, seed: int, pati
 
 
 def weighed(findings: Iterable[Finding], calibration: Calibration) -> tuple[Finding, ...]:
-    """`findings`, as far as they can be trusted.
+    """`findings`, corrected by the calibration.
 
-    The PASS of a check that missed a broken store is meaningless, and so is the FAIL of a check that fails a correct
-    store: both become NOT ESTABLISHED.
+    The PASS of a check that missed a broken store becomes NOT ESTABLISHED, and so does the FAIL of a check that a
+    correct store fails too.
     """
     blind: Mapping[str, str] = {
         name: mutant.name for mutant in calibration.mutants if mutant.outcome == MISSED for name in mutant.missed_by
@@ -134,9 +134,9 @@ def weighed(findings: Iterable[Finding], calibration: Calibration) -> tuple[Find
 def _weighed(finding: Finding, blind: Mapping[str, str], alarmed: Sequence[str]) -> Finding:
     name = finding.check.name
     if finding.verdict is Verdict.PASS and name in blind:
-        reason = f"it passed, but in this environment it didn't catch the broken store {blind[name]}"
+        reason = f"the check passed, but in this environment it doesn't catch the broken store {blind[name]}"
     elif finding.verdict is Verdict.FAIL and name in alarmed:
-        reason = f"it failed, but in this environment it fails a correct store too: {finding.message}"
+        reason = f"the check failed, but in this environment a correct store fails it too: {finding.message}"
     else:
         return finding
     return replace(finding, verdict=Verdict.NOT_ESTABLISHED, message=reason)

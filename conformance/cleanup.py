@@ -21,7 +21,7 @@ def clean(store: LogStore, root: str, directories: Iterable[str]) -> list[str]:
     """
     all_directories = {f"{root}/_delta_log", *directories}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        left = [path for found in pool.map(lambda place: _emptied(store, place), all_directories) for path in found]
+        left = [path for paths in pool.map(lambda place: _emptied(store, place), all_directories) for path in paths]
     if scheme_of(root) == "file":
         shutil.rmtree(local_path(root), ignore_errors=True)
         return [root] if os.path.lexists(local_path(root)) else []

@@ -137,14 +137,14 @@ class Interleaving:
     """Whether there is no time to stop the call at later steps too."""
 
     @property
-    def told(self) -> list[str]:
+    def timeline(self) -> list[str]:
         """The events, one line each."""
-        waited = " (after the first had gone on: it waited for it)" if self.between_waited else ""
+        waited = " (only after the first had continued)" if self.between_waited else ""
         return [
             *(f"first: {step}" for step in self.passed[:-1]),
-            f"first: is held before {self.where}",
+            f"first: is stopped before {self.where}",
             f"second: runs and {_how(self.between)}{waited}",
-            f"first: goes on and {_how(self.held)}",
+            f"first: continues and {_how(self.held)}",
         ]
 
 

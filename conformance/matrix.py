@@ -41,7 +41,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def _cells(report: Report) -> list[str]:
     calibration = report.calibration
-    caught = f"{calibration.caught} of {calibration.ran}" if calibration else "not asked"
+    caught = f"{calibration.caught} of {calibration.ran}" if calibration else "not run"
     run = f"{report.started[:10]}, {report.level.name.lower()}"
     return [_plain(report.what), run, *(_cell(report.of(guarantee)) for guarantee in GUARANTEES), caught]
 

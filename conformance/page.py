@@ -1,4 +1,4 @@
-"""The report as one self-contained page, for people, such as the vendor of a store."""
+"""The report as one self-contained HTML page, for example for the vendor of a store."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape as _escape
@@ -12,16 +12,15 @@ from .report import GUARANTEES, Report, worst_of
 _CLASSES = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.NOT_ESTABLISHED: "open"}
 _MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.NOT_ESTABLISHED: "?"}
 _HEADLINES = {
-    Verdict.PASS: "Every guarantee that was asked about held.",
+    Verdict.PASS: "The store kept every guarantee that was tested.",
     Verdict.FAIL: "This store breaks the contract that a transaction log relies on.",
-    Verdict.NOT_ESTABLISHED: "Nothing broke, but not everything could be established here.",
+    Verdict.NOT_ESTABLISHED: "No check failed, but some checks have no result here.",
 }
 _MEANINGS = {
-    Verdict.PASS: "The check ran and the store kept the guarantee each time. It is evidence, of the size given, and no "
-    "proof.",
-    Verdict.FAIL: "The store broke the guarantee at least once; the message and the timeline say how.",
-    Verdict.NOT_ESTABLISHED: "The check could not tell here, for the reason given. Read it as “unknown”, and not as "
-    "“fine”.",
+    Verdict.PASS: "The check ran, and the store kept the guarantee each time. This is evidence and no proof; the "
+    "report shows how much was tested.",
+    Verdict.FAIL: "The store broke the guarantee at least once. The message and the timeline show how.",
+    Verdict.NOT_ESTABLISHED: "The check has no result here, for the reason shown. It means “unknown”, not “passed”.",
 }
 _MOST_ACTORS = 8
 
@@ -53,12 +52,12 @@ def _header(report: Report) -> str:
     counts = {verdict: report.count(verdict) for verdict in Verdict}
     headline = _HEADLINES[report.verdict]
     if not report.findings:
-        headline = "The suite was tried out on stores made for it."
+        headline = "Only the suite itself was tested, on known correct and broken stores."
     elif any(finding.verdict is Verdict.FAIL and finding.check.guarantee for finding in report.findings):
         headline = "A transaction log can lose data on this store."
     facts = {
         "Store": report.declared.get("class"),
-        "Place": report.root or None,
+        "Location": report.root or None,
         "Declares": _declared(report),
         "Level": report.level.name.lower(),
         "Seed": report.seed,
@@ -88,7 +87,7 @@ def _declared(report: Report) -> str | None:
     if "exclusion" not in report.declared:
         return None
     atomic = "atomic overwrite" if report.declared.get("atomic_overwrite") else "no atomic overwrite"
-    return f"one winner within: {report.declared['exclusion']}; {atomic}"
+    return f"exclusion: {report.declared['exclusion']}; {atomic}"
 
 
 def _guarantees(report: Report) -> str:
@@ -118,7 +117,7 @@ def _numbered(guarantee: int, title: str) -> str:
 
 
 def _why(findings: Iterable[Finding], verdict: Verdict) -> str:
-    """The reason for the row's result: the failures, or what wasn't established, or how much passed."""
+    """The reasons for the result of a row: failed checks, checks without a result, and the number of passed checks."""
     findings = tuple(findings)
     passed = sum(finding.verdict is Verdict.PASS for finding in findings)
     text = f"{passed} of {len(findings)} checks passed"
@@ -195,7 +194,7 @@ def _timeline(finding: Finding) -> str:
         rows.append(f"<tr>{cells}</tr>\n")
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Timeline of the failure">'
-        f'<table class="timeline"><caption>One interleaving that shows it; time runs down</caption>\n'
+        f'<table class="timeline"><caption>One interleaving with this failure, in order of time</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody></table></div>"
     )
 
@@ -203,9 +202,9 @@ def _timeline(finding: Finding) -> str:
 def _calibration(calibration: Calibration | None) -> str:
     if calibration is None:
         return (
-            '<section aria-labelledby="power">\n<h2 id="power">Can the suite see?</h2>\n<p>This run was not '
-            "calibrated. With <code>--calibrate</code> it also runs stores that are known to be broken, in the same "
-            "environment, and says which of them its checks caught.</p>\n</section>\n"
+            '<section aria-labelledby="power">\n<h2 id="power">Does the suite catch broken stores?</h2>\n<p>This run '
+            "was not calibrated. With <code>--calibrate</code> the suite also tests stores that are known to be "
+            "broken, in the same environment, and reports which of them it caught.</p>\n</section>\n"
         )
     classes = {CAUGHT: "pass", MISSED: "fail"}
     rows = "".join(
@@ -216,23 +215,23 @@ def _calibration(calibration: Calibration | None) -> str:
         for mutant in calibration.mutants
     )
     failed = calibration.control_failed
-    control = f"was failed by {', '.join(map(words.title, failed))}" if failed else "was failed by no check"
+    control = f"failed {', '.join(map(words.title, failed))}" if failed else "failed no check"
     rate = f"{calibration.caught} of {calibration.ran}"
     percent = f" ({100 * calibration.caught / calibration.ran:.0f} %)" if calibration.ran else ""
     left_out = len(calibration.mutants) - calibration.ran
     return (
-        '<section aria-labelledby="power">\n<h2 id="power">Can the suite see?</h2>\n'
-        f"<p>In this environment the checks caught <strong>{rate}</strong> broken stores{percent}, each by the check "
-        f"that is meant for it{f'; {left_out} could not be run here' if left_out else ''}. A correct store {control}. "
-        f"It took {calibration.seconds:.0f} s.</p>\n{_races(calibration)}"
+        '<section aria-labelledby="power">\n<h2 id="power">Does the suite catch broken stores?</h2>\n'
+        f"<p>In this environment the checks caught <strong>{rate}</strong> broken stores{percent}, each by every "
+        f"check that must catch it{f'; {left_out} could not be run here' if left_out else ''}. A correct store "
+        f"{control}. The calibration took {calibration.seconds:.0f} s.</p>\n{_races(calibration)}"
         '<table class="calibration"><thead><tr><th scope="col">Broken store</th><th scope="col">Result</th>'
-        f'<th scope="col">Check meant for it</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n</section>\n'
+        f'<th scope="col">Checks that must catch it</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n</section>\n'
     )
 
 
 def _races(calibration: Calibration) -> str:
     items = "".join(f"<li>{_text(race)}</li>" for race in words.races(calibration.control))
-    return f"<p>How hard the races on the correct store were:</p>\n<ul>{items}</ul>\n" if items else ""
+    return f"<p>The races on the correct store:</p>\n<ul>{items}</ul>\n" if items else ""
 
 
 def _footer(report: Report) -> str:
@@ -240,10 +239,10 @@ def _footer(report: Report) -> str:
     notes = []
     if report.not_asked:
         names = ", ".join(words.title(name) for name in report.not_asked)
-        notes.append(f"<p>Not asked at this level: {_text(names)}.</p>")
+        notes.append(f"<p>Not run at this level: {_text(names)}.</p>")
     if report.leftovers:
         items = "".join(f"<li>{_text(path)}</li>" for path in report.leftovers)
-        notes.append(f'<p>Left behind, because it could not be deleted:</p><ul class="paths">{items}</ul>')
+        notes.append(f'<p>Not deleted, because of an error:</p><ul class="paths">{items}</ul>')
     again = f"<h2>Run it again</h2>\n<pre><code>{_text(report.replay)}</code></pre>\n" if report.replay else ""
-    hint = "<p>Fill in what stands as “…”: values of settings are never in a report.</p>\n" if "…" in again else ""
+    hint = "<p>Replace each “…”: a report never contains values of settings.</p>\n" if "…" in again else ""
     return f'{again}{hint}<h2>How to read it</h2>\n<dl class="meanings">\n{meanings}</dl>\n{"".join(notes)}\n'

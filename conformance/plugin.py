@@ -30,8 +30,10 @@ _obstacle = pytest.StashKey[Obstacle | None]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tablelog", "conformance of a store with tablelog's LogStore")
-    group.addoption("--logstore", metavar="PACKAGE:FACTORY", help="what makes the store to test: a class or a function")
-    group.addoption("--root", metavar="URL", help="where it may write (default: the factory's attribute `root`)")
+    group.addoption(
+        "--logstore", metavar="PACKAGE:FACTORY", help="the class or function that creates the store to test"
+    )
+    group.addoption("--root", metavar="URL", help="the location to write to (default: the factory's attribute `root`)")
     group.addoption("--conformance-level", choices=[level.name.lower() for level in Level], default="standard")
     group.addoption("--conformance-seed", type=int, metavar="N", help="repeat a run's random choices")
 
@@ -53,24 +55,24 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    found = terminalreporter.stats.get("not established", [])
+    not_established = terminalreporter.stats.get("not established", [])
     obstacle = config.stash.get(_obstacle, None)
     if obstacle is not None:
         terminalreporter.section("no check was run")
         terminalreporter.write_line(obstacle.message)
-    elif found:
+    elif not_established:
         terminalreporter.section("not established")
-        for report in found:
+        for report in not_established:
             terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {report.wasxfail}")
     properties = [
         dict(report.user_properties)
-        for found in terminalreporter.stats.values()
-        for report in found
+        for reports in terminalreporter.stats.values()
+        for report in reports
         if getattr(report, "when", "") == "call"
     ]
-    left = [path for found in properties for path in found.get("leftovers", ())]
+    left = [path for of_report in properties for path in of_report.get("leftovers", ())]
     if left:
-        terminalreporter.section("left behind, because it could not be deleted")
+        terminalreporter.section("not deleted, because of an error")
         terminalreporter.write_line("\n".join(left))
 
 
@@ -106,7 +108,7 @@ class _Item(pytest.Item):
         suite, level = self.parent, _level(self.config)
         assert suite is not None
         obstacle = self.config.stash[_obstacle]
-        if obstacle is not None:  # said once, at the end
+        if obstacle is not None:  # the summary shows the reason once
             if obstacle.finding(self._check).verdict is Verdict.FAIL:
                 raise _CheckFailed(replace(obstacle.finding(self._check), message=_NOT_RUN))
             pytest.xfail(f"{Verdict.NOT_ESTABLISHED}: {_NOT_RUN}")

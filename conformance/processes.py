@@ -128,7 +128,7 @@ def crew(
         for worker in workers:
             ready = worker.answer()
             if ready.error is not None:
-                raise NotEstablishedError(f"the store can't be made in another process: {ready.error}")
+                raise NotEstablishedError(f"the store can't be created in another process: {ready.error}")
         yield workers
     finally:
         for worker in workers:
@@ -239,11 +239,11 @@ def _serve(pipe: Connection, number: int, factory: bytes, gate: Any, clock_offse
             from .clocks import shift
 
             shift(clock_offset)
-        made = outcome(lambda: _station(number, factory, gate))
-        _send(pipe, Outcome(error=made.error))
-        while made.error is None:
+        station = outcome(lambda: _station(number, factory, gate))
+        _send(pipe, Outcome(error=station.error))
+        while station.error is None:
             task, arguments = pipe.recv()
-            _send(pipe, outcome(lambda: task(made.value, *arguments)))  # noqa: B023
+            _send(pipe, outcome(lambda: task(station.value, *arguments)))  # noqa: B023
 
 
 def _station(number: int, factory: bytes, gate: Any) -> Station:

@@ -15,11 +15,11 @@ from .model import Check, Context, Finding, Level, Verdict
 FORMAT = "tablelog-conformance/1"
 
 GUARANTEES = {
-    1: ("Atomic visibility", "a reader sees the whole file or none"),
-    2: ("Mutual exclusion", "of all writers of one absent name exactly one wins, and the others are told"),
-    3: ("Consistent listing", "what was written is listed, in byte order, by everyone, at once"),
-    4: ("An honest answer", "won, lost or unknown; and a write that may have landed is never made twice"),
-    0: ("The rest of the contract", "overwriting, deleting, names, pickling and forking, and what is declared"),
+    1: ("Atomic visibility", "a reader sees the complete file or no file"),
+    2: ("Mutual exclusion", "exactly one of several writers of a new file wins; the others get FileExistsError"),
+    3: ("Consistent listing", "every client's listing shows each completed write immediately, in byte order"),
+    4: ("An honest answer", "a write is won, lost or unknown; a write that may have been applied isn't sent again"),
+    0: ("The rest of the contract", "overwrites, deletes, names, pickling, forks and declarations"),
 }
 """The guarantees of `LogStore` in the order of a report, for readers who don't know the code."""
 
@@ -148,24 +148,24 @@ def to_json(report: Report) -> str:
 
 def from_json(text: str) -> Report:
     """Parse a report from `to_json`; raises `ValueError` for other data or another format version."""
-    found = json.loads(text)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    data = json.loads(text)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(f"not a report of the format {FORMAT}")
-    calibration = found["calibration"]
+    calibration = data["calibration"]
     return Report(
-        what=found["what"],
-        root=found["root"],
-        declared=found["declared"],
-        versions=found["versions"],
-        level=Level[found["level"].upper()],
-        seed=found["seed"],
-        started=found["started"],
-        seconds=found["seconds"],
-        findings=tuple(_finding_from_json(finding) for finding in found["findings"]),
-        not_asked=tuple(found["not_asked"]),
-        leftovers=tuple(found["leftovers"]),
+        what=data["what"],
+        root=data["root"],
+        declared=data["declared"],
+        versions=data["versions"],
+        level=Level[data["level"].upper()],
+        seed=data["seed"],
+        started=data["started"],
+        seconds=data["seconds"],
+        findings=tuple(_finding_from_json(finding) for finding in data["findings"]),
+        not_asked=tuple(data["not_asked"]),
+        leftovers=tuple(data["leftovers"]),
         calibration=None if calibration is None else _calibration_from_json(calibration),
-        replay=found["replay"],
+        replay=data["replay"],
     )
 
 
@@ -184,20 +184,20 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _finding_from_json(found: dict[str, Any]) -> Finding:
-    check = Check(found["number"], found["name"], found["guarantee"], found["summary"], _not_to_be_run)
+def _finding_from_json(data: dict[str, Any]) -> Finding:
+    check = Check(data["number"], data["name"], data["guarantee"], data["summary"], _not_to_be_run)
     return Finding(
         check,
-        Verdict(found["verdict"]),
-        found["message"],
-        found["seconds"],
-        found["evidence"],
-        tuple(found["timeline"]),
+        Verdict(data["verdict"]),
+        data["message"],
+        data["seconds"],
+        data["evidence"],
+        tuple(data["timeline"]),
     )
 
 
 def _not_to_be_run(_context: Context) -> None:
-    raise NotImplementedError("a check of a report that was read can't be run")
+    raise NotImplementedError("a check from a report can't be run")
 
 
 def _calibration_to_json(calibration: Calibration) -> dict[str, Any]:
@@ -208,15 +208,15 @@ def _calibration_to_json(calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def _calibration_from_json(found: dict[str, Any]) -> Calibration:
+def _calibration_from_json(data: dict[str, Any]) -> Calibration:
     return Calibration(
-        mutants=tuple(_mutant_from_json(mutant) for mutant in found["mutants"]),
-        control=tuple(_finding_from_json(finding) for finding in found["control"]),
-        seconds=found["seconds"],
+        mutants=tuple(_mutant_from_json(mutant) for mutant in data["mutants"]),
+        control=tuple(_finding_from_json(finding) for finding in data["control"]),
+        seconds=data["seconds"],
     )
 
 
-def _mutant_from_json(found: dict[str, Any]) -> MutantResult:
-    lists = {name: tuple(found[name]) for name in ("caught_by", "missed_by")}
-    fields: dict[str, Any] = {**found, **lists}
+def _mutant_from_json(data: dict[str, Any]) -> MutantResult:
+    lists = {name: tuple(data[name]) for name in ("caught_by", "missed_by")}
+    fields: dict[str, Any] = {**data, **lists}
     return MutantResult(**fields)

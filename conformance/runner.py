@@ -26,7 +26,7 @@ BUDGET_SECONDS = {Level.QUICK: 300.0, Level.STANDARD: 1800.0, Level.THOROUGH: 72
 """The time limit of all checks in seconds; later checks aren't run, and the report says so."""
 
 _FAIR = 2
-"""A check may take this many times the average of the remaining time: most take far less."""
+"""A check may take this many times the average remaining time per check. Most checks take much less."""
 
 _GRACE_SECONDS = 5.0
 _CLEANING_SECONDS = 60.0
@@ -35,7 +35,7 @@ _MUTUAL_EXCLUSION = 2
 
 
 class Progress(Protocol):
-    """Gets the progress of a run."""
+    """Receives the progress of a run."""
 
     def starts(self, name: str, number: int, total: int) -> None:
         """The check, or the broken store, with this number (from 1) of `total` starts."""
@@ -46,8 +46,10 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """The results of the checks: `leftovers` are the paths that couldn't be cleaned up, `stuck` the names of the
-    checks that were abandoned while running."""
+    """The results of the checks.
+
+    `leftovers`: the paths that couldn't be deleted. `stuck`: the names of the checks that hang and were abandoned.
+    """
 
     findings: tuple[Finding, ...]
     leftovers: tuple[str, ...]
@@ -69,7 +71,7 @@ def chosen(checks: Sequence[Check], level: Level, only: Sequence[str] = ()) -> l
         if not any(name in {check.name, str(check.number)} for check in checks):
             near = difflib.get_close_matches(name, [check.name for check in checks], 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise UnknownCheckError(f"no check is called {as_given!r}; {meant}--list shows them all")
+            raise UnknownCheckError(f"no check is named {as_given!r}; {meant}--list shows all checks")
     if names:
         return [check for check in checks if check.name in names or str(check.number) in names]
     return [check for check in checks if check.level.value <= level.value]
@@ -110,7 +112,7 @@ def run(
             seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
             if seconds <= 0:
                 finding = _not_run(
-                    check, "the time of the whole run was used up before it; give it more with --patience"
+                    check, "the time of the whole run had ended before this check; increase it with --patience"
                 )
             else:
                 own_root = f"{root}/{check.name}"
@@ -211,7 +213,7 @@ def _obstacle(end: Outcome | Stuck, doing: str) -> Obstacle | None:
     error = end.error
     if isinstance(error, UnsafeStoreError):
         return Obstacle(verdict_of(error)[1], unsafe=True)
-    # A file that isn't found is the store's fault in a read, because it was written before; in a write it's the path's.
+    # FileNotFoundError in a read is an error of the store, because the file was written; in a write, of the location.
     place_is_missing = isinstance(error, FileNotFoundError) and doing.startswith("nothing")
     if isinstance(error, OSError) and (place_is_missing or verdict_of(error)[0] is Verdict.NOT_ESTABLISHED):
         return Obstacle(f"{doing}: {type(error).__name__}: {error}")

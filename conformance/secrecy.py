@@ -34,16 +34,16 @@ def replay_command(words: Sequence[str]) -> str:
 
 def secrets_among(settings: Mapping[str, Any]) -> frozenset[str]:
     """The values that must not appear in any output of a run."""
-    found: set[str] = set()
+    values: set[str] = set()
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            found |= secrets_among(value)
+            values |= secrets_among(value)
         elif isinstance(value, list | tuple):
             for item in value:
-                found |= secrets_among({name: item})
+                values |= secrets_among({name: item})
         elif not _HARMLESS.search(name):
-            found.add(str(value))
-    return frozenset(word for word in found if len(word) >= _LEAST_LENGTH and word.lower() not in _PLAIN_WORDS)
+            values.add(str(value))
+    return frozenset(word for word in values if len(word) >= _LEAST_LENGTH and word.lower() not in _PLAIN_WORDS)
 
 
 class Scrubber:

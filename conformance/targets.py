@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"(?:https?://)?[\w.\-\[\]]+:\d+|https?://[\w.\-\[\]]+")
 
 
 class WrongTargetError(ValueError):
-    """The arguments name no store that can be tested; the message says why."""
+    """The arguments don't name a store that can be tested; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,14 @@ def from_factory(name: str, root: str | None) -> Asked:
     except Exception as error:
         raise WrongTargetError(f"{name} failed with {type(error).__name__}: {error}") from error
     if not isinstance(store, LogStore):
-        raise WrongTargetError(f"{name} gave a {type(store).__name__}, and not a tablelog.logstore.LogStore")
+        raise WrongTargetError(f"{name} returned a {type(store).__name__}, not a tablelog.logstore.LogStore")
     root = root or getattr(factory, "root", None)
     words = ["--factory", name, *(["--root", shown(root)] if root else [])]
     if root is None:
         if store.schemes is not None and "file" not in store.schemes:
-            raise WrongTargetError(f"{type(store).__name__} serves no local path, so name a place with --root URL")
+            raise WrongTargetError(
+                f"{type(store).__name__} doesn't support local paths: set a location with --root URL"
+            )
         root = tempfile.mkdtemp(prefix="tablelog-conformance-")
         os.rmdir(root)  # the run creates it again, and then also removes it
     endpoint = _default_endpoint(factory)
@@ -128,7 +130,7 @@ def importable(name: str) -> Any:
     """Import `package.module:attribute`, also from the working directory. Raises `WrongTargetError`."""
     module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     if not module or not attribute:
-        raise WrongTargetError(f"{name!r} is not of the form package.module:name")
+        raise WrongTargetError(f"{name!r} doesn't have the form package.module:name")
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -143,7 +145,7 @@ def _absolute(url: str) -> str:
 
 def _configured(url: str, conf: Mapping[str, str], options: Mapping[str, Any]) -> LogStore:
     shared = store_for(url, conf=conf, storage_options=options)
-    # Whose exclusion is that of one process has what excludes in the one instance that the registry gives out.
+    # A store with the exclusion "process" keeps its lock in its instance: all clients must use the registry's instance.
     if shared.exclusion == "process":
         return shared
     return new_store_for(url, conf=conf, storage_options=options)

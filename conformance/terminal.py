@@ -88,7 +88,7 @@ def _lines(report: Report, paint: Paint, width: int) -> Iterator[str]:
     yield ""
     if report.not_asked:
         yield from _wrapped(
-            f"{len(report.not_asked)} checks belong to a higher --level and weren't asked: "
+            f"{len(report.not_asked)} checks belong to a higher --level and weren't run: "
             + ", ".join(report.not_asked),
             "",
             width,
@@ -96,13 +96,13 @@ def _lines(report: Report, paint: Paint, width: int) -> Iterator[str]:
             "2",
         )
     for path in report.leftovers:
-        yield paint("left behind: ", "33") + path
+        yield paint("not deleted: ", "33") + path
     counts = {verdict: report.count(verdict) for verdict in Verdict}
-    ending = words.sentence(counts, len(report.findings)) if report.findings else "the suite itself was tried out"
+    ending = words.sentence(counts, len(report.findings)) if report.findings else "only the suite itself was tested"
     first, *more = textwrap.wrap(f"{report.verdict}  {ending}, in {report.seconds:.0f} s", width)
     yield first.replace(report.verdict, paint(report.verdict, _COLOURS[report.verdict]), 1)
     yield from more
-    yield f"again: {report.replay}"
+    yield f"run again: {report.replay}"
 
 
 def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _finding(finding: Finding, paint: Paint, width: int) -> Iterator[str]:
         yield from _wrapped(finding.message, "       ", width, paint, colour)
     evidence = words.evidence(finding.evidence)
     if len(evidence) > _EVIDENCE_LETTERS:
-        evidence = f"{evidence[:_EVIDENCE_LETTERS]}… (all of it is in the page and the JSON)"
+        evidence = f"{evidence[:_EVIDENCE_LETTERS]}… (complete in the page and the JSON)"
     yield from _wrapped(evidence, "       ", width, paint, "2")
     if finding.verdict is Verdict.FAIL and finding.timeline:
         for line in finding.timeline[:_TIMELINE_LINES]:
@@ -134,7 +134,7 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
     tally = f"{calibration.caught} of {calibration.ran} caught"
     yield ""
     yield f"{paint(head, '1')}{' ' * max(2, width - len(head) - len(tally))}{paint(tally, _COLOURS[verdict])}"
-    yield from _wrapped("broken stores that the checks meant for them must catch", "   ", width, paint, "2")
+    yield from _wrapped("broken stores that the checks must catch", "   ", width, paint, "2")
     for mutant in calibration.mutants:
         if mutant.outcome == CAUGHT:
             continue
@@ -142,10 +142,10 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
         text = f"{mutant.name}: {mutant.outcome}, {mutant.reason}"
         yield from _wrapped(text, f"   {_MARKS[kind]} ", width, paint, _COLOURS[kind].removeprefix("1;"))
     failed = calibration.control_failed
-    control = f"failed by {', '.join(failed)}" if failed else "not failed by any check"
-    yield from _wrapped(f"a correct store was {control}", "   ", width, paint, "31" if failed else "2")
+    control = f"failed {', '.join(failed)}" if failed else "failed no check"
+    yield from _wrapped(f"a correct store {control}", "   ", width, paint, "31" if failed else "2")
     for race in words.races(calibration.control):
-        yield from _wrapped(f"on it, {race[:1].lower()}{race[1:]}", "   ", width, paint, "2")
+        yield from _wrapped(f"on the correct store: {race[:1].lower()}{race[1:]}", "   ", width, paint, "2")
 
 
 def _wrapped(text: str, indent: str, width: int, paint: Paint, colour: str) -> Iterator[str]:

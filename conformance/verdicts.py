@@ -24,19 +24,19 @@ def verdict_of(error: BaseException | None) -> tuple[Verdict, str]:
         return Verdict.NOT_ESTABLISHED, str(error)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, UnsafeStoreError):
-        return Verdict.FAIL, f"the store refuses to be used here: {error}"
+        return Verdict.FAIL, f"the store refuses to keep a log here: {error}"
     if isinstance(error, FileNotFoundError):
-        return Verdict.FAIL, f"a file that was written isn't there: {text}"
+        return Verdict.FAIL, f"a file that was written doesn't exist: {text}"
     if isinstance(error, FileExistsError):
-        return Verdict.FAIL, f"a file that nobody had written is there: {text}"
+        return Verdict.FAIL, f"a file exists that no writer had written: {text}"
     if isinstance(error, OSError | StorageError | WriteOutcomeUnknown):
-        return Verdict.NOT_ESTABLISHED, f"the storage doesn't serve: {text}"
+        return Verdict.NOT_ESTABLISHED, f"the storage isn't available: {text}"
     if isinstance(error, TablelogError):
-        return Verdict.NOT_ESTABLISHED, f"the store refuses: {text}"
-    if _out_of_a_store(error.__traceback__):
-        return Verdict.FAIL, f"an error that the contract doesn't know: {text}"
+        return Verdict.NOT_ESTABLISHED, f"the store refuses the operation: {text}"
+    if _raised_by_store(error.__traceback__):
+        return Verdict.FAIL, f"an error that isn't part of the contract: {text}"
     return Verdict.NOT_ESTABLISHED, f"the suite itself failed: {text}"
 
 
-def _out_of_a_store(trace: TracebackType | None) -> bool:
+def _raised_by_store(trace: TracebackType | None) -> bool:
     return any(isinstance(frame.f_locals.get("self"), LogStore) for frame, _ in traceback.walk_tb(trace))

@@ -14,16 +14,16 @@ _STEP = re.compile(
 )
 
 
-def evidence(found: Mapping[str, Any]) -> str:
-    """What was done and observed: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is left out."""
-    rest = {key.replace("_", " "): value for key, value in found.items() if key != "seed"}
+def evidence(observed: Mapping[str, Any]) -> str:
+    """The evidence of a check as text: `40 rounds x 8 writers; rounds that overlapped: 38`. The seed is left out."""
+    rest = {key.replace("_", " "): value for key, value in observed.items() if key != "seed"}
     counted = [_counted(rest.pop(key), key) for key in ("rounds", "writers") if key in rest]
-    said = [" x ".join(counted)] if counted else []
-    said += [
+    parts = [" x ".join(counted)] if counted else []
+    parts += [
         _counted(value, key) if key in _COUNTED and _is_count(value) else f"{key}: {_value(value)}"
         for key, value in rest.items()
     ]
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def _counted(count: Any, what: str) -> str:
@@ -49,7 +49,7 @@ def _value(value: Any) -> str:
 
 
 def races(findings: Iterable[Finding]) -> list[str]:
-    """How strongly the writers of a run really competed."""
+    """How much the writers of a run overlapped, one line for each race."""
     return [
         f"{title(finding.check.name)}: {evidence(finding.evidence)}"
         for finding in findings
@@ -64,7 +64,7 @@ def title(check_name: str) -> str:
 
 
 def step(line: str) -> tuple[str, str, str]:
-    """(when, who, what) of one line of a timeline; when and who may be empty."""
+    """Returns (time, actor, event) of one line of a timeline; time and actor may be empty."""
     match = _STEP.fullmatch(line)
     if match is None:
         return "", "", line

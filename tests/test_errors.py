@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.clocks import NO_PAUSES
 from support.memory_table import QUICK, SCHEMA, WRITE, Patient, add, create, new_log, other, table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
@@ -312,7 +313,7 @@ def test_an_error_of_the_store_gets_the_table() -> None:
 
 def test_a_write_that_is_refused_names_the_file_without_user_information() -> None:
     with pytest.raises(StorageAccessError) as refused:
-        settle(SECRET, lambda: Answer.failed(StorageAccessError("no permission")))
+        settle(SECRET, lambda: Answer.failed(StorageAccessError("no permission")), NO_PAUSES)
     assert refused.value.path == "s3://bucket/t/_delta_log/0.json"
 
 

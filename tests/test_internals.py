@@ -142,7 +142,8 @@ def test_the_lint_lets_the_rest_pass() -> None:
 
 
 def text_of(folder: Path) -> str:
-    return "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")) if path.name not in REGISTRY)
+    files = [*folder.rglob("*.py"), *folder.rglob("*.java")]
+    return "\n".join(path.read_text() for path in sorted(files) if path.name not in REGISTRY)
 
 
 def test_every_entry_is_used() -> None:

@@ -1,6 +1,6 @@
-"""All checks, in the order of their numbers; importing this package registers them.
+"""All checks, ordered by number. Importing this package registers them.
 
-`CHECKS` has them all. `try_out(check, factory, root)` runs a single one, for the tests of a store.
+`CHECKS` contains all checks. `try_out(check, factory, root)` runs a single check, for the tests of a store.
 """
 
 import time
@@ -59,16 +59,16 @@ def try_out(
     """Run one check below `root`, which nothing else may use; returns the context with the evidence.
 
     Raises `GuaranteeBrokenError` (FAIL) or `NotEstablishedError`. `endpoint` and `through` are those of `Target`.
-    Nothing is cleaned up.
+    The files of the check aren't deleted.
     """
-    target = Target(factory, root, "the store that is tried out", endpoint, through)
+    target = Target(factory, root, "the tested store", endpoint, through)
     context = Context(target, root, level, seed, time.monotonic() + seconds)
     try:
         check.run(context)
     except (GuaranteeBrokenError, NotEstablishedError):
         raise
     except Exception as error:
-        verdict, said = verdict_of(error)
+        verdict, message = verdict_of(error)
         kind = GuaranteeBrokenError if verdict is Verdict.FAIL else NotEstablishedError
-        raise kind(said) from error
+        raise kind(message) from error
     return context

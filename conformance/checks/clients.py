@@ -1,4 +1,4 @@
-"""Checks 14 to 16: clients that are copied, forked, shared, paused or have a wrong clock."""
+"""Checks 14 to 16: clients that are pickled, forked, shared or paused, or whose clock is wrong."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ from .trial import LOST, REFUSED, UNKNOWN, WON, Try, judge, tried
 _CHILD_SECONDS = 20.0
 _FEW = 8
 _DAY = 25 * 3600.0
-"""A little more than a day, so that everything with a lifetime of a day has expired."""
+"""Slightly more than a day, so that everything with a lifetime of a day has expired."""
 
 
 # ---- check 14 ----
@@ -30,40 +30,40 @@ _DAY = 25 * 3600.0
 
 @check(14, guarantee=2, lasts=True)
 def a_clock_that_is_off_changes_nothing(context: Context) -> None:
-    """Writers whose clock is a day ahead or behind win and lose as others do, or are refused, and disturb nobody."""
+    """Writers whose clocks are a day ahead or behind win, lose or are refused, and never break another write."""
     needs_processes(context)
-    beyond = context.random.randrange(24) * 3600.0  # a different hour of the day in each run
-    for offset in (_DAY + beyond, -_DAY - beyond):
+    more = context.random.randrange(24) * 3600.0  # a different hour of the day in each run
+    for offset in (_DAY + more, -_DAY - more):
         root = f"{context.root}/{'ahead' if offset > 0 else 'behind'}"
         context.directories.add(f"{root}/_delta_log")
         with crew(context, 1, clock_offset=offset) as [worker]:
             _in_turn(context, worker.call, root, offset)
             _beside_an_overwrite(context, worker.call, root)
-    context.evidence["clocks"] = "those that Python code asks, a day ahead and behind"
+    context.evidence["clocks"] = "the clocks of Python's standard library, a day ahead and behind"
 
 
 def _in_turn(context: Context, call: Callable[..., Any], root: str, offset: float) -> None:
-    straight = context.make()
+    normal = context.make()
     for version in range(6):
         path = commit(root, version)
         if version % 2:
-            straight.write(path, mark(1))
+            normal.write(path, mark(1))
             end = call(write_as, 0, path)
             require(end.answer in {LOST, REFUSED}, f"a writer whose clock is off by {offset:.0f} s: {end.answer}")
         else:
             end = call(write_as, 0, path)
             context.evidence[f"a writer whose clock is off by {offset:.0f} s"] = end.said or end.answer
             if end.answer == REFUSED:
-                straight.write(path, mark(0))
+                normal.write(path, mark(0))
             else:
                 require(end.answer == WON, f"a writer whose clock is off by {offset:.0f} s: {end.answer}")
-        expect(FileExistsError, outcome(partial(straight.write, path, mark(1))), "writing a file that exists")
-        require(straight.read(path) == mark(version % 2), "the file isn't the winner's")
-    require(names(straight.list_from(commit(root, 0))) == commit_names(0, 6), "the listing isn't whole")
+        expect(FileExistsError, outcome(partial(normal.write, path, mark(1))), "writing a file that exists")
+        require(normal.read(path) == mark(version % 2), "the file doesn't have the winner's data")
+    require(names(normal.list_from(commit(root, 0))) == commit_names(0, 6), "the listing isn't complete")
 
 
 def _beside_an_overwrite(context: Context, call: Callable[..., Any], root: str) -> None:
-    """What looks old to a clock that is ahead isn't: a write that is held meanwhile is still whole or not at all."""
+    """A write that is paused must stay complete or absent, although it looks old to a writer whose clock is ahead."""
     writer, checkpoint = context.make(), below(root, "_last_checkpoint")
     for case in interleavings(
         context,
@@ -72,13 +72,14 @@ def _beside_an_overwrite(context: Context, call: Callable[..., Any], root: str) 
         cases=context.choose(8, 30, 100),
     ):
         path = commit(root, 100 + case.step)
-        found = outcome(partial(context.make().read, path))
+        content = outcome(partial(context.make().read, path)).value
         if case.held.error is None:
-            require(found.value == b"held", f"a write that was told that it won isn't there {at(case)}")
+            require(content == b"held", f"a write won, but its file doesn't exist {at(case)}")
         else:
-            require(found.value in {None, b"held"}, f"a part of a file was left {at(case)}")
+            require(content in {None, b"held"}, f"a write left a partial file {at(case)}")
             require(
-                not isinstance(case.held.error, FileExistsError), f"it lost, and nobody else had written {at(case)}"
+                not isinstance(case.held.error, FileExistsError),
+                f"a write lost, but no other writer had written the file {at(case)}",
             )
 
 
@@ -88,7 +89,7 @@ def write_as(here: Station, writer: int, path: str) -> Try:
 
 
 def overwrite_as_new(here: Station, path: str) -> str:
-    """Overwrite with a new client, which then does its periodic work; returns its answer."""
+    """Overwrite with a new client, which then does its periodic work; returns the answer."""
     return tried(0, lambda: here.make().write(path, b"new", overwrite=True)).answer
 
 
@@ -97,7 +98,7 @@ def overwrite_as_new(here: Station, path: str) -> str:
 
 @check(15, guarantee=2, lasts=True)
 def a_lock_that_ran_out_is_lost_safely(context: Context) -> None:
-    """A writer is held so long that any lease has run out, by the clock of one who writes meanwhile: one wins."""
+    """A writer is paused until any lease has expired, by the clock of a second writer of the file: exactly one wins."""
     needs_processes(context)
     writer = context.make()
     writer.write(below(context.root, "_first"), b"")
@@ -120,22 +121,23 @@ def _raise(error: BaseException | None) -> None:
 
 @check(15, guarantee=2)
 def a_second_process_is_served_or_refused(context: Context) -> None:
-    """A second process, after the first has written, loses its name, wins the next, or is told that it may not."""
+    """A second process loses an existing name and wins a new one, or the store refuses it."""
     store = context.make()
     store.write(commit(context.root, 0), mark(0))
     try:
         with crew(context, 1) as [second]:
-            taken = second.call(write_as, 1, commit(context.root, 0))
-            free = second.call(write_as, 1, commit(context.root, 1))
+            existing = second.call(write_as, 1, commit(context.root, 0))
+            new = second.call(write_as, 1, commit(context.root, 1))
     except NotEstablishedError as refusal:
         if store.exclusion != "process":
             raise
         context.evidence["a second process"] = f"is refused: {refusal}"
         return
     require(store.read(commit(context.root, 0)) == mark(0), "a second process replaced a file")
-    refused = taken.answer in {LOST, REFUSED} and free.answer == REFUSED
+    refused = existing.answer in {LOST, REFUSED} and new.answer == REFUSED
     require(
-        refused or (taken.answer, free.answer) in {(LOST, WON), (LOST, UNKNOWN)}, f"a second process: {taken}, {free}"
+        refused or (existing.answer, new.answer) in {(LOST, WON), (LOST, UNKNOWN)},
+        f"a second process got the answer {existing.answer} for an existing file and {new.answer} for a new one",
     )
     context.evidence["a second process"] = "is refused" if refused else f"is served (declared: {store.exclusion})"
 
@@ -145,30 +147,31 @@ def a_second_process_is_served_or_refused(context: Context) -> None:
 
 @check(16, guarantee=0)
 def survives_pickling(context: Context) -> None:
-    """A pickled and unpickled store serves the same files."""
+    """A store that was pickled and unpickled serves the same files."""
     make, root = context.make, context.root
     make().write(commit(root, 0), b"x")
     copy: LogStore = pickle.loads(pickle.dumps(make()))
     require(copy.read(commit(root, 0)) == b"x", "an unpickled store doesn't see the file")
     expect(FileExistsError, outcome(lambda: copy.write(commit(root, 0), b"y")), "writing a file that exists")
-    require(copy.exclusion == make().exclusion, "an unpickled store declares something else")
+    require(copy.exclusion == make().exclusion, "an unpickled store declares another exclusion")
 
 
 @check(16, guarantee=0)
 def survives_a_fork(context: Context) -> None:
-    """A client that has been used works in a forked child, or says that it can't, and goes on in the parent."""
+    """A used client works in a forked child or reports that it can't, and continues to work in the parent."""
     needs_processes(context)
     with crew(context, 1) as [worker]:
-        said, parent = worker.call(write_forked, context.root, 1 << 16)
-    context.evidence["a forked child"] = said
-    require(said is not None, "a client that has been used hangs or dies in a forked child")
-    require(parent == [WON, WON, LOST], f"after a fork the parent's writes gave {parent}")
+        answer, parent = worker.call(write_forked, context.root, 1 << 16)
+    context.evidence["a forked child"] = answer
+    require(answer is not None, "a used client hangs or crashes in a forked child")
+    require(parent == [WON, WON, LOST], f"after a fork the answers to the parent's writes were {parent}")
     store = context.make()
-    child = outcome(partial(store.read, commit(context.root, 1)))
+    content = outcome(partial(store.read, commit(context.root, 1))).value
     require(
-        (said == WON) == (child.value == b"child"), f"a forked child was told {said!r}, and its file is {child.value!r}"
+        (answer == WON) == (content == b"child"),
+        f"a forked child got the answer {answer!r}, but its file is {content!r}",
     )
-    require(said in {WON, UNKNOWN} or not said.startswith(LOST), "a forked child was told that it lost a free name")
+    require(answer in {WON, UNKNOWN} or not answer.startswith(LOST), "a forked child lost the write of a new file")
 
 
 def write_forked(here: Station, root: str, size: int) -> tuple[str | None, list[str]]:
@@ -178,14 +181,14 @@ def write_forked(here: Station, root: str, size: int) -> tuple[str | None, list[
         lambda: lambda: tried(0, partial(here.store.write, commit(root, 1), b"child")).answer, None, signal.SIGKILL
     )
     parent = [tried(1, partial(here.store.write, commit(root, version), b"parent")).answer for version in (2, 3, 2)]
-    said = child.answer(_CHILD_SECONDS)
+    answer = child.answer(_CHILD_SECONDS)
     child.end()
-    return said, parent
+    return answer, parent
 
 
 @check(16, guarantee=0)
 def threads_share_a_client(context: Context) -> None:
-    """One client in many threads at once, also at several tables: each gets the answers to its own questions."""
+    """Many threads use one client at the same time, on several tables: each call gets its own result."""
     store, threads_at_once, rounds = context.make(), 8, context.choose(10, 50, 300)
     errors: list[str] = []
     context.directories |= {f"{context.root}/{number}/_delta_log" for number in range(1, threads_at_once, 2)}
@@ -196,17 +199,17 @@ def threads_share_a_client(context: Context) -> None:
             errors.append(repr(end.error))
 
     def use(number: int) -> None:
-        for one in range(rounds):
-            version = one * threads_at_once + number
+        for round_number in range(rounds):
+            version = round_number * threads_at_once + number
             root = f"{context.root}/{number}" if number % 2 else context.root
             path, data = commit(root, version), mark(number) + str(version).encode()
             end = tried(number, partial(store.write, path, data))
             if end.answer != WON:
-                errors.append(f"writing a name of its own gave {end.said or end.answer}")
+                errors.append(f"a write of a new file ended with {end.said or end.answer}")
             elif store.read(path) != data:
                 errors.append("a thread read another thread's file")
             elif f"{version:020}.json" not in names(store.list_from(path))[:1]:
-                errors.append("a thread's listing isn't what it asked for")
+                errors.append("a thread got a wrong listing")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(threads_at_once)]
     for thread in threads:
@@ -219,16 +222,16 @@ def threads_share_a_client(context: Context) -> None:
 
 @check(16, guarantee=0)
 def losers_leave_nothing_behind(context: Context) -> None:
-    """After very many lost writes no descriptor, thread, connection or temporary file is left."""
+    """After many lost writes no descriptor, thread, connection or temporary file is left over."""
     losers = context.choose(200, 1000, 3000)
     if context.make().exclusion == "process":
-        found = lose_often(context.target.factory, context.root, losers)
+        result = lose_often(context.target.factory, context.root, losers)
     else:
         with crew(context, 1) as [worker]:
-            found = worker.call(lose_in_process, context.root, losers)
-    lost, before, after, threads = found
+            result = worker.call(lose_in_process, context.root, losers)
+    lost, before, after, threads = result
     context.evidence |= {"losers": lost, "descriptors before": before, "descriptors after": after}
-    require(lost == losers, f"{losers - lost} of {losers} losers were told something else")
+    require(lost == losers, f"{losers - lost} of {losers} writes of an existing file didn't end with FileExistsError")
     require(after <= before + _FEW, f"{losers} losers left {after - before} descriptors open")
     require(threads <= _FEW, f"{losers} losers left {threads} threads")
     if scheme_of(context.root) == "file":
@@ -242,7 +245,7 @@ def lose_in_process(here: Station, root: str, losers: int) -> tuple[int, int, in
 
 
 def lose_often(make: Factory, root: str, losers: int) -> tuple[int, int, int, int]:
-    """(losers with the right error, descriptors before, descriptors after, new threads)."""
+    """Returns (losers with FileExistsError, descriptors before, descriptors after, new threads)."""
     store, path = make(), commit(root, 0)
     store.write(path, b"x")
     for _ in range(20):

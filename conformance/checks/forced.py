@@ -1,4 +1,4 @@
-"""Check 3: writers of one file that meet for certain, each held between its look and its act."""
+"""Check 3: forced races. Writers of one file are stopped at each step between their check and their write."""
 
 import sys
 import threading
@@ -19,7 +19,7 @@ from .trial import Try, judge, tried
 
 @check(3, guarantee=2, lasts=True)
 def one_winner_in_every_interleaving(context: Context) -> None:
-    """One writer is stopped at each of its steps in turn while another writes the same file from start to end."""
+    """One writer is stopped at each step of its write while another writer writes the same file: exactly one wins."""
     make, root = context.make, context.root
     first, second = make(), make()
     first.write(below(root, "_first"), b"")
@@ -33,7 +33,7 @@ def one_winner_in_every_interleaving(context: Context) -> None:
         lambda n: second.write(path(n), b"second"),
     ):
         one_winner(context, case, path(case.step), _held_data(case.step), b"second")
-        second.delete(path(case.step))  # otherwise a write that reads the directory would have ever more steps
+        second.delete(path(case.step))  # otherwise a write that lists the directory gets more and more steps
 
 
 def one_winner(context: Context, case: Interleaving, path: str, held: bytes, between: bytes) -> None:
@@ -46,18 +46,18 @@ def one_winner(context: Context, case: Interleaving, path: str, held: bytes, bet
         if end.error is not None:
             expect(FileExistsError, end, f"losing a race {at(case)}")
     name = path.rpartition("/")[2]
-    require(len(won) == 1, f"{len(won)} of 2 writers of {name} were told that they won {at(case)}")
-    require(context.make().read(path) == won[0], f"the file {name} isn't the winner's {at(case)}")
+    require(len(won) == 1, f"{len(won)} of 2 writers of {name} won {at(case)}")
+    require(context.make().read(path) == won[0], f"the file {name} doesn't have the winner's data {at(case)}")
 
 
 def _held_data(number: int) -> bytes:
-    """The data of the writer that is stopped: none, a little or more."""
+    """The data of the writer that is stopped, of different sizes."""
     return (b"first" * 100, b"", b"1", b"first" * 15_000)[number % 4]
 
 
 @check(3, guarantee=4, lasts=True)
 def no_error_after_a_write(context: Context) -> None:
-    """Whatever step another writer was stopped at, each gets won, lost or unknown, and never any other error."""
+    """Two writers race in a new directory, one stopped at each step: each wins, loses or is unknown, with no error."""
     make, root = context.make, context.root
     first, second = make(), make()
 
@@ -76,16 +76,16 @@ def no_error_after_a_write(context: Context) -> None:
                 f"a race in a new directory ended with {end.error!r} {at(case)}",
             )
         ends = [case.held.error, case.between.error]
-        require(ends.count(None) <= 1, f"two writers were told that they won {at(case)}")
+        require(ends.count(None) <= 1, f"two writers won {at(case)}")
 
 
 _PATIENCE_SECONDS = 0.25
-"""How long a writer waits for the others; one that waits for another's lock never arrives."""
+"""How long a writer waits for the others. A writer that waits for another's lock doesn't arrive at all."""
 
 
 @check(3, guarantee=2, lasts=True)
 def one_winner_when_all_stand_before_the_act(context: Context) -> None:
-    """Writers are held together before each file operation or request of their write, and then let go at once."""
+    """Several writers stop before the same file operation or request, then continue together: exactly one wins."""
     if context.target.endpoint is not None and context.target.through is not None:
         _held_at_requests(context, context.target.endpoint, context.target.through)
     else:
@@ -105,19 +105,19 @@ def _held_at_operations(context: Context) -> None:
         point = 0
         while not point or context.time_left > 1:
             path = commit(context.root, varied_version(point))
-            found = together(workers, held_at_operation, path, point)
-            here = [name for _, name in found if name]
-            judge(context, path, [one for one, _ in found], mark, f" when all were held before {here[:1]}")
-            if not here:
+            results = together(workers, held_at_operation, path, point)
+            operations = [name for _, name in results if name]
+            judge(context, path, [write for write, _ in results], mark, f" when all were held before {operations[:1]}")
+            if not operations:
                 break
-            seen.append(here[0])
+            seen.append(operations[0])
             point += 1
         else:
             _ended_early(context, seen)
     if not seen:
         raise NotEstablishedError(
-            "the store does no file operation that Python can see, and it has no endpoint that a proxy could stand "
-            "before, so its writers can't be held between their look and their act"
+            "the writers can't be stopped between their check and their write: the store does no file operation that "
+            "Python can observe, and it has no endpoint for a proxy"
         )
     context.evidence |= {"writers": writers, "rounds": len(seen), "held before": seen}
 
@@ -125,8 +125,8 @@ def _held_at_operations(context: Context) -> None:
 def _ended_early(context: Context, seen: Sequence[str]) -> None:
     context.evidence["held before"] = list(seen)
     raise NotEstablishedError(
-        f"the time was too short: the writers met before the first {len(seen)} operations of a write, the last of them "
-        f"{seen[-1]}, and not before those after it; give it more with --patience"
+        f"the time was too short: the writers were stopped only before the first {len(seen)} operations of a write, up "
+        f"to {seen[-1]}; increase it with --patience"
     )
 
 
@@ -150,7 +150,7 @@ class _Hook:
 
 
 def held_at_operation(here: Station, path: str, number: int) -> tuple[Try, str]:
-    """Write, and wait for the others before operation `number`; returns its name ("": there was none)."""
+    """Write, and wait for the others before operation `number`; returns its name, or "" if there is none."""
     count, name = 0, ""
 
     def act(event: str) -> None:
@@ -165,11 +165,11 @@ def held_at_operation(here: Station, path: str, number: int) -> tuple[Try, str]:
     here.meet(2 * number + 1)
     _Hook.act = act
     try:
-        one = tried(here.number, partial(here.store.write, path, mark(here.number)))
+        result = tried(here.number, partial(here.store.write, path, mark(here.number)))
     finally:
         _Hook.act = None
     here.arrive(2 * number + 2)
-    return one, name
+    return result, name
 
 
 # ---- requests: a proxy for each of several clients ----
@@ -198,7 +198,7 @@ class _Meeting:
 
 
 class _Door:
-    """The decisions of one writer's proxy: count its requests and hold the one of the meeting point."""
+    """The decisions of one writer's proxy: it counts the requests and holds the request of the meeting point."""
 
     meeting: _Meeting | None = None
     count = 0
@@ -218,13 +218,13 @@ def _held_at_requests(context: Context, endpoint: str, through: Callable[[str], 
     seen: list[str] = []
     try:
         stores = [through(proxy.url)() for proxy in proxies]
-        for number, store in enumerate(stores):  # work that a client does only once is done here
+        for number, store in enumerate(stores):  # each client does its one-time work here
             store.write(below(context.root, f"warm-{number}"), b"")
         number = 0
         while not number or context.time_left > 1:
             path, meeting = commit(context.root, varied_version(number)), _Meeting(writers, number + 1)
             tries = _all_at(meeting, doors, stores, path)
-            judge(context, path, tries, mark, f" when their requests met: {', '.join(meeting.held)}")
+            judge(context, path, tries, mark, f" when all were held before their requests {', '.join(meeting.held)}")
             if not meeting.held:
                 break
             seen.append(meeting.held[0])
@@ -235,7 +235,7 @@ def _held_at_requests(context: Context, endpoint: str, through: Callable[[str], 
         for proxy in proxies:
             proxy.close()
     if not seen:
-        raise NotEstablishedError("no request came through the proxy: the store doesn't use the address that it gets")
+        raise NotEstablishedError("the proxy got no request: the store doesn't use the configured address")
     context.evidence |= {"writers": writers, "rounds": len(seen), "held before": seen}
 
 

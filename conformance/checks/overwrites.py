@@ -1,4 +1,4 @@
-"""Check 12: overwriting and deleting, alone and against a create."""
+"""Check 12: overwrites and deletes, alone and in a race with a create."""
 
 from ..failures import require
 from ..interleave import outcome
@@ -8,7 +8,7 @@ from .suite import at, below, check, commit, commit_names, expect, interleavings
 
 @check(12, guarantee=0)
 def overwrite_replaces(context: Context) -> None:
-    """The last writer's bytes stay, whole, whether there was a file or none, and however long it was."""
+    """After an overwrite the file has exactly the new bytes, whether it existed before and whatever its size was."""
     make, root = context.make, context.root
     path = below(root, "_last_checkpoint")
     for data in (b"first", b"a longer one" * 1000, b"short", b""):
@@ -18,7 +18,7 @@ def overwrite_replaces(context: Context) -> None:
 
 @check(12, guarantee=0, lasts=True)
 def overwrite_is_atomic_where_declared(context: Context) -> None:
-    """A reader sees the old bytes or the new ones, at whatever step the overwriting is, if the store says so."""
+    """If the store declares atomic overwrites, a reader sees the old or the new bytes at each step of an overwrite."""
     make, root = context.make, context.root
     writer, reader = make(), make()
     if not writer.atomic_overwrite:
@@ -29,14 +29,16 @@ def overwrite_is_atomic_where_declared(context: Context) -> None:
     for case in interleavings(
         context, lambda _n: writer.write(path, new, overwrite=True), lambda _n: reader.read(path)
     ):
-        found = value_of(case.between, "reading during an overwrite", case)
-        require(found in {old, new}, f"a reader saw {len(found)} bytes, neither old nor new {at(case)}")
+        content = value_of(case.between, "reading during an overwrite", case)
+        require(
+            content in {old, new}, f"a reader saw {len(content)} bytes, neither the old nor the new file {at(case)}"
+        )
         writer.write(path, old, overwrite=True)
 
 
 @check(12, guarantee=2, lasts=True)
 def overwrite_and_create_exclude_each_other(context: Context) -> None:
-    """A create that comes after an overwrite has landed loses, at whatever step it was."""
+    """A create never replaces the file of an overwrite that happens at any step of the create."""
     make, root = context.make, context.root
     creator, overwriter = make(), make()
     creator.write(below(root, "_first"), b"")
@@ -48,14 +50,14 @@ def overwrite_and_create_exclude_each_other(context: Context) -> None:
         value_of(case.between, "overwriting", case)
         if case.held.error is not None:
             expect(FileExistsError, case.held, f"creating {at(case)}")
-        # In either order: a create never replaces a file.
+        # In either order the overwrite is the last one to change the file.
         data = make().read(commit(root, case.step))
-        require(data == b"overwritten", f"a create replaced a file that was there {at(case)}")
+        require(data == b"overwritten", f"a create replaced an existing file {at(case)}")
 
 
 @check(12, guarantee=2)
 def a_deleted_name_is_won_anew(context: Context) -> None:
-    """After a delete one writer wins the name again, and an overwrite takes it again."""
+    """After a delete exactly one create of the name wins again, and an overwrite works too."""
     make, root = context.make, context.root
     for version, overwrite in enumerate((False, True)):
         path = commit(root, version)
@@ -63,14 +65,14 @@ def a_deleted_name_is_won_anew(context: Context) -> None:
         make().delete(path)
         make().write(path, b"new", overwrite=overwrite)
         expect(FileExistsError, outcome(lambda p=path: make().write(p, b"newer")), "writing a file that exists")  # type: ignore[misc]
-        require(make().read(path) == b"new", "the file isn't that of the writer who took the name after the delete")
+        require(make().read(path) == b"new", "the file doesn't have the data of the first write after the delete")
     listed = names(make().list_from(commit(root, 0)))
-    require(listed == commit_names(0, 2), f"after deletes and new writes {listed} are listed")
+    require(listed == commit_names(0, 2), f"after deletes and new writes a listing has {listed}")
 
 
 @check(12, guarantee=0)
 def delete_is_idempotent(context: Context) -> None:
-    """Deleting what isn't there is fine, in a directory that isn't there too, and spares the neighbours."""
+    """Deleting a missing file, or one in a missing directory, is no error; a delete removes no other file."""
     make, root = context.make, context.root
     store = make()
     for version in range(3):
@@ -78,4 +80,6 @@ def delete_is_idempotent(context: Context) -> None:
     for _ in range(2):
         make().delete(commit(root, 1))
     make().delete(commit(f"{root}/never-made", 0))
-    require(names(make().list_from(commit(root, 0))) == [f"{0:020}.json", f"{2:020}.json"], "a delete took too much")
+    require(
+        names(make().list_from(commit(root, 0))) == [f"{0:020}.json", f"{2:020}.json"], "a delete removed another file"
+    )

@@ -1,4 +1,4 @@
-"""Checks 1, 7 and 8 of a file that is written in pieces: it is a write like any other."""
+"""Checks 1, 7 and 8 for files that are written in pieces: the same guarantees hold."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,13 +17,13 @@ _PATIENCE_SECONDS = 10.0
 
 @check(1, guarantee=2)
 def pieces_exclude_as_any_write_does(context: Context) -> None:
-    """Pieces lose against a file, and of a write in pieces and one that comes between them one wins."""
+    """A write in pieces loses against an existing file; in a race with another write exactly one wins."""
     make, root = context.make, context.root
     store, other, path = make(), make(), commit(root, 0)
     store.write(path, b"there")
     end = outcome(lambda: store.write_pieces(path, _PIECES))
-    expect(FileExistsError, end, "writing pieces where a file is")
-    require(make().read(path) == b"there", "a write in pieces that lost has changed the file")
+    expect(FileExistsError, end, "writing pieces to a file that exists")
+    require(make().read(path) == b"there", "a write in pieces lost, but changed the file")
 
     path = commit(root, 1)
     rival: list[Future[Try]] = []
@@ -31,18 +31,18 @@ def pieces_exclude_as_any_write_does(context: Context) -> None:
     def pieces() -> Iterator[bytes]:
         yield _PIECES[0]
         rival.append(pool.submit(tried, 1, lambda: other.write(path, b"the other")))
-        wait(rival, _PATIENCE_SECONDS)  # in a store with a lock it waits until this write has ended
+        wait(rival, _PATIENCE_SECONDS)  # if the store uses a lock, the other write ends only after this one
         yield from _PIECES[1:]
 
     with ThreadPoolExecutor(1) as pool:
         ours = tried(0, lambda: store.write_pieces(path, pieces()))
-        require(bool(rival), "a write in pieces didn't ask for all of them")
+        require(bool(rival), "a write in pieces didn't read all pieces")
         judge(context, path, [ours, rival[0].result()], lambda writer: b"the other" if writer else _WHOLE)
 
 
 @check(7, guarantee=4)
 def pieces_that_fail_leave_nothing(context: Context) -> None:
-    """Where a piece can't be made its error comes through, and what was there, nothing or a file, is there still."""
+    """If a piece can't be produced, its error is raised and the path is unchanged: no file, or the old file."""
     make, root = context.make, context.root
     store, path, pointer = make(), commit(root, 0), below(root, "_last_checkpoint")
     store.write(pointer, b"old", overwrite=True)
@@ -54,17 +54,17 @@ def pieces_that_fail_leave_nothing(context: Context) -> None:
 
     for where, overwrite in ((path, False), (pointer, True)):
         end = outcome(partial(store.write_pieces, where, pieces(), overwrite=overwrite))
-        require(end.error is failure, f"a piece failed with {failure!r}, and the write gave {end.error!r}")
+        require(end.error is failure, f"a piece failed with {failure!r}, but the write ended with {end.error!r}")
     expect(FileNotFoundError, outcome(lambda: make().read(path)), "reading after a write whose pieces failed")
-    require(make().read(pointer) == b"old", "an overwrite whose pieces failed has changed the file")
-    found = names(make().list_from(f"{root}/_delta_log/"))
-    require(found == ["_last_checkpoint"], f"a write whose pieces failed left {found}")
+    require(make().read(pointer) == b"old", "an overwrite whose pieces failed changed the file")
+    listed = names(make().list_from(f"{root}/_delta_log/"))
+    require(listed == ["_last_checkpoint"], f"after a write whose pieces failed a listing has {listed}")
     store.write(path, b"x")
 
 
 @check(8, guarantee=1)
 def pieces_are_seen_as_one(context: Context) -> None:
-    """Until its last piece is asked for nobody sees anything of a file, or of one that replaces another."""
+    """A new file in pieces is invisible until its last piece is read, and so is an overwrite in pieces."""
     make, root = context.make, context.root
     writer, reader = make(), make()
     new, replaced = commit(root, 0), below(root, "_last_checkpoint")
@@ -72,29 +72,35 @@ def pieces_are_seen_as_one(context: Context) -> None:
 
     def look() -> tuple[bytes | None, bytes, list[str]]:
         try:
-            found = reader.read(new)
+            content = reader.read(new)
         except FileNotFoundError:
-            found = None
-        return found, reader.read(replaced), names(reader.list_from(f"{root}/_delta_log/"))
+            content = None
+        return content, reader.read(replaced), names(reader.list_from(f"{root}/_delta_log/"))
 
     def pieces(expected: tuple[bytes | None, bytes, list[str]]) -> Iterator[bytes]:
         for piece in _PIECES:
             looking = pool.submit(look)
             wait([looking], _PATIENCE_SECONDS)
-            require(looking.done(), "reading and listing wait for a write in pieces, whose pieces may need them")
+            require(
+                looking.done(), "reads and listings are blocked by a write in pieces; producing a piece may need them"
+            )
             seen = looking.result()
-            require(seen == expected, f"between two pieces there was {_told(seen)}, and must be {_told(expected)}")
+            require(
+                seen == expected,
+                f"between two pieces a reader saw {_described(seen)}, and must see {_described(expected)}",
+            )
             yield piece
 
     with ThreadPoolExecutor(1) as pool:
         writer.write_pieces(new, pieces((None, b"old", ["_last_checkpoint"])))
-        require(make().read(new) == _WHOLE, "the pieces aren't the file")
+        require(make().read(new) == _WHOLE, "the file doesn't have the data of the pieces")
         if writer.atomic_overwrite:
             both = (_WHOLE, b"old", [f"{0:020}.json", "_last_checkpoint"])
             writer.write_pieces(replaced, pieces(both), overwrite=True)
-            require(make().read(replaced) == _WHOLE, "the pieces aren't the file that they replaced")
+            require(make().read(replaced) == _WHOLE, "the overwritten file doesn't have the data of the pieces")
 
 
-def _told(seen: tuple[bytes | None, bytes, list[str]]) -> str:
+def _described(seen: tuple[bytes | None, bytes, list[str]]) -> str:
     new, replaced, listed = seen
-    return f"a new file of {'no' if new is None else len(new)} bytes, an old one of {len(replaced)}, listed {listed}"
+    size = "no new file" if new is None else f"a new file of {len(new)} bytes"
+    return f"{size}, an old file of {len(replaced)} bytes, and a listing of {listed}"

@@ -1,4 +1,4 @@
-"""Directories with very many files, for the checks that need one."""
+"""Creates directories with very many files, for the checks that need one."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,15 +13,15 @@ _WRITERS_AT_ONCE, _BATCH = 8, 40
 _RESERVED_SECONDS = 3.0
 
 
-def fill(context: Context, made: int, size: int, reserved: float = _RESERVED_SECONDS) -> int:
-    """Write the commits from `made` up to `size`, several at once; returns how many there are.
+def fill(context: Context, existing: int, size: int, reserved: float = _RESERVED_SECONDS) -> int:
+    """Write the commits from `existing` up to `size`, several at the same time; returns the number of commits.
 
-    There are fewer if otherwise less than `reserved` seconds of the check's time would remain. The files are empty and
-    written with `overwrite`, the fastest way.
+    It stops earlier if less than `reserved` seconds of the check's time remain. The files are empty and written with
+    `overwrite`, which is the fastest way.
     """
     store = context.make()
     with ThreadPoolExecutor(_WRITERS_AT_ONCE) as pool:
-        for first in range(made, size, _BATCH):
+        for first in range(existing, size, _BATCH):
             if context.time_left < reserved:
                 return first
             batch = [commit(context.root, version) for version in range(first, min(first + _BATCH, size))]
@@ -30,10 +30,10 @@ def fill(context: Context, made: int, size: int, reserved: float = _RESERVED_SEC
     return size
 
 
-def needs_pages(made: int) -> None:
-    """Raise `NotEstablishedError` if a directory of `made` files is listed in one page."""
-    if made <= PAGE:
+def needs_pages(files: int) -> None:
+    """Raise `NotEstablishedError` if a directory of that many files is listed in one page."""
+    if files <= PAGE:
         raise NotEstablishedError(
-            f"the time was too short: {made} files could be written, and more than {PAGE} are needed; "
-            "give it more with --patience"
+            f"the time was too short: {files} files were written, and more than {PAGE} are needed; "
+            "increase it with --patience"
         )

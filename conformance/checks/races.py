@@ -30,7 +30,7 @@ _FIRST_VERSION = 9_990
 
 @check(1, guarantee=2)
 def second_writer_loses(context: Context) -> None:
-    """A file that is there stays as it is, the empty one too, and the writer is told."""
+    """Writing a file that exists, even an empty one, raises FileExistsError and doesn't change the file."""
     make, root = context.make, context.root
     for version, data in enumerate((b"first", b"")):
         path = commit(root, version)
@@ -42,7 +42,7 @@ def second_writer_loses(context: Context) -> None:
 
 @check(1, guarantee=2, lasts=True)
 def one_winner_among_threads(context: Context) -> None:
-    """Of threads that write one file at once exactly one wins, and the late ones lose."""
+    """When several threads write one file at the same time, exactly one wins; late writers lose."""
     writers = context.choose(8, 8, 16)
     overlap, until = Overlap(), enough(context)
     stores = [context.make() for _ in range(_CROWD * writers)]
@@ -61,7 +61,7 @@ def one_winner_among_threads(context: Context) -> None:
 
 
 def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> list[Try]:
-    """Start all at once, except one that starts when another has ended, and some that start a little later."""
+    """Start all writers together, except one that starts when another has ended, and some that start slightly later."""
     barrier = threading.Barrier(len(stores))
     one_ended = threading.Event()
     last = dice.randrange(len(stores))
@@ -87,13 +87,13 @@ def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> 
 
 @contextlib.contextmanager
 def frequent_switches() -> Iterator[None]:
-    """Let Python's threads switch often: with the usual 5 ms a short race is over before another thread starts."""
-    before = sys.getswitchinterval()
+    """Make Python switch threads often: with the default of 5 ms a short race ends before another thread starts."""
+    original = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(original)
 
 
 def _spin(seconds: float) -> None:
@@ -104,7 +104,7 @@ def _spin(seconds: float) -> None:
 
 @check(2, guarantee=2, lasts=True)
 def one_winner_among_processes(context: Context) -> None:
-    """Of processes with clients of their own that write one file at once exactly one wins, and the late ones lose."""
+    """When processes with their own clients write one file at the same time, exactly one wins; late writers lose."""
     needs_processes(context)
     writers = context.choose(4, 6, 8)
     overlap = Overlap()
@@ -112,15 +112,15 @@ def one_winner_among_processes(context: Context) -> None:
         until, latest = enough(context), latest_end(context)
         batches = context.choose(6, 30, 100)
         for batch in count():
-            # On a busy machine the processes may take turns by chance. Then more rounds are needed.
+            # On a busy machine the processes may run one after the other by chance. Then more rounds are needed.
             if overlap.is_race and (batch >= batches or time.monotonic() > until):
                 break
             if batch and time.monotonic() > latest:
                 break
             first = batch * _BATCH
-            found = together(workers, race, context.root, first, _BATCH, context.seed)
+            tries_of_workers = together(workers, race, context.root, first, _BATCH, context.seed)
             for number in range(_BATCH):
-                tries = [tries[number] for tries in found]
+                tries = [of_worker[number] for of_worker in tries_of_workers]
                 overlap.add(tries)
                 judge(context, commit(context.root, varied_version(first + number)), tries, mark)
     overlap.record(context, writers)
@@ -128,7 +128,7 @@ def one_winner_among_processes(context: Context) -> None:
 
 
 def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[Try]:
-    """Write `rounds` files, each at the same time as the others, or sometimes a little later."""
+    """Write `rounds` files, each at the same time as the other workers, or sometimes slightly later."""
     tries = []
     for number in range(first, first + rounds):
         dice = random.Random(f"{seed} {number} {here.number}")
@@ -142,31 +142,33 @@ def race(here: Station, root: str, first: int, rounds: int, seed: int) -> list[T
 
 @check(4, guarantee=2, lasts=True)
 def processes_make_one_contiguous_log(context: Context) -> None:
-    """Processes that each take the next free version leave no hole, lose no commit and make none twice."""
+    """Processes that each commit the next free version create a log without gaps, lost commits or duplicates."""
     needs_processes(context)
     writers, commits = context.choose(4, 6, 8), context.choose(15, 50, 200)
     with crew(context, writers) as workers:
         until = enough(context)
-        made = together(workers, append, context.root, _FIRST_VERSION, commits, until)
+        commits_of_workers = together(workers, append, context.root, _FIRST_VERSION, commits, until)
     reader = context.make()
     versions: dict[int, str] = {}
-    for mine in made:
-        for version, token in mine:
-            require(version not in versions, f"two writers were told that they made version {version}")
+    for of_worker in commits_of_workers:
+        for version, token in of_worker:
+            require(version not in versions, f"two writers won version {version}")
             versions[version] = token
     end = _FIRST_VERSION + len(versions)
-    require(
-        sorted(versions) == list(range(_FIRST_VERSION, end)), "the versions that the writers were told of have a hole"
-    )
+    require(sorted(versions) == list(range(_FIRST_VERSION, end)), "the versions that the writers won have a gap")
     listed = names(reader.list_from(commit(context.root, 0)))
     require(
         listed == commit_names(_FIRST_VERSION, end),
-        f"{len(listed)} commits are listed, and {len(versions)} were made",
+        f"the writers won {len(versions)} commits, but a listing has {len(listed)}",
     )
     for version, token in versions.items():
-        require(reader.read(commit(context.root, version)) == token.encode(), f"version {version} isn't its writer's")
-    context.evidence |= {"writers": writers, "commits": len(versions), "commits of each": [len(mine) for mine in made]}
-    saw_enough(min(len(mine) for mine in made), _LEAST_COMMITS, "commits were made by the slowest writer")
+        require(
+            reader.read(commit(context.root, version)) == token.encode(),
+            f"version {version} doesn't have its writer's data",
+        )
+    counts = [len(of_worker) for of_worker in commits_of_workers]
+    context.evidence |= {"writers": writers, "commits": len(versions), "commits of each": counts}
+    saw_enough(min(counts), _LEAST_COMMITS, "commits were made by the slowest writer")
 
 
 def append(here: Station, root: str, version: int, commits: int, until: float) -> list[tuple[int, str]]:
@@ -174,21 +176,21 @@ def append(here: Station, root: str, version: int, commits: int, until: float) -
 
     Returns (version, token) of each.
     """
-    made: list[tuple[int, str]] = []
+    done: list[tuple[int, str]] = []
     here.meet(1)
     for number in range(commits):
         if number >= _LEAST_COMMITS and time.monotonic() > until:
             break
         token = f"{here.number}-{number}"
-        while not _is_made(here.store, commit(root, version), token):
+        while not _won(here.store, commit(root, version), token):
             version += 1
-        made.append((version, token))
+        done.append((version, token))
         version += 1
-    return made
+    return done
 
 
-def _is_made(store: LogStore, path: str, token: str) -> bool:
-    """Whether the version has this commit; False: another's. After "unknown" the content of the file decides."""
+def _won(store: LogStore, path: str, token: str) -> bool:
+    """Commit `token` at `path`; False if another commit is there. After "unknown" the content of the file decides."""
     while True:
         end = tried(0, partial(store.write, path, token.encode()))
         if end.answer == WON:
@@ -196,14 +198,14 @@ def _is_made(store: LogStore, path: str, token: str) -> bool:
         if end.answer == LOST:
             return False
         if end.answer != UNKNOWN:
-            broken(f"a commit among many gave {end.said}")
+            broken(f"a commit ended with {end.said}")
         with contextlib.suppress(FileNotFoundError):
             return store.read(path) == token.encode()
 
 
 @check(18, guarantee=0, lasts=True)
 def the_races_overlap(context: Context) -> None:
-    """Writers of this store really are within their calls at one time here, so that the races say something."""
+    """Concurrent writes overlap in time on this store, so that the results of the races are meaningful."""
     writers = 4
     overlap, until = Overlap(), enough(context)
     stores = [context.make() for _ in range(writers)]
@@ -214,4 +216,4 @@ def the_races_overlap(context: Context) -> None:
             overlap.add(round_of_threads(commit(context.root, number), stores, random.Random(number)))
     overlap.record(context, writers)
     if max(overlap.depths) < 2:
-        raise NotEstablishedError("no two writers were ever within their calls at one time: races prove nothing here")
+        raise NotEstablishedError("no two writes overlapped in time: races prove nothing here")

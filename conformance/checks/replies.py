@@ -1,6 +1,7 @@
-"""Checks 5 and 6: a writer's answer when the reply was lost, came late, or was unusual.
+"""Checks 5 and 6: the result of a write when the reply is lost, late or unusual.
 
-There is a proxy in front of a service. A store of files runs in a process in which calls of the operating system fail.
+For a store with a service, the checks use a proxy between the client and the service. For a store of files, they let
+system calls fail in a separate process.
 """
 
 import contextlib
@@ -82,15 +83,13 @@ def _before_the_service(context: Context, data: bytes = _DATA) -> Iterator[tuple
     assert target.through is not None
     with Proxy(target.endpoint, desk.decide) as proxy:
         store = target.through(proxy.url)()
-        for name in ("warm", "counted"):  # work that a client does only once is done in the first write
+        for name in ("warm", "counted"):  # the client does its one-time work in the first write
             desk.begin()
             end = tried(0, partial(store.write, below(context.root, name), data))
             if end.answer != WON:
                 raise NotEstablishedError(f"the store can't be used through a proxy: {end.said or end.answer}")
         if not desk.changing:
-            raise NotEstablishedError(
-                "no request came through the proxy: the store doesn't use the address it is given"
-            )
+            raise NotEstablishedError("the proxy got no request: the store doesn't use the configured address")
         yield store, desk, len(desk.changing)
 
 
@@ -98,7 +97,7 @@ def _has_service(context: Context) -> bool:
     return context.target.endpoint is not None and context.target.through is not None
 
 
-def _found(context: Context, path: str) -> bytes | None:
+def _content(context: Context, path: str) -> bytes | None:
     try:
         return context.make().read(path)
     except FileNotFoundError:
@@ -106,8 +105,9 @@ def _found(context: Context, path: str) -> bytes | None:
 
 
 def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str, data: bytes = _DATA) -> Try:
-    """A write; its answer is added to the evidence if there was something to decide. An error that isn't part of the
-    interface counts as refused here.
+    """Write, and add the answer to the evidence if the request to decide about arrived.
+
+    An error that isn't part of the interface counts as refused here.
     """
     end = tried(0, partial(store.write, path, data))
     answers = context.evidence.setdefault("answers", {})
@@ -117,25 +117,25 @@ def _write(context: Context, store: LogStore, desk: Desk, path: str, what: str, 
 
 
 def _honest(context: Context, path: str, end: Try, data: bytes, what: str) -> None:
-    """No other writer exists: the answer is never "lost", and the file agrees with the answer."""
+    """Require, without another writer, that the answer isn't "lost" and that the file agrees with the answer."""
     context.timeline[:] = [f"writer: writes {path.rpartition('/')[2]}", f"network: {what}", f"writer: {end.answer}"]
-    found = _found(context, path)
-    require(end.answer != LOST, f"{what}: the writer was told that it lost, and nobody else had written")
+    content = _content(context, path)
+    require(end.answer != LOST, f"{what}: the write lost, but no other writer had written the file")
     if end.answer == WON:
-        require(found == data, f"{what}: the writer was told that it won, and its file isn't there")
+        require(content == data, f"{what}: the write won, but its file doesn't exist")
     elif end.answer != UNKNOWN:
-        require(found is None, f"{what}: the writer was told {end.said or end.answer!r}, and its file is there")
+        require(content is None, f"{what}: the answer was {end.said or end.answer!r}, but the file exists")
     context.timeline.clear()
 
 
 def _beside(context: Context, path: str, end: Try, other: Try | None, what: str, data: bytes = _DATA) -> None:
-    """As `_honest`, but another writer may have won the name in the meantime."""
+    """Like `_honest`, but another writer may have won the name in the meantime."""
     if other is None or other.answer != WON:
         _honest(context, path, end, data, what)
         return
     context.timeline[:] = [f"network: {what}", f"writer: {end.answer}", f"another: {other.answer}"]
-    require(end.answer != WON, f"{what}: both writers were told that they won")
-    require(_found(context, path) == _OTHER, f"{what}: it took the place of another's file")
+    require(end.answer != WON, f"{what}: both writers won")
+    require(_content(context, path) == _OTHER, f"{what}: the write replaced the other writer's file")
     context.timeline.clear()
 
 
@@ -167,15 +167,15 @@ def _error(code: str, more: str = "") -> bytes:
 
 @check(5, guarantee=4, lasts=True)
 def a_lost_reply_is_never_a_loss(context: Context) -> None:
-    """A writer whose reply was lost after the write was done says won or unknown, and doesn't write again."""
+    """If a write was applied but its reply is lost, the answer is won or unknown, and the write isn't sent again."""
     if not _has_service(context):
-        _in_files(context, "a call fails after it did its work", (errno.EIO, errno.EEXIST), "after")
+        _in_files(context, "a call takes effect and then fails", (errno.EIO, errno.EEXIST), "after")
         return
     with _before_the_service(context) as (store, desk, requests):
         forms: dict[str, Form] = {"the reply is lost": _dropped}
         if _speaks_http(context):
             forms |= {
-                f"the reply is {status} after the write was done": partial(_replaced, status)
+                f"the reply is {status} after the write was applied": partial(_replaced, status)
                 for status in context.choose((500, 503), (500, 502, 503, 504), (500, 502, 503, 504))
             }
         if context.level is Level.THOROUGH:
@@ -185,14 +185,14 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
             for what, form in forms.items():
                 if at < requests and time.monotonic() > until:
                     break
-                said = f"{what} (changing request {at} of {requests})"
+                case = f"{what} (changing request {at} of {requests})"
                 path = commit(context.root, version)
                 version += 1
                 desk.begin(at, form)
-                end = _write(context, store, desk, path, said)
-                _honest(context, path, end, _DATA, said)
-                require(not desk.sent_again, f"{said}: the conditional request was sent again")
-        said = "the request is lost, and another wins meanwhile"
+                end = _write(context, store, desk, path, case)
+                _honest(context, path, end, _DATA, case)
+                require(not desk.sent_again, f"{case}: the conditional request was sent again")
+        case = "the request is lost, and another writer wins"
         path = commit(context.root, version)
         others: list[Try] = []
         other = threading.Thread(
@@ -201,66 +201,66 @@ def a_lost_reply_is_never_a_loss(context: Context) -> None:
 
         def overtaken(_exchange: Exchange) -> None:
             other.start()
-            other.join(_PATIENCE_SECONDS)  # if it waits for a lock of the first writer, it ends after that one
+            other.join(_PATIENCE_SECONDS)  # if it waits for a lock of the first writer, it ends after that writer
 
         desk.begin(requests, overtaken)
-        end = _write(context, store, desk, path, said)
+        end = _write(context, store, desk, path, case)
         if other.ident is not None:
             other.join()
-        _beside(context, path, end, others[0] if others else None, said)
+        _beside(context, path, end, others[0] if others else None, case)
         _saw_answers(context)
         context.evidence["rounds"] = len(context.evidence["answers"])
 
 
 def _saw_answers(context: Context) -> None:
-    """Raise `NotEstablishedError` if no write had the request that was to be decided about."""
+    """Raise `NotEstablishedError` if no write sent the request to decide about."""
     saw_enough(len(context.evidence.get("answers", ())), 1, "writes lost a request or a reply")
 
 
 _LARGE = b"a line of a large file\n" * 420_000
-"""More than 9 MB: clients of object stores send it in parts, with requests that a small file doesn't need."""
+"""More than 9 MB: clients of object stores send it in parts, with more kinds of requests than for a small file."""
 
 
 @check(5, guarantee=4, lasts=True)
 def a_lost_reply_of_a_large_write_is_never_a_loss(context: Context) -> None:
-    """A writer of a file of 9 MB whose reply was lost says won or unknown, and doesn't write again."""
+    """If the reply to a write of 9 MB is lost, the answer is won or unknown, and the write isn't sent again."""
     if not _has_service(context):
-        _in_files(context, "a call fails after it did its work", (errno.EIO,), "after", _LARGE)
+        _in_files(context, "a call takes effect and then fails", (errno.EIO,), "after", _LARGE)
         return
     with _before_the_service(context, _LARGE) as (store, desk, requests):
         forms: dict[str, Form] = {"the reply is lost": _dropped}
         if _speaks_http(context):
-            forms["the reply is 500 after the write was done"] = partial(_replaced, 500)
+            forms["the reply is 500 after the write was applied"] = partial(_replaced, 500)
         version, until = 0, enough(context)
         for at in range(requests, 0, -1):
             for what, form in forms.items():
                 if at < requests and time.monotonic() > until:
                     break
-                said = f"{what} (changing request {at} of {requests})"
+                case = f"{what} (changing request {at} of {requests})"
                 path = commit(context.root, version)
                 version += 1
                 desk.begin(at, form)
-                end = _write(context, store, desk, path, said, _LARGE)
-                _honest(context, path, end, _LARGE, said)
-                require(not desk.sent_again, f"{said}: the conditional request was sent again")
+                end = _write(context, store, desk, path, case, _LARGE)
+                _honest(context, path, end, _LARGE, case)
+                require(not desk.sent_again, f"{case}: the conditional request was sent again")
     _saw_answers(context)
     context.evidence |= {"rounds": len(context.evidence["answers"]), "bytes": len(_LARGE)}
 
 
 @check(5, guarantee=4, lasts=True)
 def a_write_that_comes_late_is_never_denied(context: Context) -> None:
-    """A request that is done after its writer gave up: the writer had said unknown, and it replaces nothing."""
+    """If the service applies a request after its writer gave up, the answer was unknown, and no file is replaced."""
     if not _has_service(context):
-        _in_files(context, "a call does its work after it failed", (errno.EIO,), "late")
+        _in_files(context, "a call fails and takes effect later", (errno.EIO,), "late")
         return
     with _before_the_service(context) as (store, desk, requests):
         until = enough(context)
         for at in range(requests, 0, -1):
-            for taken in (False, True):
+            for exists in (False, True):
                 if at < requests and time.monotonic() > until:
                     break
-                said = f"request {at} of {requests} is done after its writer gave up" + ", the name taken" * taken
-                path = commit(context.root, 2 * at + taken)
+                case = f"request {at} of {requests} is applied after its writer gave up" + ", the file exists" * exists
+                path = commit(context.root, 2 * at + exists)
                 go_on, done = threading.Event(), threading.Event()
 
                 def late(exchange: Exchange, go_on: threading.Event = go_on, done: threading.Event = done) -> None:
@@ -271,18 +271,18 @@ def a_write_that_comes_late_is_never_denied(context: Context) -> None:
                     done.set()
 
                 desk.begin(at, late)
-                end = _write(context, store, desk, path, said)
-                other = tried(1, partial(context.make().write, path, _OTHER)) if taken else None
+                end = _write(context, store, desk, path, case)
+                other = tried(1, partial(context.make().write, path, _OTHER)) if exists else None
                 go_on.set()
                 if desk.came:
                     done.wait(60)
-                _beside(context, path, end, other, said)
+                _beside(context, path, end, other, case)
     _saw_answers(context)
 
 
 @check(5, guarantee=4, lasts=True)
 def what_was_never_sent_is_never_won(context: Context) -> None:
-    """A writer that can't reach the service, or whose write fails before it is done, doesn't say won or lost."""
+    """If a write doesn't reach the service, or fails before it is applied, the answer is neither won nor lost."""
     if not _has_service(context):
         _in_files(context, "a call fails", (errno.EIO,), "before")
         return
@@ -293,16 +293,16 @@ def what_was_never_sent_is_never_won(context: Context) -> None:
         for at in range(requests, 0, -1):
             if at < requests and time.monotonic() > until:
                 break
-            path, said = commit(context.root, at), f"request {at} of {requests} doesn't reach the service"
+            path, case = commit(context.root, at), f"request {at} of {requests} doesn't reach the service"
             desk.begin(at, lambda _exchange: None)
-            _honest(context, path, _write(context, store, desk, path, said), _DATA, said)
+            _honest(context, path, _write(context, store, desk, path, case), _DATA, case)
     _saw_answers(context)
     closed = Proxy(context.target.endpoint)
     closed.close()
-    said, path = "the connection is refused", commit(context.root, 0)
+    case, path = "the connection is refused", commit(context.root, 0)
     end = tried(0, lambda: context.target.through(closed.url)().write(path, _DATA))  # type: ignore[misc]
-    context.evidence["answers"][said] = end.said or end.answer
-    _honest(context, path, end, _DATA, said)
+    context.evidence["answers"][case] = end.said or end.answer
+    _honest(context, path, end, _DATA, case)
 
 
 # ---- check 6 ----
@@ -353,38 +353,38 @@ def _speaks_http(context: Context) -> bool:
 
 def _needs_http(context: Context) -> None:
     if not _speaks_http(context):
-        raise NotEstablishedError("the store's service doesn't speak HTTP, so no reply can be made up")
+        raise NotEstablishedError("the store's service doesn't use HTTP, so its replies can't be replaced")
 
 
-def _said(status: int, body: bytes, exchange: Exchange) -> Reply:
+def _reply(status: int, body: bytes, exchange: Exchange) -> Reply:
     code = body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
     kind = "application/json" if body.startswith(b"{") else "application/xml"
-    named = {"x-ms-error-code": code} if code else {}
-    return Reply(status, {"Content-Type": kind, "Retry-After": "0", **named}, body)
+    azure_code = {"x-ms-error-code": code} if code else {}
+    return Reply(status, {"Content-Type": kind, "Retry-After": "0", **azure_code}, body)
 
 
 @check(6, guarantee=4)
 def what_was_turned_away_is_never_a_loss(context: Context) -> None:
-    """A write that the service or the file system turned away, because it is busy or full, isn't called lost."""
+    """If the service or the file system rejects a write because it is busy or full, the answer is never lost."""
     if not _has_service(context):
         _in_files(context, "a call is refused", (errno.ENOSPC, errno.EMFILE), "before")
         return
     _needs_http(context)
     with _before_the_service(context) as (store, desk, requests):
         version = 0
-        for said, (status, body) in _TURNED_AWAY[_kind(context)].items():
+        for reply, (status, body) in _TURNED_AWAY[_kind(context)].items():
             for at in range(1, requests + 1):
                 path = commit(context.root, version)
                 version += 1
-                desk.begin(at, partial(_said, status, body))
-                what = f"{said} (changing request {at} of {requests})"
+                desk.begin(at, partial(_reply, status, body))
+                what = f"{reply} (changing request {at} of {requests})"
                 _honest(context, path, _write(context, store, desk, path, what), _DATA, what)
     _saw_answers(context)
 
 
 @check(6, guarantee=2)
 def exists_is_seen_in_every_form(context: Context) -> None:
-    """A loser is told so in whatever form the service says it, over a redirect too, or where a look sees nothing."""
+    """Each form of reply for an existing file makes the write lose; redirects and stale caches never make it win."""
     if not _has_service(context):
         _unseen_in_files(context)
         return
@@ -398,21 +398,28 @@ def exists_is_seen_in_every_form(context: Context) -> None:
                 return Reply(307, {"Location": f"{'/'.join(address[:3])}{exchange.request.target}"}, _error("Moved"))
 
             forms: dict[str, tuple[Form, set[str]]] = {
-                said: (partial(_said, status, body), {LOST}) for said, (status, body) in _EXISTS[_kind(context)].items()
+                reply: (partial(_reply, status, body), {LOST})
+                for reply, (status, body) in _EXISTS[_kind(context)].items()
             }
-            told = {LOST, UNKNOWN, REFUSED}
-            forms["304"] = (partial(_said, 304, b""), told)
-            forms["307 to another address"] = (moved, told)
-            for version, (said, (form, right)) in enumerate(forms.items()):
+            not_won = {LOST, UNKNOWN, REFUSED}
+            forms["304"] = (partial(_reply, 304, b""), not_won)
+            forms["307 to another address"] = (moved, not_won)
+            for version, (reply, (form, allowed)) in enumerate(forms.items()):
                 path = commit(context.root, version)
                 context.make().write(path, _OTHER)
                 desk.begin(requests, form)
-                end = _write(context, store, desk, path, said)
-                context.timeline[:] = ["writer: writes a file that exists", f"service: {said}", f"writer: {end.answer}"]
-                require(_found(context, path) == _OTHER, f"{said}: a file that exists was replaced")
-                require(end.answer != WON, f"{said}: the writer of a file that exists was told that it won")
-                if end.answer not in right and LOST in right and len(right) == 1:
-                    broken(f"{said}: the writer of a file that exists was told {end.said or end.answer!r}, not lost")
+                end = _write(context, store, desk, path, reply)
+                context.timeline[:] = [
+                    "writer: writes a file that exists",
+                    f"service: {reply}",
+                    f"writer: {end.answer}",
+                ]
+                require(_content(context, path) == _OTHER, f"{reply}: the write replaced a file that exists")
+                require(end.answer != WON, f"{reply}: the write of a file that exists won")
+                if end.answer not in allowed and allowed == {LOST}:
+                    broken(
+                        f"{reply}: the write of a file that exists ended with {end.said or end.answer!r}, not with lost"
+                    )
             context.timeline.clear()
     _saw_answers(context)
 
@@ -421,7 +428,7 @@ def exists_is_seen_in_every_form(context: Context) -> None:
 
 
 def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, data: bytes = _DATA) -> None:
-    """Let each changing system call of a write fail, one in each round."""
+    """Let each changing system call of a write fail, one call per round."""
     _needs_files(context)
     context.make().write(below(context.root, "_first"), b"")
     rounds = itertools.count()
@@ -430,29 +437,29 @@ def _in_files(context: Context, what: str, codes: tuple[int, ...], when: When, d
             for number in itertools.count(1):
                 version = next(rounds)
                 path = commit(context.root, version)
-                taken = when == "late" and version % 2 == 1
-                end, other, made = worker.call(write_failing, path, data, number, code, when, taken)
-                if len(made) < number:
+                with_other = when == "late" and version % 2 == 1
+                end, other, calls = worker.call(write_failing, path, data, number, code, when, with_other)
+                if len(calls) < number:
                     break
-                if code == errno.EEXIST and made[-1] != "link":
-                    continue  # only a link is sent twice and finds its own result
-                said = f"{what}: {number}. os.{made[-1]} ({errno.errorcode[code]})"
-                context.evidence.setdefault("answers", {})[said] = end.answer
-                _beside(context, path, end, other, said, data)
+                if code == errno.EEXIST and calls[-1] != "link":
+                    continue  # only a link may be sent twice and fail because of its own first effect
+                case = f"{what}: {number}. os.{calls[-1]} ({errno.errorcode[code]})"
+                context.evidence.setdefault("answers", {})[case] = end.answer
+                _beside(context, path, end, other, case, data)
     if not context.evidence.get("answers"):
-        raise NotEstablishedError("the store has no service, and does nothing to files that Python can see")
+        raise NotEstablishedError("the store has no service, and does no file operation that Python can observe")
     context.evidence["rounds"] = len(context.evidence["answers"])
 
 
 def write_failing(
-    here: Station, path: str, data: bytes, number: int, code: int, when: When, taken: bool
+    here: Station, path: str, data: bytes, number: int, code: int, when: When, with_other: bool
 ) -> tuple[Try, Try | None, list[str]]:
-    """Write while one call of the operating system fails, then let another writer write; returns the calls made."""
+    """Write while one system call fails, then let another writer write if `with_other`; also returns the calls."""
     with failing(number, code, when) as calls:
         end = tried(0, partial(here.store.write, path, data))
-        made = list(calls)
-        other = tried(1, partial(here.make().write, path, _OTHER)) if taken else None
-    return end, other, made
+        calls_of_write = list(calls)
+        other = tried(1, partial(here.make().write, path, _OTHER)) if with_other else None
+    return end, other, calls_of_write
 
 
 def _unseen_in_files(context: Context) -> None:
@@ -462,9 +469,10 @@ def _unseen_in_files(context: Context) -> None:
     with crew(context, 1) as [worker]:
         end, looks = worker.call(write_blind, path)
     context.evidence |= {"looks that saw nothing": len(looks)}
-    require(_found(context, path) == _OTHER, "a file that exists, and that a look doesn't see, was replaced")
+    require(_content(context, path) == _OTHER, "the write replaced a file that exists but isn't visible")
     require(
-        end.answer in {LOST, UNKNOWN}, f"the writer of a file that exists, unseen, was told {end.said or end.answer!r}"
+        end.answer in {LOST, UNKNOWN},
+        f"the write of a file that exists but isn't visible ended with {end.said or end.answer!r}",
     )
 
 
@@ -477,4 +485,4 @@ def write_blind(here: Station, path: str) -> tuple[Try, list[str]]:
 
 def _needs_files(context: Context) -> None:
     if scheme_of(context.root) != "file":
-        raise NotEstablishedError("the store has no service that a proxy could stand before, and is none of files")
+        raise NotEstablishedError("the store has no service address for a proxy, and isn't a store of local files")

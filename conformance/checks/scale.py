@@ -1,4 +1,4 @@
-"""Check 19: what holds for a few files and small versions holds for thousands of files and for large versions."""
+"""Check 19: the guarantees also hold for thousands of files and for large versions."""
 
 import random
 import time
@@ -37,25 +37,25 @@ _RESERVED_SECONDS = 6.0
 
 @check(19, guarantee=2, lasts=True)
 def one_winner_in_a_directory_of_thousands(context: Context) -> None:
-    """Among more than 1,000 files writers exclude each other as among few: in turn, in races and held at steps."""
+    """In a directory of more than 1,000 files exactly one writer of a file wins, in races and at each step."""
     root, make = context.root, context.make
-    made = fill(context, 0, context.choose(PAGE + 50, 2 * PAGE + 500, 10 * PAGE + 500), _RESERVED_SECONDS)
-    context.evidence["files"] = made
-    needs_pages(made)
+    files = fill(context, 0, context.choose(PAGE + 50, 2 * PAGE + 500, 10 * PAGE + 500), _RESERVED_SECONDS)
+    context.evidence["files"] = files
+    needs_pages(files)
     first, second = make(), make()
-    for version in (0, PAGE - 1, PAGE, made - 1):
+    for version in (0, PAGE - 1, PAGE, files - 1):
         path = commit(root, version)
         end = outcome(lambda p=path: second.write(p, b"second"))  # type: ignore[misc]
-        expect(FileExistsError, end, f"writing version {version} again, in a directory of {made} files")
-        require(first.read(path) == b"", f"version {version} of {made} was changed by a writer that lost")
+        expect(FileExistsError, end, f"writing version {version} again, in a directory of {files} files")
+        require(first.read(path) == b"", f"a writer that lost changed version {version} of {files}")
     for case in interleavings(
         context,
-        lambda n: first.write(commit(root, made + n), b"first" * 100),
-        lambda n: second.write(commit(root, made + n), b"second"),
+        lambda n: first.write(commit(root, files + n), b"first" * 100),
+        lambda n: second.write(commit(root, files + n), b"second"),
         cases=context.choose(20, 100, 500),
     ):
-        one_winner(context, case, commit(root, made + case.step), b"first" * 100, b"second")
-        second.delete(commit(root, made + case.step))
+        one_winner(context, case, commit(root, files + case.step), b"first" * 100, b"second")
+        second.delete(commit(root, files + case.step))
     writers = 8
     overlap, until = Overlap(), enough(context)
     stores = [make() for _ in range(writers)]
@@ -63,10 +63,10 @@ def one_winner_in_a_directory_of_thousands(context: Context) -> None:
         for number in range(context.choose(5, 20, 100)):
             if number >= _LEAST_ROUNDS and time.monotonic() > until:
                 break
-            path = commit(root, made + number)
+            path = commit(root, files + number)
             tries = round_of_threads(path, stores, random.Random(f"{context.seed} {number}"))
             overlap.add(tries)
-            judge(context, path, tries, mark, f" in a directory of {made} files")
+            judge(context, path, tries, mark, f" in a directory of {files} files")
     overlap.record(context, writers)
     overlap.saw_enough(_LEAST_ROUNDS)
 
@@ -76,7 +76,7 @@ _LARGE_VERSIONS = (9_999, 10_000, 2**31 - 1, 2**31, 2**32, 10**10, 2**53, 2**53 
 
 @check(19, guarantee=2, lasts=True)
 def one_winner_at_large_versions(context: Context) -> None:
-    """Files of large versions, up to 2**63 - 1, are won once, keep their bytes and are listed in their order."""
+    """Files of versions up to 2**63 - 1 are won once, keep their bytes and are listed in order."""
     root, make = context.root, context.make
     for number, version in enumerate(_LARGE_VERSIONS):
         path = commit(root, version)
@@ -84,10 +84,10 @@ def one_winner_at_large_versions(context: Context) -> None:
         end = outcome(lambda p=path: make().write(p, b"second"))  # type: ignore[misc]
         expect(FileExistsError, end, f"writing version {version} again")
     for number, version in enumerate(_LARGE_VERSIONS):
-        require(make().read(commit(root, version)) == mark(number), f"version {version} isn't its writer's file")
+        require(make().read(commit(root, version)) == mark(number), f"version {version} doesn't have its writer's data")
         listed = names(make().list_from(commit(root, version)))
         expected = [f"{later:020}.json" for later in _LARGE_VERSIONS[number:]]
-        require(listed == expected, f"from version {version} on were listed {listed}")
+        require(listed == expected, f"a listing from version {version} on has {listed}")
     first, second = make(), make()
     table = f"{root}/held"
     context.directories.add(f"{table}/_delta_log")
@@ -108,11 +108,11 @@ def one_winner_at_large_versions(context: Context) -> None:
 
 @check(19, guarantee=3, lasts=True)
 def lists_several_pages_while_others_write(context: Context) -> None:
-    """A listing of more than 1,000 names is held, also between pages, and names come and go: it shows the rest once."""
-    made = fill(context, 0, context.choose(PAGE + 10, 2 * PAGE + 100, 5 * PAGE + 100), _RESERVED_SECONDS)
-    context.evidence["files"] = made
-    needs_pages(made)
-    log = _Growing(context, made)
+    """A listing of more than 1,000 names is stopped while names are added and removed: it shows all others once."""
+    files = fill(context, 0, context.choose(PAGE + 10, 2 * PAGE + 100, 5 * PAGE + 100), _RESERVED_SECONDS)
+    context.evidence["files"] = files
+    needs_pages(files)
+    log = _Growing(context, files)
     if context.target.endpoint is not None and context.target.through is not None:
         _held_at_requests(context, log, context.target.endpoint, context.target.through)
         return
@@ -121,13 +121,13 @@ def lists_several_pages_while_others_write(context: Context) -> None:
         context, lambda _n: log.listed_by(reader), log.change, log.prepare, cases=context.choose(6, 40, 200)
     ):
         value_of(case.between, "writing during a listing", case)
-        there, statuses = value_of(case.held, "listing while others write", case)
-        log.judge(there, statuses, at(case))
-    saw_enough(log.commits - made, 2, "commits were made meanwhile")
+        commits_before, statuses = value_of(case.held, "listing while others write", case)
+        log.judge(commits_before, statuses, at(case))
+    saw_enough(log.commits - files, 2, "commits were made during the listings")
 
 
 class _Growing:
-    """A log that changes during listings: an early name is created or removed, and two commits are made."""
+    """A log that changes during listings: a name at the start is created or removed, and two commits are made."""
 
     def __init__(self, context: Context, commits: int) -> None:
         self.commits = commits
@@ -137,7 +137,7 @@ class _Growing:
         return below(self._root, f"{0:020}.{case}.early")
 
     def prepare(self, case: int) -> None:
-        """Prepare a listing: a name that will be removed must exist."""
+        """Prepare a listing: create the name that will be removed during it."""
         if case % 2:
             self._writer.write(self._early(case), b"")
 
@@ -156,22 +156,22 @@ class _Growing:
         return self.commits, list(reader.list_from(f"{self._root}/_delta_log/"))
 
     @staticmethod
-    def judge(there: int, statuses: list[FileStatus], where: str) -> None:
-        """Require that a listing shows the commits that were `there` before, and no later one without the earlier."""
+    def judge(commits_before: int, statuses: list[FileStatus], where: str) -> None:
+        """Require that a listing shows all commits made before it, and no later commit without the earlier ones."""
         listed = names(iter(statuses))
-        require(listed == sorted(set(listed)), f"a listing shows a name twice, or is not in order {where}")
-        found = [name for name in listed if not name.endswith(".early")]
+        require(listed == sorted(set(listed)), f"a listing shows a name twice, or isn't in order {where}")
+        commits = [name for name in listed if not name.endswith(".early")]
         require(
-            len(found) >= there and found == commit_names(0, len(found)),
-            f"{there} commits were there, and of them and the 2 that were made meanwhile a listing shows {len(found)}, "
-            f"and not the first ones {where}",
+            len(commits) >= commits_before and commits == commit_names(0, len(commits)),
+            f"a listing shows {len(commits)} commits, but not all of the {commits_before} commits that existed before "
+            f"it, or a later commit without an earlier one {where}",
         )
 
 
 def _held_at_requests(
     context: Context, log: _Growing, endpoint: str, through: Callable[[str], Callable[[], LogStore]]
 ) -> None:
-    """Hold a listing before each of its requests in turn, so between any two pages. Some services have only one."""
+    """Stop a listing before each of its requests, so between any two pages. Some services send all in one page."""
     held_at = count = 0
 
     def decide(exchange: Exchange) -> Reply | None:
@@ -183,17 +183,19 @@ def _held_at_requests(
 
     with Proxy(endpoint, decide) as proxy:
         reader = through(proxy.url)()
-        log.listed_by(reader)  # work that a client does only once is done here
+        log.listed_by(reader)  # the client does its one-time work here
         count = 0
         log.listed_by(reader)
         requests = count
-        saw_enough(requests, 1, "requests of a listing came through the proxy")
+        saw_enough(requests, 1, "requests of a listing reached the proxy")
         for number in range(1, requests + 1):
             if context.time_left < 1:
                 break
             log.prepare(number)
             held_at, count = number, 0
-            there, statuses = log.listed_by(reader)
-            log.judge(there, statuses, f"when the listing was held before request {number} of {requests}")
+            commits_before, statuses = log.listed_by(reader)
+            log.judge(commits_before, statuses, f"when the listing was stopped before request {number} of {requests}")
             context.evidence |= {"requests held at": number, "requests in a listing": requests}
-    saw_enough(context.evidence.get("requests held at", 0), requests, f"of {requests} requests of a listing were held")
+    saw_enough(
+        context.evidence.get("requests held at", 0), requests, f"of {requests} requests of a listing were stopped"
+    )

@@ -1,4 +1,4 @@
-"""Registration of checks, and helper functions for them."""
+"""Registration of checks, and helper functions for checks."""
 
 import re
 import time
@@ -26,9 +26,10 @@ _Run = Callable[[Context], None]
 
 
 def check(number: int, guarantee: int, level: Level = Level.QUICK, *, lasts: bool = False) -> Callable[[_Run], _Run]:
-    """Register a function as check `number`; its name and the first line of its docstring describe it.
+    """Register a function as check `number`. Its name is the check's name, the first line of its docstring the summary.
 
-    `guarantee` is the one of `LogStore` that it tests, 0 for the rest of the interface. `lasts`: see `Check`.
+    `guarantee` is the number of the guarantee of `LogStore` that it tests, or 0 for the rest of the interface. `lasts`:
+    see `Check`.
     """
 
     def register(run: _Run) -> _Run:
@@ -82,7 +83,7 @@ def saw_enough(seen: int, least: int, what: str) -> None:
     """Raise `NotEstablishedError` if a check observed less than `least` of `what` because its time was too short."""
     if seen < least:
         raise NotEstablishedError(
-            f"the time was too short: {seen} {what}, and at least {least} are needed; give it more with --patience"
+            f"the time was too short: {seen} {what}, and at least {least} are needed; increase it with --patience"
         )
 
 
@@ -93,7 +94,7 @@ def enough(context: Context) -> float:
 
 
 def latest_end(context: Context) -> float:
-    """When a loop that hasn't seen enough must end all the same: a `time.monotonic()` before the deadline."""
+    """The time (`time.monotonic()`, before the deadline) at which a loop must end even if it hasn't seen enough."""
     return time.monotonic() + context.time_left * _MOST_OF_IT
 
 
@@ -105,7 +106,7 @@ def interleavings(
     *,
     cases: int | None = None,
 ) -> Iterator[Interleaving]:
-    """`all_interleavings`, as many as the level (or `cases`) and the time allow; the evidence has their number.
+    """`all_interleavings`, limited by the level (or `cases`) and the time; their number is added to the evidence.
 
     Raises `NotEstablishedError` at the end if the call was stopped at too few of its steps, or only at early ones.
     """
@@ -126,34 +127,34 @@ def interleavings(
         tally["calls that waited for the held one"] = tally.get("calls that waited for the held one", 0) + (
             case.between_waited
         )
-        context.timeline[:] = case.told
+        context.timeline[:] = case.timeline
         stopped_at.append(case.step)
         steps, out_of_time = max(steps, case.steps), case.out_of_time
         yield case
     context.timeline.clear()
     saw_enough(len(stopped_at), max(1, min(LEAST_STEPS, steps)), f"of {steps} steps of a call were tried")
-    # A call may also have fewer steps than when they were counted: then it was stopped at all of them.
+    # A call may have fewer steps than when they were counted. Then it was stopped at all its steps.
     if out_of_time and stopped_at[-1] < steps // 2:
         raise NotEstablishedError(
             f"the time was too short: of {steps} steps of a call only those up to number {stopped_at[-1]} were tried; "
-            "give it more with --patience"
+            "increase it with --patience"
         )
 
 
 def at(case: Interleaving) -> str:
-    """Where the first call of an interleaving was stopped, for a message."""
-    return f"when the first was held before step {case.step}, {case.where}"
+    """The step at which the first call of an interleaving was stopped, for a message."""
+    return f"when the first call was stopped before step {case.step}, {case.where}"
 
 
 def expect(kind: type[BaseException], end: Outcome, doing: str) -> None:
     """Require that the call ended with an error of this kind."""
     if end.error is None:
-        broken(f"{doing} succeeded, and must be {kind.__name__}")
+        broken(f"{doing} succeeded, and must raise {kind.__name__}")
     if not isinstance(end.error, kind):
-        broken(f"{doing} gave {end.error!r}, and must be {kind.__name__}")
+        broken(f"{doing} raised {end.error!r}, and must raise {kind.__name__}")
 
 
 def value_of(end: Outcome, doing: str, case: Interleaving) -> Any:
     """The result of a call that must not fail."""
-    require(end.error is None, f"{doing} gave {end.error!r} {at(case)}")
+    require(end.error is None, f"{doing} raised {end.error!r} {at(case)}")
     return end.value

@@ -1,4 +1,4 @@
-"""A conditional write with its time; the evaluation of several writes of one path, and how much they overlapped."""
+"""Conditional writes with their times; evaluation of several writes of one path, and of their overlap."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class Try(NamedTuple):
 
 
 def tried(writer: int, write: Callable[[], Any]) -> Try:
-    """Do a conditional write. An error that isn't part of the interface becomes an answer: its text."""
+    """Do a conditional write. For an error that isn't part of the interface the answer is its text."""
     began, said = time.monotonic_ns(), ""
     try:
         write()
@@ -41,36 +41,37 @@ def tried(writer: int, write: Callable[[], Any]) -> Try:
 
 
 def judge(context: Context, path: str, tries: Sequence[Try], marks: Callable[[int], bytes], where: str = "") -> None:
-    """Require that one of the writers of one absent path has won, the others lost, and the file has the winner's data.
+    """Require that exactly one of several writers of a new path won, the others lost, and the file has its data.
 
-    A writer with the answer "unknown" may have won instead. A refused one has not.
+    A writer with the answer "unknown" may have won instead. A refused writer has not.
     """
-    context.timeline[:] = told(tries)
-    for one in tries:
-        if one.answer not in {WON, LOST, UNKNOWN, REFUSED}:
-            broken(f"losing a race gave {one.said}, and must be FileExistsError{where}")
-    won = [one.writer for one in tries if one.answer == WON]
-    require(len(won) <= 1, f"{len(won)} of {len(tries)} writers of one file were told that they won{where}")
-    unknown = [one.writer for one in tries if one.answer == UNKNOWN]
-    if not won and not unknown and all(one.answer == REFUSED for one in tries):
+    context.timeline[:] = timeline(tries)
+    for write in tries:
+        if write.answer not in {WON, LOST, UNKNOWN, REFUSED}:
+            broken(f"losing a race raised {write.said}, and must raise FileExistsError{where}")
+    won = [write.writer for write in tries if write.answer == WON]
+    require(len(won) <= 1, f"{len(won)} of {len(tries)} writers of one file won{where}")
+    unknown = [write.writer for write in tries if write.answer == UNKNOWN]
+    if not won and not unknown and all(write.answer == REFUSED for write in tries):
         return
-    require(won or unknown, f"none of {len(tries)} writers of one file was told that it won{where}")
+    require(won or unknown, f"none of {len(tries)} writers of one file won{where}")
     try:
-        found = context.make().read(path)
+        content = context.make().read(path)
     except FileNotFoundError:
-        require(not won, f"the file of a writer that was told that it won isn't there{where}")
-        lost = [one.writer for one in tries if one.answer == LOST]
-        require(not lost, f"writers were told that the file exists, and there is none{where}")
+        require(not won, f"a writer won, but its file doesn't exist{where}")
+        lost = [write.writer for write in tries if write.answer == LOST]
+        require(not lost, f"a writer got FileExistsError, but the file doesn't exist{where}")
     else:
-        require(found in [marks(writer) for writer in won or unknown], f"the file isn't the winner's{where}")
+        expected = [marks(writer) for writer in won or unknown]
+        require(content in expected, f"the file doesn't have the winner's data{where}")
     context.timeline.clear()
 
 
-def told(tries: Sequence[Try]) -> list[str]:
-    """Starts and ends in order of time, in microseconds since the first one."""
-    first = min((one.began_ns for one in tries), default=0)
-    events = [(one.began_ns, f"writer {one.writer} begins") for one in tries]
-    events += [(one.ended_ns, f"writer {one.writer} ends: {one.answer}") for one in tries]
+def timeline(tries: Sequence[Try]) -> list[str]:
+    """The starts and ends of the writes in order of time, in microseconds since the first start."""
+    first = min((write.began_ns for write in tries), default=0)
+    events = [(write.began_ns, f"writer {write.writer} begins") for write in tries]
+    events += [(write.ended_ns, f"writer {write.writer} ends: {write.answer}") for write in tries]
     return [f"{(at - first) / 1000:10.0f} µs  {what}" for at, what in sorted(events)]
 
 
@@ -82,7 +83,7 @@ class Overlap:
 
     def add(self, tries: Sequence[Try]) -> None:
         """Count a round."""
-        events = sorted([(one.began_ns, 1) for one in tries] + [(one.ended_ns, -1) for one in tries])
+        events = sorted([(write.began_ns, 1) for write in tries] + [(write.ended_ns, -1) for write in tries])
         depth = deepest = 0
         for _, change in events:
             depth += change
@@ -99,11 +100,11 @@ class Overlap:
         saw_enough(len(self.depths), rounds, "rounds were run")
         if not self.is_race:
             raise NotEstablishedError(
-                f"in none of {len(self.depths)} rounds two writers were within their calls at one time: it was no race"
+                f"two writes overlapped in time in none of {len(self.depths)} rounds, so there was no race"
             )
 
     def record(self, context: Context, writers: int) -> None:
-        """Add it to the evidence."""
+        """Add the numbers to the evidence."""
         rounds = len(self.depths)
         context.evidence |= {
             "rounds": rounds,

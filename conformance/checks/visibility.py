@@ -1,4 +1,4 @@
-"""Checks 8 to 10: what readers and listings see during a write, and immediately after it."""
+"""Checks 8 to 10: what reads and listings return during a write, and immediately after it."""
 
 import threading
 import time
@@ -32,53 +32,53 @@ SIZES = (0, 1, 1023, 1 << 20, (8 << 20) + 1)
 
 @check(8, guarantee=1)
 def reads_what_was_written(context: Context) -> None:
-    """Every size comes back as it was, through another client too."""
+    """Files of each size are read back unchanged, also by another client."""
     make, root = context.make, context.root
     for number, size in enumerate(SIZES):
         data = _pattern(size)
         path = commit(root, number)
         make().write(path, data)
-        require(make().read(path) == data, f"{size} bytes were written and others read")
+        require(make().read(path) == data, f"a file of {size} bytes is read back with other bytes")
 
 
 @check(8, guarantee=1, lasts=True)
 def never_a_part_of_a_file(context: Context) -> None:
-    """While a writer is stopped at any of its steps, a reader sees no file or the whole, and so does a listing."""
+    """While a writer is stopped at any step of its write, reads and listings see no file or the complete file."""
     make, root = context.make, context.root
     writer, reader = make(), make()
     data = b"line\n" * 5000
 
     def look(case: int) -> tuple[bytes | None, set[int]]:
         try:
-            found = reader.read(commit(root, case))
+            content = reader.read(commit(root, case))
         except FileNotFoundError:
-            found = None
-        return found, {status.size for status in reader.list_from(f"{root}/_delta_log/")}
+            content = None
+        return content, {status.size for status in reader.list_from(f"{root}/_delta_log/")}
 
     writer.write(below(root, "_first"), data)
     for case in interleavings(context, lambda n: writer.write(commit(root, n), data), look):
-        value_of(case.held, "the write that was held up", case)
-        found, sizes = value_of(case.between, "reading during a write", case)
-        require(found in {None, data}, f"a reader saw {len(found or b'')} of {len(data)} bytes {at(case)}")
-        require(sizes == {len(data)}, f"a listing showed sizes {sizes} of files of {len(data)} {at(case)}")
+        value_of(case.held, "the write that was stopped", case)
+        content, sizes = value_of(case.between, "reading during a write", case)
+        require(content in {None, data}, f"a reader saw {len(content or b'')} of {len(data)} bytes {at(case)}")
+        require(sizes == {len(data)}, f"a listing showed the sizes {sizes} for files of {len(data)} bytes {at(case)}")
 
 
 @check(10, guarantee=1)
 def absent_is_not_found(context: Context) -> None:
-    """Reading what isn't there is `FileNotFoundError`, and so it is again after a delete."""
+    """Reading a file that doesn't exist, or was deleted, raises FileNotFoundError."""
     make, root = context.make, context.root
     store, path = make(), commit(root, 7)
     expect(FileNotFoundError, outcome(lambda: store.read(path)), "reading an absent file")
     store.write(path, b"now")
-    require(make().read(path) == b"now", "a file isn't there for a client that had looked for it before the write")
-    require(store.read(path) == b"now", "the client that had looked for it before the write doesn't see it")
+    require(make().read(path) == b"now", "a new client doesn't read the file that was written")
+    require(store.read(path) == b"now", "the client that tried to read the file before the write doesn't see it")
     store.delete(path)
     expect(FileNotFoundError, outcome(lambda: store.read(path)), "reading a deleted file")
 
 
 @check(10, guarantee=3, lasts=True)
 def lists_at_once(context: Context) -> None:
-    """A write that has returned, and a delete, are in the next listing of a client that had listed before."""
+    """A client that has listed before sees each completed write and delete in its next listing."""
     make, root = context.make, context.root
     writer, reader = make(), make()
     writer.write(commit(root, 0), b"x")
@@ -89,7 +89,8 @@ def lists_at_once(context: Context) -> None:
         list(reader.list_from(commit(root, 0)))
         writer.write(commit(root, version), b"x")
         require(
-            names(reader.list_from(commit(root, version))) == [f"{version:020}.json"], "a write isn't listed at once"
+            names(reader.list_from(commit(root, version))) == [f"{version:020}.json"],
+            "a completed write isn't in the next listing",
         )
         context.evidence["rounds"] = version
     last = commit(root, context.evidence["rounds"])
@@ -99,24 +100,27 @@ def lists_at_once(context: Context) -> None:
 
 @check(8, guarantee=1, lasts=True)
 def a_reader_never_sees_a_part(context: Context) -> None:
-    """Files of all sizes are written while others read and list: each is absent or whole at every moment."""
+    """Files of all sizes are written while others read and list: each file is absent or complete at any time."""
     sizes = [0, 1, 1 << 20, (9 << 20) + 1, *context.choose([], [40 << 20], [40 << 20, 105 << 20])]
     store, until = context.make(), enough(context)
     store.write(below(context.root, "_first"), b"")
     written = set()
     # Each size once, then again: if the time ends early, none of them is left out.
-    for one in range(context.choose(10, 40, 100)):
+    for round_number in range(context.choose(10, 40, 100)):
         for number, size in enumerate(sizes):
-            if one and (time.monotonic() > until or (size >= 1 << 20 and one >= context.choose(2, 4, 8))):
+            large = size >= 1 << 20 and round_number >= context.choose(2, 4, 8)
+            if round_number and (time.monotonic() > until or large):
                 continue
             if context.time_left < 2:
                 break
-            _watched(context, store, commit(context.root, 1000 * number + one), _pattern(size))
+            _watched(context, store, commit(context.root, 1000 * number + round_number), _pattern(size))
             written.add(size)
             context.evidence |= {"largest file": max(written), "sizes": len(written)}
     saw_enough(len(written), len(sizes), f"of {len(sizes)} sizes of files were written, up to {max(written)} bytes")
     for what in ("reader", "lister"):
-        saw_enough(context.evidence[f"looks of a {what}, before"], 1, f"looks of a {what} came before a write ended")
+        saw_enough(
+            context.evidence[f"looks of a {what}, before"], 1, f"looks of a {what} were made before a write ended"
+        )
 
 
 def _watched(context: Context, store: LogStore, path: str, data: bytes) -> None:
@@ -143,7 +147,7 @@ def _pattern(size: int) -> bytes:
 
 
 class _Watcher(threading.Thread):
-    """Reads a file again and again; `broken` describes what it must not have seen."""
+    """Looks at a file again and again; `broken` describes an invalid state that it saw."""
 
     what = ""
 
@@ -167,7 +171,7 @@ class _Watcher(threading.Thread):
             try:
                 self.seen = self.look()
             except Exception as error:
-                self.broken = f"a {self.what} got {error!r}"
+                self.broken = f"a {self.what} raised {error!r}"
             self.looks += 1
             self.looks_before += not self.seen
 
@@ -185,11 +189,11 @@ class _Reader(_Watcher):
 
     def look(self) -> bool:
         try:
-            found = self.store.read(self.path)
+            content = self.store.read(self.path)
         except FileNotFoundError:
             return False
-        if found != self._data:
-            self.broken = f"a reader saw {len(found)} of {len(self._data)} bytes"
+        if content != self._data:
+            self.broken = f"a reader saw {len(content)} of {len(self._data)} bytes"
         return True
 
 
@@ -204,13 +208,13 @@ class _Lister(_Watcher):
         name = self.path.rpartition("/")[2]
         sizes = [status.size for status in self.store.list_from(self.path) if status.path.endswith(name)]
         if sizes not in ([], [self._size]):
-            self.broken = f"a listing showed sizes {sizes} of one file of {self._size}"
+            self.broken = f"a listing showed the sizes {sizes} for one file of {self._size} bytes"
         return bool(sizes)
 
 
 @check(9, guarantee=2, lasts=True)
 def a_large_write_loses_too(context: Context) -> None:
-    """A write that is so large that it goes in parts loses as a small one does, alone and in a race."""
+    """A large write, which clients send in parts, loses against an existing file and in a race like a small write."""
     size = context.choose(9 << 20, 24 << 20, 110 << 20)
     data = [bytes([number + 1]) * (size + number) for number in range(2)]
     store = context.make()
@@ -241,7 +245,7 @@ def a_large_write_loses_too(context: Context) -> None:
 
 @check(10, guarantee=3, lasts=True)
 def other_processes_see_it_at_once(context: Context) -> None:
-    """A client in another process that had looked before sees a write, an overwrite and a delete at once."""
+    """A client in another process that has read before sees each write, overwrite and delete immediately."""
     needs_processes(context)
     checkpoint = below(context.root, "_last_checkpoint")
     with crew(context, 2) as [writer, reader]:
@@ -252,17 +256,17 @@ def other_processes_see_it_at_once(context: Context) -> None:
                 break
             path = commit(context.root, version)
             before = reader.call(look, path, checkpoint)
-            require(before[:2] == (None, []), f"something is at version {version} before it was written: {before}")
+            require(before[:2] == (None, []), f"version {version} exists before it was written: {before}")
             writer.call(put, path, mark(version), False)
             writer.call(put, checkpoint, mark(version), True)
-            found, listed, last = reader.call(look, path, checkpoint)
-            require(found == mark(version), "a client in another process that had looked before doesn't read a write")
-            require(listed == [f"{version:020}.json"], "a client in another process doesn't list a write at once")
-            require(last == mark(version), "a client in another process reads what was overwritten")
+            content, listed, last = reader.call(look, path, checkpoint)
+            require(content == mark(version), "a client in another process doesn't read a completed write")
+            require(listed == [f"{version:020}.json"], "a client in another process doesn't list a completed write")
+            require(last == mark(version), "a client in another process reads the bytes from before an overwrite")
             context.evidence["rounds"] = version + 1
         writer.call(remove, path)
-        found, listed, _ = reader.call(look, path, checkpoint)
-        require((found, listed) == (None, []), "a client in another process still sees what was deleted")
+        content, listed, _ = reader.call(look, path, checkpoint)
+        require((content, listed) == (None, []), "a client in another process still sees a deleted file")
 
 
 def put(here: Station, path: str, data: bytes, overwrite: bool) -> None:
@@ -276,10 +280,10 @@ def remove(here: Station, path: str) -> None:
 
 
 def look(here: Station, path: str, checkpoint: str) -> tuple[bytes | None, list[str], bytes]:
-    """The content of `path`, the commits in a listing from there on, and the content of `checkpoint`."""
+    """The content of `path`, the commits in a listing from `path` on, and the content of `checkpoint`."""
     try:
-        found = here.store.read(path)
+        content = here.store.read(path)
     except FileNotFoundError:
-        found = None
+        content = None
     listed = [name for name in names(here.store.list_from(path)) if is_commit_name(name)]
-    return found, listed, here.store.read(checkpoint)
+    return content, listed, here.store.read(checkpoint)

@@ -1,7 +1,7 @@
-"""Stores that each break one thing, in ways that real ones do: a suite that passes them proves nothing.
+"""Broken stores to test the suite itself: each has one defect that also occurs in real stores.
 
-`MUTANTS` has them all, with the checks that must catch each. `POSITIVE_CONTROL` makes a target with a correct store,
-which no check may fail.
+`MUTANTS` contains all of them, each with the checks that must catch it. `POSITIVE_CONTROL` creates a target with a
+correct store, which must fail no check.
 """
 
 from functools import partial

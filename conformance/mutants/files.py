@@ -20,7 +20,7 @@ def _store(path: str, data: bytes, mode: str) -> None:
 
 
 class LooksThenWrites(LocalLogStore):
-    """Asks whether the file exists, then writes it (fsspec's local `pipe_file(mode="create")`)."""
+    """Checks whether the file exists, then writes it (fsspec's local `pipe_file(mode="create")`)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         if not overwrite and os.path.exists(local_path(path)):
@@ -29,7 +29,7 @@ class LooksThenWrites(LocalLogStore):
 
 
 class LooksThenRenames(LocalLogStore):
-    """Whole temporary file, but a rename that replaces."""
+    """Checks whether the file exists, then renames a complete temporary file, which replaces an existing file."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         final = local_path(path)
@@ -44,7 +44,7 @@ class LooksThenRenames(LocalLogStore):
 
 
 class LocksItsOwnThreads(LooksThenRenames):
-    """Takes a lock around it all: safe in one process, and says that it is for the whole host."""
+    """Locks only the threads of one process, but declares exclusion for the whole host."""
 
     _lock = threading.Lock()
 
@@ -54,14 +54,14 @@ class LocksItsOwnThreads(LooksThenRenames):
 
 
 class WritesInPlace(LocalLogStore):
-    """Exclusive by O_EXCL, under the final name from the start: readers see a part, a crash leaves one."""
+    """Creates the final file with O_EXCL and then writes it: readers see partial files, and a crash leaves one."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         _store(local_path(path), data, "wb" if overwrite else "xb")
 
 
 class LinksBeforeWriting(LocalLogStore):
-    """Shows its temporary file in listings."""
+    """Shows its temporary files in listings."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         final = local_path(path)
@@ -78,33 +78,33 @@ class LinksBeforeWriting(LocalLogStore):
 
 
 class ListsWhatIsBelow(LocalLogStore):
-    """Gives nested files too, as a listing by prefix does."""
+    """Lists files in subdirectories too, as a listing by prefix does."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        found = list(super().list_from(path))
+        statuses = list(super().list_from(path))
         directory = os.path.dirname(local_path(path))
         for name in os.listdir(directory):
             if os.path.isdir(f"{directory}/{name}"):
-                found += super().list_from(f"{directory}/{name}/")
-        return iter(sorted(found, key=lambda status: status.path.rpartition("/")[2]))
+                statuses += super().list_from(f"{directory}/{name}/")
+        return iter(sorted(statuses, key=lambda status: status.path.rpartition("/")[2]))
 
 
 class ListsLate(LocalLogStore):
-    """Finds out that the directory is missing when the listing is read."""
+    """Raises the error for a missing directory only when the listing is read."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         yield from super().list_from(path)
 
 
 class DeletesOnlyWhatIsThere(LocalLogStore):
-    """An absent file is an error."""
+    """Raises an error when it deletes a missing file."""
 
     def delete(self, path: str) -> None:
         os.unlink(local_path(path))
 
 
 class OverwritesBehind(LocalLogStore):
-    """Keeps what was longer: opens for writing and doesn't cut off."""
+    """Overwrites without truncating: the end of a longer old file stays."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         if overwrite and os.path.exists(local_path(path)):
@@ -114,14 +114,14 @@ class OverwritesBehind(LocalLogStore):
 
 
 class ForgetsSpellings(LocalLogStore):
-    """Takes a path as it comes."""
+    """Doesn't convert paths to their canonical form."""
 
     def resolve(self, path: str) -> str:
         return path
 
 
 class StartsAFreshDirectoryBadly(LocalLogStore):
-    """Makes the directory if it wasn't there, and fails if another just did."""
+    """Creates a missing directory, and fails if another writer creates it at the same time."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         directory = os.path.dirname(os.path.dirname(local_path(path)))
@@ -140,7 +140,7 @@ class WritesInPieces(LocalLogStore):
 
 
 class AppendsPieces(LocalLogStore):
-    """Takes the pieces of a file in its place, as they come."""
+    """Appends the pieces directly to the final file."""
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
         _store(local_path(path), b"", "wb" if overwrite else "xb")
@@ -149,7 +149,7 @@ class AppendsPieces(LocalLogStore):
 
 
 class ReplacesByPieces(LocalLogStore):
-    """Asks whether the file exists before it takes the pieces, and not after them."""
+    """Checks whether the file exists only before it reads the pieces, not after them."""
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
         if not overwrite and os.path.exists(local_path(path)):
@@ -158,11 +158,11 @@ class ReplacesByPieces(LocalLogStore):
 
 
 class LeavesItsLock(LocalLogStore):
-    """Waits for a lock file to go away, which nobody takes away after a crash."""
+    """Waits until a lock file is deleted, but nobody deletes it after a crash."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        lock = _lock_beside(path)
-        while not _made(lock, b""):
+        lock = _lock_file(path)
+        while not _created(lock, b""):
             time.sleep(0.001)
         try:
             super().write(path, data, overwrite=overwrite)
@@ -171,11 +171,11 @@ class LeavesItsLock(LocalLogStore):
 
 
 class StealsALockThatRanOut(LooksThenRenames):
-    """Takes a lock that is older than a minute from its holder, who goes on when it wakes up (lock clients)."""
+    """Takes over a lock older than a minute, but the old holder may still be writing (locks with a lease)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        lock = _lock_beside(path)
-        while not _made(lock, str(time.time()).encode()):
+        lock = _lock_file(path)
+        while not _created(lock, str(time.time()).encode()):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 with open(lock) as file:
                     since = float(file.read())
@@ -190,7 +190,7 @@ class StealsALockThatRanOut(LooksThenRenames):
 
 
 class ForgetsWhatIsOld(LocalLogStore):
-    """Lets a name be taken again after an hour (a DynamoDB table with a time to live)."""
+    """Replaces files older than an hour (a DynamoDB table with a time to live)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -199,7 +199,7 @@ class ForgetsWhatIsOld(LocalLogStore):
 
 
 class ListsWhatHasSettled(LocalLogStore):
-    """Lists a file a moment after it was written (S3 before 2020)."""
+    """Lists a file only a short time after its write (S3 before 2020)."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         settled = time.time() * 1000 - 50
@@ -207,7 +207,7 @@ class ListsWhatHasSettled(LocalLogStore):
 
 
 class KeepsACallInItself(LocalLogStore):
-    """Has the arguments of a call in attributes: one client serves one thread."""
+    """Keeps the arguments of a call in attributes: one client works in one thread only."""
 
     _path = ""
     _data = b""
@@ -219,7 +219,7 @@ class KeepsACallInItself(LocalLogStore):
 
 
 class LeavesDescriptors(LocalLogStore):
-    """Opens the file that it loses against, and doesn't close it."""
+    """Opens the existing file when it loses, and doesn't close it."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         try:
@@ -230,7 +230,7 @@ class LeavesDescriptors(LocalLogStore):
 
 
 class LeavesTemporaries(LocalLogStore):
-    """Forgets the temporary file of a write that lost."""
+    """Doesn't delete the temporary file of a write that lost."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         final = local_path(path)
@@ -240,7 +240,7 @@ class LeavesTemporaries(LocalLogStore):
 
 
 class DeclaresByProcess(LocalLogStore):
-    """Claims more in a process that another one started."""
+    """Declares a wider exclusion in a child process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ class DeclaresByProcess(LocalLogStore):
 
 
 class DeniesALink(LocalLogStore):
-    """Takes any error of the last step for a name that is taken (NFS, where a link is sent twice)."""
+    """Treats each error of the last step as an existing file (NFS, which may send a link twice)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         final = local_path(path)
@@ -264,13 +264,13 @@ _PIECE = 1 << 16
 _LEASE_SECONDS = 60.0
 
 
-def _lock_beside(path: str) -> str:
+def _lock_file(path: str) -> str:
     final = local_path(path)
     os.makedirs(os.path.dirname(final), exist_ok=True)
     return f"{os.path.dirname(final)}/.{os.path.basename(final)}.lock"
 
 
-def _made(path: str, data: bytes) -> bool:
+def _created(path: str, data: bytes) -> bool:
     try:
         _store(path, data, "xb")
     except FileExistsError:

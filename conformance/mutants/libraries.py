@@ -1,4 +1,4 @@
-"""Stores on the create paths of client libraries, as their callers find them: some of these replace in silence."""
+"""Stores that use the create functions of client libraries. Some of these functions silently replace files."""
 
 import functools
 import http.client
@@ -22,9 +22,9 @@ from .object_store import ObjectStore
 
 
 class FsspecStore(LogStore):
-    """A store on an fsspec file system, by the create path that its interface documents.
+    """A store on an fsspec file system, which creates files as fsspec's interface documents it.
 
-    `file_system` makes one. The bytes of an overwrite go by the plain `pipe_file`.
+    `file_system` creates the file system. An overwrite uses `pipe_file` without a mode.
     """
 
     exclusion: Exclusion = "global"
@@ -46,20 +46,20 @@ class FsspecStore(LogStore):
             self.create(place, data)
 
     def create(self, place: str, data: bytes) -> None:
-        """Write exclusively, as the interface says."""
+        """Write exclusively, as the interface documents it."""
         self.files.pipe_file(place, data, mode="create")
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, authority, key = object_uri.split(path)
         directory, _, start = self.place(path).rpartition("/")
-        found = []
+        statuses = []
         for entry in self.files.ls(directory, detail=True, refresh=True):
             name = entry["name"].rpartition("/")[2]
             if entry["type"] == "file" and name >= start:
                 when = entry.get("LastModified") or entry.get("created") or datetime.now()
                 uri = object_uri.join(scheme, authority, object_uri.parent(key) + name)
-                found.append(FileStatus(uri, entry["size"], int(when.timestamp() * 1000)))
-        return iter(sorted(found, key=lambda status: status.path.encode()))
+                statuses.append(FileStatus(uri, entry["size"], int(when.timestamp() * 1000)))
+        return iter(sorted(statuses, key=lambda status: status.path.encode()))
 
     def delete(self, path: str) -> None:
         if self.files.exists(self.place(path)):
@@ -69,13 +69,13 @@ class FsspecStore(LogStore):
         return object_uri.resolve(path)
 
     def place(self, path: str) -> str:
-        """The path as the file system names it: `authority/key`."""
+        """The path in the file system: `authority/key`."""
         _, authority, key = object_uri.split(path)
         return f"{authority}/{key}"
 
 
 class FsspecLocalCreate(LocalLogStore):
-    """`pipe_file(mode="create")` of fsspec's LocalFileSystem, which looks and then opens."""
+    """`pipe_file(mode="create")` of fsspec's LocalFileSystem, which checks for the file and then opens it."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         files = import_module("fsspec").filesystem("file", auto_mkdir=True)
@@ -83,7 +83,7 @@ class FsspecLocalCreate(LocalLogStore):
 
 
 class ExclusiveOpen(FsspecStore):
-    """`open("xb")` of s3fs, which makes an empty file without the condition."""
+    """`open("xb")` of s3fs, which creates an empty file without the condition."""
 
     def create(self, place: str, data: bytes) -> None:
         with self.files.open(place, "xb") as file:
@@ -91,7 +91,7 @@ class ExclusiveOpen(FsspecStore):
 
 
 class _Signing(ObjectStore):
-    """As much of a signature as moto looks at."""
+    """Sends the parts of a signature that moto checks."""
 
     def ask(
         self,
@@ -123,13 +123,13 @@ def _s3fs(endpoint: str) -> Any:
 
 @functools.cache
 def _moto() -> str:
-    """The endpoint of a moto server in this process, for as long as it lives."""
+    """The endpoint of a moto server, which runs in this process until it ends."""
     backend = import_module("moto.s3.models").S3Backend
     put_object = backend.put_object
 
     def put_object_on_a_busy_machine(self: Any, bucket_name: str, *arguments: Any, **named: Any) -> Any:
         if bucket_name.startswith(_BUSY):
-            time.sleep(0.002)  # between moto's own look and its act
+            time.sleep(0.002)  # between moto's check and its write
         return put_object(self, bucket_name, *arguments, **named)
 
     backend.put_object = put_object_on_a_busy_machine
@@ -141,7 +141,7 @@ def _moto() -> str:
 
 
 def _bucket_of_moto() -> tuple[str, str]:
-    """(endpoint, root): a new bucket."""
+    """Create a bucket; returns (endpoint, root)."""
     endpoint, bucket = _moto(), f"{_BUSY}{secrets.token_hex(6)}"
     connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=10)
     connection.request("PUT", f"/{bucket}")
@@ -164,7 +164,7 @@ MUTANTS: tuple[Mutant, ...] = (
     in_files(FsspecLocalCreate, "one_winner_in_every_interleaving", "one_winner_when_all_stand_before_the_act"),
     Mutant(
         "FsspecMemoryCreate",
-        'pipe_file(mode="create") of fsspec\'s MemoryFileSystem, which looks and then acts',
+        'pipe_file(mode="create") of fsspec\'s MemoryFileSystem, which checks for the file and then writes it',
         ("one_winner_in_every_interleaving",),
         lambda _: _shared(partial(FsspecStore, _fsspec_memory), f"memory://{secrets.token_hex(6)}/table"),
         needs("fsspec"),
@@ -185,7 +185,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "Moto",
-        "moto's S3, which looks and then acts, on a machine that is busy in between",
+        "moto's S3, which checks for the object and then writes it, on a busy machine",
         ("one_winner_among_threads",),
         lambda _: _on_moto(_Signing),
         needs("moto", "flask"),

@@ -14,7 +14,7 @@ from .mutant import Mutant, in_memory
 
 
 class HidesALoss(MemoryLogStore):
-    """Takes "exists" for success, as a client does that retries a write whose reply it lost."""
+    """Treats an existing file as success, like a client that retries a write after a lost reply."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         try:
@@ -24,7 +24,7 @@ class HidesALoss(MemoryLogStore):
 
 
 class ReplacesEmptyFiles(MemoryLogStore):
-    """Takes an empty file for none (s3fs `open("xb")` with an empty body)."""
+    """Replaces an existing file by an empty one (s3fs `open("xb")` with an empty body)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         if not overwrite and not data:
@@ -33,7 +33,7 @@ class ReplacesEmptyFiles(MemoryLogStore):
 
 
 class SaysIOErrorForALoss(MemoryLogStore):
-    """A loser gets an error that isn't FileExistsError (s3fs against Ceph)."""
+    """Raises another error than FileExistsError for an existing file (s3fs against Ceph)."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         try:
@@ -43,36 +43,36 @@ class SaysIOErrorForALoss(MemoryLogStore):
 
 
 class ListsUnsorted(MemoryLogStore):
-    """Lists as the directory comes."""
+    """Lists in the order of the directory, unsorted."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         return iter(sorted(super().list_from(path), key=lambda status: hash(status.path[::-1])))
 
 
 class ListsInUtf16Order(MemoryLogStore):
-    """Sorts as Java's String does."""
+    """Sorts by UTF-16, like Java's String."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         return iter(sorted(super().list_from(path), key=lambda status: unquote(status.path).encode("utf-16-be")))
 
 
 class ListsAfterTheName(MemoryLogStore):
-    """Starts after the name (S3's `StartAfter`)."""
+    """Starts a listing after the given name (S3's `StartAfter`)."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        wanted = self.resolve(path)
-        return (status for status in super().list_from(path) if status.path != wanted)
+        start = self.resolve(path)
+        return (status for status in super().list_from(path) if status.path != start)
 
 
 class ListsOnePage(MemoryLogStore):
-    """Gives the first 1,000."""
+    """Lists only the first 1,000 files."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         return iter(list(super().list_from(path))[:1000])
 
 
 class ListsFromACache(MemoryLogStore):
-    """Remembers a listing (s3fs, adlfs by default)."""
+    """Caches listings (s3fs and adlfs by default)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class ListsFromACache(MemoryLogStore):
 
 
 class ListsInPieces(MemoryLogStore):
-    """Reads the directory in two pieces that aren't in the order of names, as ext4 does."""
+    """Reads the directory in two parts that aren't ordered by name, as ext4 does."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         even = [status for status in super().list_from(path) if status.path[-6:-5] in {*"02468"}]
@@ -95,14 +95,14 @@ class ListsInPieces(MemoryLogStore):
 
 
 class LosesItsFilesInAPickle(MemoryLogStore):
-    """An unpickled one is new."""
+    """Is empty after unpickling."""
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(self), ()
 
 
 class LeavesWhatFailed(MemoryLogStore):
-    """Makes the file, then looks at the data."""
+    """Creates the file before it checks the data."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         super().write(path, b"", overwrite=overwrite)
@@ -110,13 +110,13 @@ class LeavesWhatFailed(MemoryLogStore):
 
 
 class ShowsParts(MemoryLogStore):
-    """Admits that a part may be seen."""
+    """Declares that readers may see partial files."""
 
     partial_writes_visible = True
 
 
 class Renames(MemoryLogStore):
-    """Takes another path than it is given."""
+    """Uses another path than the given one."""
 
     def _other(self, path: str) -> str:
         raise NotImplementedError
@@ -135,33 +135,33 @@ class Renames(MemoryLogStore):
 
 
 class FoldsCase(Renames):
-    """Takes upper and lower case for the same."""
+    """Treats upper and lower case as the same."""
 
     def _other(self, path: str) -> str:
         return quote(unquote(path).lower(), safe=":/")
 
 
 class NormalisesLetters(Renames):
-    """Takes the two forms of a letter with an accent for the same (macOS)."""
+    """Treats the two Unicode forms of an accented letter as the same (macOS)."""
 
     def _other(self, path: str) -> str:
         return quote(unicodedata.normalize("NFC", unquote(path)), safe=":/")
 
 
 class DecodesTwice(Renames):
-    """Takes `%20` in a name for a space."""
+    """Decodes names twice: `%20` in a name becomes a space."""
 
     def _other(self, path: str) -> str:
         return quote(unquote(unquote(path)), safe=":/")
 
 
 class LivesInOneProcess(MemoryLogStore):
-    """Keeps its files in the process, and says that the whole host shares them."""
+    """Keeps its files in one process, but declares exclusion for the whole host."""
 
     exclusion = "host"
 
     def _check_process(self) -> None:
-        """Serve everyone, each with files of his own."""
+        """Accept every process; each has its own files."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_this_process, ()

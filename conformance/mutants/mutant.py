@@ -1,4 +1,4 @@
-"""What a mutant is: a broken store, what it breaks, and the checks that are meant to catch it."""
+"""The description of a broken store: its defect, and the checks that must catch it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ def _here() -> None:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A store that breaks one thing, in the way that a real one does.
+    """A store with one defect that also occurs in real stores.
 
-    `caught_by` names the checks of which each must fail it. `make_target` takes a local directory that the mutant may
-    use. `available` says what is missing to run it here, or gives None.
+    `what` describes the defect. `caught_by`: the names of the checks that must all fail. `make_target` takes a local
+    directory that the store may use. `available` returns the reason why the store can't run here, or None.
     """
 
     name: str
@@ -31,31 +31,31 @@ class Mutant:
 
 
 def in_files(kind: type[LogStore], *caught_by: str) -> Mutant:
-    """A broken store of files; what it is called and does, its class says."""
-    return Mutant(kind.__name__, _said(kind), caught_by, partial(file_target, kind))
+    """A broken store of local files, with the name and the docstring of its class."""
+    return Mutant(kind.__name__, _description(kind), caught_by, partial(file_target, kind))
 
 
 def file_target(kind: type[LogStore], directory: str) -> Target:
-    """A target with a store of files below `directory`."""
-    return Target(kind, Path(directory).resolve().as_uri() + "/table", _said(kind))
+    """A target with a store of local files below `directory`."""
+    return Target(kind, Path(directory).resolve().as_uri() + "/table", _description(kind))
 
 
 def in_memory(kind: type[LogStore], *caught_by: str) -> Mutant:
-    """A broken store of this process: every client is the same one."""
-    return Mutant(kind.__name__, _said(kind), caught_by, partial(_memory_target, kind))
+    """A broken store in memory: all clients are one instance."""
+    return Mutant(kind.__name__, _description(kind), caught_by, partial(_memory_target, kind))
 
 
 def _memory_target(kind: type[LogStore], _directory: str) -> Target:
-    only = kind()
-    return Target(lambda: only, "memory:///table", _said(kind))
+    store = kind()
+    return Target(lambda: store, "memory:///table", _description(kind))
 
 
-def _said(kind: type) -> str:
+def _description(kind: type) -> str:
     return (kind.__doc__ or "").partition("\n")[0]
 
 
 def needs(*packages: str) -> Callable[[], str | None]:
-    """Available where these packages are installed."""
+    """A function for `Mutant.available`: the store needs these packages."""
 
     def available() -> str | None:
         missing = [package for package in packages if find_spec(package) is None]

@@ -1,7 +1,7 @@
-"""A small object service in this process, in the manner of S3: correct in one bucket, and wrong in the others.
+"""A small S3-like object service in this process: one bucket is correct, the others each have a defect.
 
-Enough of the protocol for conditional PUT, multipart uploads and paged listings, and no authentication. It keeps all
-in memory. `shared()` is one for the whole process, which ends with it.
+It supports conditional PUT, multipart uploads and paged listings, without authentication, and keeps the objects in
+memory. `shared()` returns one server for the whole process.
 """
 
 import functools
@@ -18,16 +18,16 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a bucket does with conditions; the default is right."""
+    """The behaviour of a bucket; the defaults are correct."""
 
     heeds_the_condition: bool = True
     heeds_it_on_multipart: bool = True
     looks_then_acts: bool = False
-    """The look at what is there, and the change, are two steps, with a moment between them."""
+    """Checks whether the object exists, waits a short time, and then writes."""
     takes_what_came: bool = False
-    """A body that ended before its length is written as far as it came."""
+    """If a request body ends early, the received part is written."""
     answers_first: bool = False
-    """A write is answered before it is done: it is there when the next request but one comes."""
+    """Replies before a write is applied: the object exists from the second request after it on."""
 
 
 SOUND = "sound"
@@ -39,7 +39,7 @@ BEHAVIOURS = {
     "takes-what-came": Behaviour(takes_what_came=True),
     "answers-first": Behaviour(answers_first=True),
 }
-"""Bucket -> what it does."""
+"""The behaviour of each bucket by its name."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class _Bucket:
         return True
 
     def settle(self) -> None:
-        """Another request has come: do what was put off until now."""
+        """Apply late writes, when another request arrives."""
         with self.lock:
             waiting, self.late = self.late, []
             for requests, key, data in waiting:
@@ -112,18 +112,18 @@ class _Handler(BaseHTTPRequestHandler):
     server: ObjectServer
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         bucket, key, query = self._place()
         if not key:
             self._list(bucket, query)
             return
-        found = bucket.objects.get(key)
-        if found is None:
-            self._say(404, "NoSuchKey")
+        stored = bucket.objects.get(key)
+        if stored is None:
+            self._answer_error(404, "NoSuchKey")
         else:
-            self._answer(200, found[0])
+            self._answer(200, stored[0])
 
     do_HEAD = do_GET  # noqa: N815
 
@@ -162,19 +162,19 @@ class _Handler(BaseHTTPRequestHandler):
         if bucket.put(key, data, condition=condition, multipart=multipart):
             self._answer(200, b"")
         else:
-            self._say(412, "PreconditionFailed", "<Condition>If-None-Match</Condition>")
+            self._answer_error(412, "PreconditionFailed", "<Condition>If-None-Match</Condition>")
 
     def _list(self, bucket: _Bucket, query: dict[str, str]) -> None:
         prefix, after = query.get("prefix", ""), query.get("start-after", "")
         with bucket.lock:
-            found = sorted((key for key in bucket.objects if key.startswith(prefix)), key=str.encode)
-            found = [key for key in found if key.encode() > after.encode() and "/" not in key.removeprefix(prefix)]
+            keys = sorted((key for key in bucket.objects if key.startswith(prefix)), key=str.encode)
+            keys = [key for key in keys if key.encode() > after.encode() and "/" not in key.removeprefix(prefix)]
             entries = [
                 f"<Contents><Key>{escape(key)}</Key><Size>{len(bucket.objects[key][0])}</Size>"
                 f"<LastModified>{_iso(bucket.objects[key][1])}</LastModified></Contents>"
-                for key in found[:PAGE]
+                for key in keys[:PAGE]
             ]
-        more = "true" if len(found) > PAGE else "false"
+        more = "true" if len(keys) > PAGE else "false"
         self._answer(200, f"<R><IsTruncated>{more}</IsTruncated>{''.join(entries)}</R>".encode())
 
     def _place(self) -> tuple[_Bucket, str, dict[str, str]]:
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         return bucket, unquote(key), query
 
-    def _say(self, status: int, code: str, more: str = "") -> None:
+    def _answer_error(self, status: int, code: str, more: str = "") -> None:
         self._answer(status, f"<Error><Code>{code}</Code>{more}</Error>".encode())
 
     def _answer(self, status: int, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A store on an object service, correct and plain: what the broken ones differ from in one thing each."""
+"""A simple, correct store on an object service. The broken stores each change one part of it."""
 
 import http.client
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ Query = dict[str, str]
 
 
 class ObjectStore(LogStore):
-    """`If-None-Match: *` on PUT, and on the completion of a multipart upload for what is large.
+    """`If-None-Match: *` on PUT and, for large files, on the completion of a multipart upload.
 
-    A connection for each request, so that threads, forks and pickles have nothing to share.
+    Each request has its own connection, so that threads, forks and pickled copies share nothing.
     """
 
     exclusion: Exclusion = "global"
@@ -59,7 +59,7 @@ class ObjectStore(LogStore):
         return self.meaning(status, body)
 
     def meaning(self, status: int, body: bytes) -> Answer:
-        """What the service's reply to a conditional write means."""
+        """The result of a conditional write by the service's reply."""
         if status < 300:
             return Answer(Verdict.APPLIED)
         if status == 412:
@@ -68,16 +68,16 @@ class ObjectStore(LogStore):
             return Answer(Verdict.NOT_APPLIED, str(status))
         if status in {304, 408} or status >= 500:
             return Answer(Verdict.AMBIGUOUS, str(status))
-        return Answer.failed(StorageUnavailableError(f"the service said {status}"))
+        return Answer.failed(StorageUnavailableError(f"the service replied {status}"))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, bucket, start = object_uri.split(path)
         prefix = object_uri.parent(start)
-        after = start[:-1] if start != prefix else ""  # it starts after what it is given
-        found: list[FileStatus] = []
+        after = start[:-1] if start != prefix else ""  # the service starts after this name
+        statuses: list[FileStatus] = []
         while True:
-            asked = {"list-type": "2", "prefix": prefix, "delimiter": "/", "start-after": after}
-            status, body = self.ask("GET", f"{scheme}://{bucket}/", asked)
+            query = {"list-type": "2", "prefix": prefix, "delimiter": "/", "start-after": after}
+            status, body = self.ask("GET", f"{scheme}://{bucket}/", query)
             self.check(status, path)
             page = ElementTree.fromstring(body)
             for element in page.iter():
@@ -87,9 +87,9 @@ class ObjectStore(LogStore):
                 if after.encode() >= start.encode():
                     when = datetime.fromisoformat(entry.findtext("LastModified", "")).timestamp()
                     size = int(entry.findtext("Size", ""))
-                    found.append(FileStatus(object_uri.join(scheme, bucket, after), size, int(when * 1000)))
+                    statuses.append(FileStatus(object_uri.join(scheme, bucket, after), size, int(when * 1000)))
             if page.findtext("IsTruncated") != "true":
-                return iter(found)
+                return iter(statuses)
 
     def delete(self, path: str) -> None:
         self.check(self.ask("DELETE", path)[0], path)
@@ -98,9 +98,9 @@ class ObjectStore(LogStore):
         return object_uri.resolve(path)
 
     def send(self, path: str, data: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Put `data` there, in one request or in parts; what the service said to the last one."""
+        """Put `data` at `path`, in one request or in parts; returns the reply to the last request."""
         if not object_uri.split(path)[2]:
-            raise InvalidArgumentError(f"{path} names no key")
+            raise InvalidArgumentError(f"{path} has no key")
         if len(data) < MULTIPART_FROM:
             return self.ask("PUT", path, {}, data, headers)
         status, body = self.ask("POST", path, {"uploads": ""})
@@ -119,7 +119,7 @@ class ObjectStore(LogStore):
         data: bytes | None = None,
         headers: Query | None = None,
     ) -> tuple[int, bytes]:
-        """One request, and another for each redirect, with the same headers."""
+        """Send one request, and another one for each redirect, with the same headers."""
         _, bucket, key = object_uri.split(path)
         host, port, target = self._host, self._port, f"/{bucket}/{quote(key)}"
         query = query or {}
@@ -139,11 +139,11 @@ class ObjectStore(LogStore):
             headers = self.redirected(headers)
 
     def redirected(self, headers: Query | None) -> Query | None:
-        """The headers that go along with a redirect: all of them."""
+        """The headers of a redirected request: all headers."""
         return headers
 
     @staticmethod
     def check(status: int, path: str) -> None:
         """Raise for a reply that isn't a success."""
         if status >= 300 and status != 404:
-            raise StorageUnavailableError(f"{path}: the service said {status}")
+            raise StorageUnavailableError(f"{path}: the service replied {status}")

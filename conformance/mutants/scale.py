@@ -1,4 +1,4 @@
-"""Stores that are right in a small and simple place, and broken where there is much, or long, or many at once."""
+"""Stores that are correct for small cases, and broken for many files, long paths, large versions or many writers."""
 
 import os
 import threading
@@ -19,14 +19,14 @@ _LETTERS_OF_A_DIRECTORY, _LETTERS_OF_A_NAME = 250, 150
 
 
 class ReplacesAmongManyFiles(LocalLogStore):
-    """Replaces what is there in a directory of more than 1,000 files."""
+    """Replaces existing files in a directory of more than 1,000 files."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         super().write(path, data, overwrite=overwrite or _among_many(path))
 
 
 class LooksThenReplacesAmongManyFiles(LocalLogStore):
-    """Looks and then replaces in a directory of more than 1,000 files."""
+    """Checks for the file and then replaces it, in a directory of more than 1,000 files."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         many = _among_many(path)
@@ -36,7 +36,7 @@ class LooksThenReplacesAmongManyFiles(LocalLogStore):
 
 
 class LooksThenReplacesLargeVersions(LocalLogStore):
-    """Looks and then replaces where the version has more than four digits."""
+    """Checks for the file and then replaces it, if the version has more than four digits."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         version = path.rpartition("/")[2].partition(".")[0]
@@ -47,7 +47,7 @@ class LooksThenReplacesLargeVersions(LocalLogStore):
 
 
 class KeepsVersionsIn32Bits(LocalLogStore):
-    """Takes a version for a number of 32 bits, so that large ones get the names of small ones."""
+    """Stores versions in 32 bits, so that large versions get the names of small ones."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         super().write(_in_32_bits(path), data, overwrite=overwrite)
@@ -57,39 +57,39 @@ class KeepsVersionsIn32Bits(LocalLogStore):
 
 
 class ListsPagesByPosition(MemoryLogStore):
-    """Reads a listing in pages of 1,000 by position: what comes or goes on a page shifts those after it."""
+    """Lists in pages of 1,000 by position: a file that is added or removed shifts the later pages."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        found: list[FileStatus] = []
+        statuses: list[FileStatus] = []
         while True:
-            page = list(super().list_from(path))[len(found) : len(found) + _MANY_FILES]
-            for status in page:  # a client takes the reply apart, which takes its time
-                found.append(status)
+            page = list(super().list_from(path))[len(statuses) : len(statuses) + _MANY_FILES]
+            for status in page:  # one by one, because a client also takes some time to parse the reply
+                statuses.append(status)
             if len(page) < _MANY_FILES:
-                return iter(found)
+                return iter(statuses)
 
 
 class GivesUpAmongManyWriters(MemoryLogStore):
-    """Replaces what is there while more than 16 writers are at work (a pool of locks that is used up)."""
+    """Replaces existing files while more than 16 writers are active (an exhausted pool of locks)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._at_work = 0
+        self._active = 0
         self._counting = threading.Lock()
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         with self._counting:
-            self._at_work += 1
+            self._active += 1
         try:
-            time.sleep(0.05)  # all that set out together are at work by then
-            super().write(path, data, overwrite=overwrite or self._at_work > _MANY_WRITERS)
+            time.sleep(0.05)  # after that all writers that started together are active
+            super().write(path, data, overwrite=overwrite or self._active > _MANY_WRITERS)
         finally:
             with self._counting:
-                self._at_work -= 1
+                self._active -= 1
 
 
 class CutsLongPaths(Renames):
-    """Cuts the directory of a path to 250 letters."""
+    """Truncates the directory of a path to 250 characters."""
 
     def _other(self, path: str) -> str:
         directory, _, name = path.rpartition("/")
@@ -97,14 +97,14 @@ class CutsLongPaths(Renames):
 
 
 class CutsLongNames(Renames):
-    """Cuts each part of a path to 150 letters."""
+    """Truncates each part of a path to 150 characters."""
 
     def _other(self, path: str) -> str:
         return "/".join(part[:_LETTERS_OF_A_NAME] for part in path.split("/"))
 
 
 class KeepsItsDirectory(MemoryLogStore):
-    """Has the directory of a write in an attribute: one client serves one table at a time."""
+    """Keeps the directory of a write in an attribute: one client works for one table at a time."""
 
     _directory = ""
 
@@ -115,7 +115,7 @@ class KeepsItsDirectory(MemoryLogStore):
 
 
 class BuriesWhatWasDeleted(MemoryLogStore):
-    """Loses a write that comes at once after a delete of its name: the delete counts as the later of the two."""
+    """Loses a write shortly after a delete of the same name, because it treats the delete as the later change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class BuriesWhatWasDeleted(MemoryLogStore):
 
 
 class AsksAgainForParts(ObjectStore):
-    """Sends the end of an upload in parts again when its reply was lost, and takes "exists" for another's."""
+    """Sends the completion of a multipart upload again after a lost reply, and treats its own file as another's."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         answer = super().attempt(path, data)
@@ -142,15 +142,15 @@ class AsksAgainForParts(ObjectStore):
 
 
 class TakesEachPageFromItsOwnListing(ObjectStore):
-    """Counts what it has, asks for all again, and leaves out as many: pages by position on a service."""
+    """Lists again for each page and skips the files that it already has: pages by position on a service."""
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        found: list[FileStatus] = []
+        statuses: list[FileStatus] = []
         while True:
-            page = list(super().list_from(path))[len(found) : len(found) + _MANY_FILES]
-            found += page
+            page = list(super().list_from(path))[len(statuses) : len(statuses) + _MANY_FILES]
+            statuses += page
             if len(page) < _MANY_FILES:
-                return iter(found)
+                return iter(statuses)
 
 
 def _among_many(path: str) -> bool:

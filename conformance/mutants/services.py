@@ -1,4 +1,4 @@
-"""Broken stores on an object service, and stores that are right on a service that is wrong."""
+"""Broken stores on a correct object service, and a correct store on broken object services."""
 
 import http.client
 import secrets
@@ -15,7 +15,7 @@ from .object_store import ObjectStore
 
 
 class AsksAgain(ObjectStore):
-    """Sends a write whose reply was lost again, and takes "exists" for another's (every SDK with its retries on)."""
+    """Sends a write again after a lost reply, and treats its own file as another's (SDKs with automatic retries)."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         answer = super().attempt(path, data)
@@ -23,7 +23,7 @@ class AsksAgain(ObjectStore):
 
 
 class AsksAgainForCertain(ObjectStore):
-    """Sends a write whose reply was lost again, with no condition."""
+    """Sends a write again after a lost reply, without the condition."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         answer = super().attempt(path, data)
@@ -33,7 +33,7 @@ class AsksAgainForCertain(ObjectStore):
 
 
 class CallsALostReplyAnError(ObjectStore):
-    """Says that nothing was written when the connection was cut."""
+    """Reports that nothing was written when the connection is lost."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         try:
@@ -43,7 +43,7 @@ class CallsALostReplyAnError(ObjectStore):
 
 
 class TakesSilenceForSuccess(ObjectStore):
-    """Takes a connection that ended for the end of a write."""
+    """Reports success when the connection is lost."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         answer = super().attempt(path, data)
@@ -51,14 +51,14 @@ class TakesSilenceForSuccess(ObjectStore):
 
 
 class TakesConflictForExists(ObjectStore):
-    """Takes S3's 409, which means "try again", for a name that is taken (object_store)."""
+    """Treats S3's 409, which means "try again", as an existing file (object_store)."""
 
     def meaning(self, status: int, body: bytes) -> Answer:
         return Answer(Verdict.EXISTS) if status == 409 else super().meaning(status, body)
 
 
 class NeedsTheCondition(ObjectStore):
-    """Takes a 412 for "exists" only where it names the condition (s3fs against Ceph)."""
+    """Treats a 412 as an existing file only if it names the condition (s3fs against Ceph)."""
 
     def meaning(self, status: int, body: bytes) -> Answer:
         if status == 412 and b"<Condition>" not in body:
@@ -67,14 +67,14 @@ class NeedsTheCondition(ObjectStore):
 
 
 class DropsTheConditionOnTheWay(ObjectStore):
-    """Follows a redirect without the header."""
+    """Follows a redirect without the header of the condition."""
 
     def redirected(self, headers: dict[str, str] | None) -> dict[str, str] | None:
         return None
 
 
 class LooksThenPuts(ObjectStore):
-    """Asks whether the object exists, then puts it with no condition (every store before 2024)."""
+    """Checks whether the object exists, then writes it without a condition (stores for S3 before 2024)."""
 
     def attempt(self, path: str, data: bytes) -> Answer:
         if self.ask("HEAD", path)[0] == 200:
@@ -95,9 +95,9 @@ def _through(kind: Callable[[str], LogStore], address: str) -> Factory:
 
 
 def on_a_service(kind: type[ObjectStore], *caught_by: str) -> Mutant:
-    """A broken client of a service that is right."""
-    said = (kind.__doc__ or "").partition("\n")[0]
-    return Mutant(kind.__name__, said, caught_by, lambda _directory: target(kind, SOUND, said))
+    """A broken client of a correct service."""
+    what = (kind.__doc__ or "").partition("\n")[0]
+    return Mutant(kind.__name__, what, caught_by, lambda _directory: target(kind, SOUND, what))
 
 
 def _bucket(name: str, what: str, *caught_by: str) -> Mutant:
@@ -118,13 +118,17 @@ MUTANTS: tuple[Mutant, ...] = (
     on_a_service(LooksThenPuts, "one_winner_when_all_stand_before_the_act"),
     _bucket(
         "ignores-the-condition",
-        "Heeds no condition (rclone serve s3, s3rver)",
+        "Ignores the condition of a write (rclone serve s3, s3rver)",
         "second_writer_loses",
         "one_winner_among_processes",
         "processes_make_one_contiguous_log",
     ),
-    _bucket("ignores-it-on-multipart", "Heeds no condition on multipart (Ceph 16)", "a_large_write_loses_too"),
-    _bucket("looks-then-acts", "Looks and acts in two steps (moto)", "one_winner_among_threads"),
-    _bucket("takes-what-came", "Keeps a part of a body that was cut", "a_killed_writer_leaves_all_or_nothing"),
-    _bucket("answers-first", "Answers before the write is done", "absent_is_not_found"),
+    _bucket(
+        "ignores-it-on-multipart", "Ignores the condition of multipart uploads (Ceph 16)", "a_large_write_loses_too"
+    ),
+    _bucket("looks-then-acts", "Checks and writes in two steps (moto)", "one_winner_among_threads"),
+    _bucket(
+        "takes-what-came", "Writes the part of a request body that arrived", "a_killed_writer_leaves_all_or_nothing"
+    ),
+    _bucket("answers-first", "Replies before the write is applied", "absent_is_not_found"),
 )

@@ -1,4 +1,4 @@
-"""The positive control: a correct store, in the plainest way there is."""
+"""The positive control: a simple, correct store."""
 
 import contextlib
 import fcntl
@@ -10,14 +10,14 @@ from tablelog.logstore.common.uri import local_path
 
 
 class UnderOneLock(LocalLogStore):
-    """Does everything under one lock of the directory, which the kernel takes back from a process that dies."""
+    """Locks the directory for each operation; the kernel releases the lock of a process that ends."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         with _locked(path):
             super().write(path, data, overwrite=overwrite)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        os.stat(os.path.dirname(local_path(path)))  # a missing directory isn't made by looking at it
+        os.stat(os.path.dirname(local_path(path)))  # fails for a missing directory, before `_locked` creates it
         with _locked(path):
             return iter(list(super().list_from(path)))
 

@@ -1,4 +1,4 @@
-"""The reference page of all settings, docs/settings.md, made of their declarations."""
+"""Generates docs/settings.md, the reference page of all settings, from their declarations."""
 
 from collections.abc import Iterable
 
@@ -10,30 +10,35 @@ _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1, "bytes"))
 _HEAD = """\
 # Settings
 
-`python -m tablelog.settings > docs/settings.md` makes this page of the declarations in `src/settings`: change those.
+Settings are keys of the Spark session's configuration. Set them with `spark.conf.set`, or with `--conf` at the start:
 
-Settings are keys of the session's configuration: `spark.conf.set(key, value)`, or `--conf` at the start. What belongs
-to the log and to stores is also taken by `DeltaLog.for_path(path, conf={...})`. A value that isn't allowed is an
-`InvalidArgumentError` that names the key, the value and what is allowed (`LogStoreConfigurationError` for the keys of
-stores). Properties of tables are another thing: see [features](guide/features.md).
+```python
+spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
+```
+
+`DeltaLog.for_path(path, conf={...})` takes the settings of the log and of stores. An invalid value raises
+`InvalidArgumentError`, which names the key, the value and the allowed values; for the settings of stores it is
+`LogStoreConfigurationError`. Table properties aren't settings: see [features](guide/features.md).
+
+(This page is generated from the declarations in `src/settings`: `python -m tablelog.settings > docs/settings.md`.)
 """
 
 _OF_SPARK = """
 ## Spark's own settings that tablelog reads or sets
 
-What is set is set for one query, write or command of tablelog, and the session keeps its own value.
+Where tablelog sets a value, it does so for one query, write or command. The session's own value doesn't change.
 
-| key | what it is for |
+| key | use |
 |---|---|
 """
 
 _UNSUPPORTED = """
 ## Settings of Delta without effect
 
-A session that sets one of these, or any other key below `spark.databricks.delta.` and `spark.tablelog.` that this page
-doesn't have, is warned once.
+A session that sets one of these keys gets one warning. So does a session that sets a key with the prefix
+`spark.databricks.delta.` or `spark.tablelog.` that isn't on this page.
 
-| key | why |
+| key | reason |
 |---|---|
 """
 
@@ -45,7 +50,7 @@ def page() -> str:
     return "".join(
         (
             _HEAD,
-            "\n## Settings of Delta and of tablelog\n\n| key | values | default | what it does |\n|---|---|---|---|\n",
+            "\n## Settings of Delta and of tablelog\n\n| key | values | default | effect |\n|---|---|---|---|\n",
             *_rows((_key(one), _values(one), _default(one), one.help) for one in _sorted(own)),
             _OF_SPARK,
             *_rows((_key(one), one.help) for one in _sorted(spark)),

@@ -16,10 +16,10 @@ _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
 @dataclass(frozen=True)
 class Values(Generic[T_co]):
-    """What a setting may hold.
+    """The values that a setting may have.
 
-    `parse` makes the value of a text and raises ValueError for a text that isn't allowed; `allowed` says what is, so
-    that it continues "it needs to be".
+    `parse` converts a string to a value and raises ValueError if the string isn't allowed. `allowed` describes the
+    allowed values; it completes the sentence "it must be ...".
     """
 
     parse: Callable[[str], T_co]
@@ -32,13 +32,13 @@ class Setting(Generic[T_co]):
 
     Args:
         key: The key as users write it.
-        default: The value where the key isn't set.
-        values: What the key may hold.
+        default: The value if the key isn't set.
+        values: The allowed values.
         help: One line for the reference page.
-        unit: What a number counts.
-        shown_default: The default as the reference page shows it, where `default` doesn't tell.
-        per_operation: The value belongs to one operation, and isn't kept with the handle of a table.
-        error: The class of the error for a wrong value.
+        unit: The unit of a number.
+        shown_default: The text for the default on the reference page, if `default` alone doesn't describe it.
+        per_operation: The value belongs to one operation and isn't stored in the handle of a table.
+        error: The class of the error for an invalid value.
     """
 
     key: str
@@ -56,16 +56,16 @@ class Setting(Generic[T_co]):
         return self.default if text is None else self.parsed(text)
 
     def parsed(self, text: str) -> T_co:
-        """The value of a text. Raises `error`, with the key, the text and what is allowed."""
+        """Convert a string to a value. Raises `error`, which names the key, the string and the allowed values."""
         try:
             return self.values.parse(str(text))
         except ValueError:
-            raise self.error(f"{self.key} is {str(text).strip()!r}: it needs to be {self.values.allowed}") from None
+            raise self.error(f"{self.key} is {str(text).strip()!r}: it must be {self.values.allowed}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Keys with a common `prefix`; `rest` is what follows it, as the reference page shows it."""
+    """Keys with a common `prefix`. `rest` is the placeholder for the remaining part on the reference page."""
 
     prefix: str
     rest: str
@@ -74,7 +74,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A key of Delta that has no effect here. `why` completes the sentence of the warning."""
+    """A key of Delta that has no effect in tablelog. `why` is the reason, for the warning."""
 
     key: str
     why: str
@@ -115,7 +115,7 @@ def _bytes(text: str, plain: int = 0) -> int:
 
 
 def choice(*names: str, empty: str | None = None) -> Values[str]:
-    """One of some names in any case, as they are spelled here; `empty` is what the empty text means."""
+    """One of `names`, compared without case; the value is the name as spelled here. `empty` is the value for ""."""
     spelled = {name.lower(): name for name in names}
     if empty is not None:
         spelled[""] = empty
@@ -129,14 +129,14 @@ def choice(*names: str, empty: str | None = None) -> Values[str]:
     return Values(parse, f"{', '.join(names[:-1])} or {names[-1]}")
 
 
-TEXT = Values[str](str, "a text")
+TEXT = Values[str](str, "a string")
 FLAG = Values[bool](_flag, "true or false")
-WHOLE = Values[int](_whole, "a whole number from 0 on")
+WHOLE = Values[int](_whole, "a whole number, 0 or larger")
 INTEGER = Values[int](int, "a whole number")
-POSITIVE = Values[int](_positive, "a whole number from 1 on")
+POSITIVE = Values[int](_positive, "a whole number, 1 or larger")
 RATIO = Values[float](_ratio, "a number between 0 and 1")
 BYTES = Values[int](_bytes, "a number of bytes, such as 134217728 or 128MB")
 MEBIBYTES = Values[int](
-    lambda text: _bytes(text, 20), "a size: a number of MiB, such as 512, or one with a unit: 512MB"
+    lambda text: _bytes(text, 20), "a number of MiB, such as 512, or a size with a unit, such as 512MB"
 )
-"""Bytes; a number without a unit counts MiB."""
+"""A size in bytes. A number without a unit is a number of MiB."""

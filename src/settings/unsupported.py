@@ -1,6 +1,6 @@
-"""Keys of Delta that users set and that have no effect here. A session that sets one is warned once, with the reason.
+"""Keys of Delta that have no effect in tablelog. A session that sets one gets one warning, with the reason.
 
-A key of Delta that is declared nowhere is warned of too, without a reason.
+A key of Delta that isn't declared anywhere also causes a warning, without a reason.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,25 +10,28 @@ from .declarations import DELTA, TABLELOG, has_effect
 from .setting import Unsupported
 
 _KNOWN: Final = (
-    ("autoCompact.maxNumModifiedPartitions", "auto compaction looks at each partition that a commit wrote to"),
-    ("autoCompact.modifiedPartitionsOnly.enabled", "auto compaction looks only at partitions that a commit wrote to"),
-    ("checksum.mismatch.fatal", "state.corruptionIsFatal decides"),
-    ("commitLock.enabled", "the store decides which writer wins, and there is no lock"),
+    ("autoCompact.maxNumModifiedPartitions", "auto compaction considers every partition that the commit wrote to"),
+    (
+        "autoCompact.modifiedPartitionsOnly.enabled",
+        "auto compaction considers only partitions that the commit wrote to",
+    ),
+    ("checksum.mismatch.fatal", "use spark.databricks.delta.state.corruptionIsFatal instead"),
+    ("commitLock.enabled", "the log store decides which writer wins, without a lock"),
     ("domainMetadatasInCrc.maxAllowed", "a checksum lists up to 100 domains"),
     ("history.metricsEnabled", "commits always record their metrics"),
     ("hudi.maxPendingCommits", "UniForm isn't supported"),
     ("iceberg.maxPendingActions", "UniForm isn't supported"),
     ("iceberg.maxPendingCommits", "UniForm isn't supported"),
-    ("maxSnapshotLineageLength", "a snapshot is held by the driver and has no lineage"),
+    ("maxSnapshotLineageLength", "the driver holds the snapshot, which has no lineage"),
     ("merge.materializeSource", "a MERGE always reads its source once"),
     ("merge.optimizeInsertOnlyMerge.enabled", "the clauses of a MERGE decide how it runs"),
     ("merge.optimizeMatchedOnlyMerge.enabled", "the clauses of a MERGE decide how it runs"),
     ("optimize.maxThreads", "OPTIMIZE writes many files in one Spark job"),
-    ("optimizeWrite.maxShufflePartitions", "Spark's adaptive execution decides"),
-    ("optimizeWrite.numShuffleBlocks", "Spark's adaptive execution decides"),
+    ("optimizeWrite.maxShufflePartitions", "Spark's adaptive execution sets the number of partitions"),
+    ("optimizeWrite.numShuffleBlocks", "Spark's adaptive execution sets the number of partitions"),
     ("setTransactionsInCrc.maxAllowed", "a checksum lists up to 100 transactions"),
-    ("snapshotCache.storageLevel", "a snapshot is held by the driver and isn't cached by Spark"),
-    ("stalenessLimit", "each read looks for the newest version"),
+    ("snapshotCache.storageLevel", "the driver holds the snapshot; Spark doesn't cache it"),
+    ("stalenessLimit", "every read looks for the newest version"),
     ("stats.collect", "files have statistics unless the table property delta.dataSkippingNumIndexedCols is 0"),
     ("uniform.iceberg.sync.convert.enabled", "UniForm isn't supported"),
     ("write.utcTimestampPartitionValues", "timestamps in partition values are always written in UTC"),
@@ -37,7 +40,7 @@ UNSUPPORTED: Final = {DELTA + name: Unsupported(DELTA + name, why) for name, why
 
 
 def without_effect(keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those of some keys that are Delta's or tablelog's and have no effect, each with the reason or ""."""
+    """The keys of Delta and tablelog among `keys` that have no effect, each with the reason or ""."""
     for key in keys:
         if key.startswith((DELTA, TABLELOG)) and not has_effect(key):
             known = UNSUPPORTED.get(key)

@@ -64,6 +64,7 @@ def too_little(found: Context) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("check", LASTING, ids=lambda check: check.name)
+@pytest.mark.thorough
 def test_a_check_that_saw_too_little_does_not_pass(check: Check) -> None:
     found = passes(check, Slow(), "memory://bucket/table")
     assert found is None or too_little(found) == {}

@@ -86,9 +86,9 @@ def test_what_happened_is_told_step_by_step() -> None:
         raise FileExistsError("taken")
 
     case = interleave(lambda: steps.append("a"), fail, 1)
-    assert case.told[-3].startswith("first: is held before")
-    assert case.told[-2] == "second: runs and raises FileExistsError('taken')"
-    assert case.told[-1] == "first: goes on and returns"
+    assert case.timeline[-3].startswith("first: is stopped before")
+    assert case.timeline[-2] == "second: runs and raises FileExistsError('taken')"
+    assert case.timeline[-1] == "first: continues and returns"
 
 
 def test_something_is_done_before_a_step_in_the_same_thread() -> None:

@@ -39,6 +39,7 @@ def run(check: Check, target: Target) -> None:
     ("mutant", "check"),
     [pytest.param(mutant, name, id=f"{mutant.name}-{name}") for mutant in MUTANTS for name in mutant.caught_by],
 )
+@pytest.mark.thorough
 def test_a_broken_store_is_caught(mutant: Mutant, check: str, directory: str) -> None:
     missing = mutant.available()
     if missing:

@@ -132,9 +132,9 @@ def test_the_summary_says_all_that_decides() -> None:
     assert "2 of 2 writers of one file were told that they won" in flat
     assert "the address of the service isn't known" in flat
     assert "FAIL 2 of 4 checks passed, 1 failed, 1 not established, in 61 s" in flat
-    assert "left behind: s3://bucket/prefix/tablelog-conformance-1/x" in said
+    assert "not deleted: s3://bucket/prefix/tablelog-conformance-1/x" in said
     assert "caps its listing: missed" in flat
-    assert "on it, one winner among threads: 40 rounds x 8 writers" in flat
+    assert "on the correct store: one winner among threads: 40 rounds x 8 writers" in flat
     assert "rclone serve s3: not run, rclone isn't installed" in flat
     assert f"again: {REPORT.replay}" in said
     assert "writes_of_100_mb" in flat
@@ -142,7 +142,11 @@ def test_the_summary_says_all_that_decides() -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80, 300])
 def test_the_summary_keeps_to_the_width(width: int) -> None:
-    lines = [line for line in summary(REPORT, PLAIN, width).splitlines() if "again:" not in line and "left" not in line]
+    lines = [
+        line
+        for line in summary(REPORT, PLAIN, width).splitlines()
+        if "run again:" not in line and "not deleted" not in line
+    ]
     assert max(len(line) for line in lines) <= min(max(width, 60), 120)
 
 
@@ -233,7 +237,7 @@ def test_the_page_says_how_far_the_suite_could_see() -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", to_html(REPORT)).split())
     assert "caught 1 of 2 broken stores (50 %)" in said
     assert "1 could not be run here" in said
-    assert "on the correct store were: One winner among threads: 40 rounds x 8 writers" in said
+    assert "The races on the correct store: One winner among threads: 40 rounds x 8 writers" in said
     assert "not calibrated" in to_html(ALL_PASSED)
     assert REPORT.replay in to_html(REPORT)
 

@@ -139,7 +139,7 @@ def test_a_name_of_ones_choice(tmp_path: Path) -> None:
         ("no_such_module:x", "can't be loaded"),
         ("own_store:HERE", "can't be loaded"),
         ("own_store:_only", "can't be called"),
-        ("own_store:no_store", "gave a str"),
+        ("own_store:no_store", "returned a str"),
         ("own_store:raises", "no configuration found"),
         ("own_store:Client", "endpoint"),
         ("own_store:Elsewhere", "--root"),

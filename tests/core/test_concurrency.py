@@ -112,6 +112,7 @@ def _nothing_left_behind(table: str) -> bool:
     return not [path.name for path in (Path(table) / "_delta_log").iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.thorough
 def test_eight_processes_append_with_no_error(table: str) -> None:
     from tablelog.core.deltalog import DeltaLog
 
@@ -126,6 +127,7 @@ def test_eight_processes_append_with_no_error(table: str) -> None:
     assert _nothing_left_behind(table)
 
 
+@pytest.mark.thorough
 def test_conflicting_deletes_end_in_some_serial_order(table: str) -> None:
     from tablelog.core.deltalog import DeltaLog
 

@@ -24,6 +24,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
+@pytest.mark.thorough
 def test_a_store_of_files_keeps_the_contract(check: Check, directory: Path) -> None:
     try_out(check, LocalLogStore, f"file://{directory}/table")
 

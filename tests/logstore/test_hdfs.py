@@ -62,6 +62,7 @@ def left(log: str) -> list[str]:
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
+@pytest.mark.thorough
 def test_it_keeps_the_contract(check: Check, directory: Path) -> None:
     if check.number in (5, 6):  # lost replies and the like, of which the tests below have HDFS's own
         pytest.skip("these stand in front of a service that speaks HTTP")

@@ -13,6 +13,7 @@ from .writer import COMMITS
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("first", "schedules"), [(0, 3_000), pytest.param(3_000, 17_000, marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_no_schedule_breaks_a_promise(first: int, schedules: int) -> None:
     summary = run_in_processes(first, schedules)
     assert summary.schedules == schedules
@@ -43,6 +44,7 @@ def test_a_seed_replays(only: str | None) -> None:
 
 
 @pytest.mark.parametrize("mutant", list(every()), ids=lambda mutant: mutant.name)
+@pytest.mark.thorough
 def test_mutants_are_found(mutant: Mutant) -> None:
     with mutant.patch(), pytest.raises(FailedSchedule, match="python -m simulation"):
         run(range(mutant.enough), only=mutant.only)

@@ -1,1 +1,1 @@
-"""The only door to Spark's JVM: the gateway, calls back from it, its plans, catalog, types and errors."""
+"""All access to Spark's JVM: the gateway, callbacks, plans, the catalog, types and errors. No other package has any."""

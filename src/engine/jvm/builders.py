@@ -1,4 +1,4 @@
-"""What a user has set on PySpark's readers and writers: the JVM objects behind them know, PySpark keeps no copy."""
+"""Options and modes of PySpark's readers and writers, read from their JVM objects. PySpark keeps no copy of them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from .sessions import jvm_session
 
 @dataclass(frozen=True)
 class ReaderState:
-    """A reader's options (keys as they were spelled) and whether a schema was set."""
+    """A reader's options (keys as the user spelled them) and whether a schema was set."""
 
     options: dict[str, str]
     has_schema: bool
@@ -30,7 +30,7 @@ class WriterState:
 
 
 def session_of(builder: Any) -> Any:
-    """The session of a reader, a writer (batch or stream), a merge or a catalog of PySpark."""
+    """The session of a PySpark reader, writer (batch or stream), merge or catalog."""
     return builder._sparkSession if hasattr(builder, "_sparkSession") else builder._spark
 
 
@@ -40,7 +40,7 @@ def frame_of(writer: Any) -> Any:
 
 
 def set_options(builder: Any, schema: Any, options: Mapping[str, Any]) -> None:
-    """Set options, and a reader's schema, as PySpark's methods do with their arguments; `None` sets nothing."""
+    """Set options, and a reader's schema, as PySpark's methods do with their arguments. `None` sets nothing."""
     if schema is not None:
         builder.schema(schema)
     for name, value in options.items():
@@ -56,20 +56,20 @@ def source(builder: Any) -> str:
 
 @contextmanager
 def other_source(writer: Any, unknown: str) -> Iterator[None]:
-    """While it lasts a writer has a format that Spark knows in place of `unknown`, which Spark doesn't know."""
-    before = source(writer)
-    if before.lower() != unknown:
+    """Within the context, a writer with the format `unknown`, which Spark doesn't know, has the format parquet."""
+    original = source(writer)
+    if original.lower() != unknown:
         yield
         return
     writer._jwrite.format("parquet")
     try:
         yield
     finally:
-        writer._jwrite.format(before)
+        writer._jwrite.format(original)
 
 
 def reader_state(reader: Any) -> ReaderState:
-    """What was set on a `DataFrameReader`."""
+    """The settings of a `DataFrameReader`."""
     jvm_reader = reader._jreader
     return ReaderState(
         string_map(jvm_reader.extraOptions().originalMap()), jvm_reader.userSpecifiedSchema().isDefined()
@@ -77,7 +77,7 @@ def reader_state(reader: Any) -> ReaderState:
 
 
 def writer_state(writer: Any) -> WriterState:
-    """What was set on a `DataFrameWriter`."""
+    """The settings of a `DataFrameWriter`."""
     jvm_writer = writer._jwrite
     return WriterState(
         mode=str(jvm_writer.curmode().toString()),
@@ -90,12 +90,12 @@ def writer_state(writer: Any) -> WriterState:
 
 
 def session_conf(spark: Any) -> dict[str, str]:
-    """All that is set in the session's configuration, in one call."""
+    """All keys and values of the session's configuration, in one call."""
     return string_map(jvm_session(spark).conf().getAll())
 
 
 def string_map(scala_map: Any) -> dict[str, str]:
-    """A Scala map of strings as a dict, in one call: `k -> v` joined by a separator that no value holds."""
+    """A Scala map of strings as a dict, in one call: the JVM joins `k -> v` with a separator that no value contains."""
     separator = uuid4().hex
     text = str(scala_map.mkString(separator))
     return dict(entry.split(" -> ", 1) for entry in text.split(separator)) if text else {}

@@ -1,13 +1,13 @@
-"""Calls from the JVM into Python: their errors carried over, their connections not left behind.
+"""Callbacks from the JVM into Python: keep their exceptions, and close their idle connections.
 
-An exception raised in a callback reaches the caller as text inside a Java exception. `carried` gives the text a
-token under which `raised_for` finds the very exception again.
+An exception raised in a callback reaches the caller as text inside a Java exception. `carried` adds a token to the
+text, and `raised_for` finds the original exception by the token.
 
-Every JVM thread that calls back opens a connection, served by a Python thread of its own, and Spark's pools make a
-new thread for nearly every query (they end after a minute of idleness at the earliest; Py4J never closes the
-connection). `Connections.sweep` closes those on which nothing goes on. Closing from Python, say by a time-out on the
-socket, could cross a call that is just on its way, and would cut the long calls of foreachBatch; so it is done under
-the lock of Py4J's own client in the JVM, and only for connections that the client holds as free.
+Each JVM thread that calls back opens a connection, which a Python thread serves. Spark's thread pools start a new
+thread for almost every query; a thread ends after at least a minute without work, and Py4J never closes its
+connection. `Connections.sweep` closes idle connections. Python can't close them safely on its own: a time-out on the
+socket could hit a call that is about to arrive, and would interrupt the long calls of foreachBatch. So `sweep` holds
+the lock of Py4J's client in the JVM, and closes only connections that the client lists as free.
 """
 
 import functools
@@ -30,11 +30,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _TOKEN = re.compile(r"tablelog-callback-(\d+)!")
-_KEPT = 64  # exceptions that wait to be raised again; an older one is left as text
+_KEPT = 64  # the number of exceptions kept to be raised again; an older one is only available as text
 
 
 class CallbackError(Exception):
-    """What a callback lets through to the JVM: the token that stands for the real exception, and its message."""
+    """The exception that a callback raises to the JVM: the token of the original exception, and its message."""
 
 
 class _Errors:
@@ -54,9 +54,9 @@ class _Errors:
     def find(self, text: str) -> BaseException | None:
         with self._lock:
             for match in reversed(_TOKEN.findall(text)):
-                found = self._kept.get(int(match))
-                if found is not None:
-                    return found
+                error = self._kept.get(int(match))
+                if error is not None:
+                    return error
         return None
 
 
@@ -69,7 +69,7 @@ def raised_for(text: str) -> BaseException | None:
 
 
 def carried(method: Callable[P, R]) -> Callable[P, R]:
-    """Make `method` fit to be called by the JVM."""
+    """Wrap a method that the JVM calls: its exception is kept for `raised_for`."""
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -83,7 +83,7 @@ def carried(method: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Watch:
-    """How often one connection is inside a call: a wrapper around its `_call_proxy`."""
+    """Counts the nested calls in progress on a connection; replaces its `_call_proxy`."""
 
     def __init__(self, connection: Any, depth: int) -> None:
         self._call = type(connection)._call_proxy
@@ -102,7 +102,7 @@ class _Watch:
 
 
 class Connections:
-    """The connections over which one JVM has called us, and the closing of those that idle."""
+    """The connections of one JVM's callbacks; closes idle ones."""
 
     _lock = threading.Lock()
     _by_gateway: ClassVar[dict[int, tuple[Any, "Connections"]]] = {}
@@ -124,21 +124,21 @@ class Connections:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Around each callback: notes the connection that it came by, and closes idle ones if there are many."""
+        """Wraps each callback: starts to watch its connection, and closes idle connections if there are many."""
         watch = self._watch()
         try:
             yield
         finally:
             if watch is not None:
-                watch.depth -= 1  # the end of the call that was in progress when the watch began
+                watch.depth -= 1  # this call was already in progress when the watch started
                 watch.since = time.monotonic()
 
     def _watch(self) -> _Watch | None:
         connection = self._gateway.py4j._gateway_client.get_thread_connection()
         if connection is None or connection.initiated_from_client or connection in self._watched:
             return None
-        # A call of somebody else's that is in progress below ours counts as well; its end stays unseen, so that such
-        # a connection is never closed.
+        # An outer call of another library on this connection counts too. Its end isn't observed, so this connection
+        # is never closed.
         depth, frame = 0, sys._getframe()
         while frame.f_back is not None:
             frame = frame.f_back
@@ -161,8 +161,8 @@ class Connections:
             }
 
     def sweep(self) -> None:
-        """Close the idle connections if there are more than a few. Never waits for another sweep."""
-        # Not on the main thread: Ctrl-C there could come between the lock and its release.
+        """Close the idle connections if there are more than `spare`. Doesn't wait for another sweep."""
+        # Not on the main thread, where Ctrl-C could interrupt between the lock and its release.
         if len(self._idle()) <= self._spare or threading.current_thread() is threading.main_thread():
             return
         if not self._sweeping.acquire(blocking=False):

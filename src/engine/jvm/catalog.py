@@ -1,7 +1,7 @@
-"""Tables of Spark's session catalog: where they lie, whose they are, and how a Delta table is entered there.
+"""Tables of Spark's session catalog: look up, register, convert and drop Delta tables.
 
-Delta's entries hold the provider `delta` and the location; the columns are the log's. So other engines on the same
-metastore find our tables, and we theirs.
+The entry of a Delta table contains the provider `delta` and the location, but no columns: those are in the log. Other
+engines on the same metastore find tablelog's tables by these entries, and tablelog finds theirs.
 """
 
 import json
@@ -23,12 +23,12 @@ _NAME = re.compile(r"[A-Za-z0-9_]+")
 _SESSION = "spark_catalog"
 _SEPARATOR = "\0"
 _TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
-_NO_COLUMNS = '{"type":"struct","fields":[]}'  # they are the log's to tell
+_NO_COLUMNS = '{"type":"struct","fields":[]}'  # the log has the columns
 
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """What the catalog has by a name. `location`: a path (bare on this machine) or a URI, empty for a view."""
+    """A table or view of the catalog. `location`: a local path without scheme or a URI; empty for a view."""
 
     name: str
     provider: str | None
@@ -39,7 +39,7 @@ class CatalogEntry:
 
     @property
     def short_name(self) -> str:
-        """The name without its database, by which queries may call it."""
+        """The name without its database, which queries may use."""
         return str(self.table.identifier().table())
 
     @property
@@ -48,12 +48,12 @@ class CatalogEntry:
 
     @property
     def is_managed(self) -> bool:
-        """Whether the files go when the table is dropped."""
+        """Whether dropping the table deletes its files."""
         return bool(self.table.tableType().name() == "MANAGED")
 
     @property
     def is_parquet(self) -> bool:
-        """Files of Parquet, by Spark's own provider or by Hive's."""
+        """Whether it is a table of Parquet files, by Spark's provider or Hive's."""
         serde = self.table.storage().serde()
         hive = self.provider == "hive" and serde.isDefined() and "parquet" in serde.get().lower()
         return bool(self.location) and (self.provider == "parquet" or hive)
@@ -69,7 +69,7 @@ class SessionCatalog:
         self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
 
     def find(self, name: str) -> CatalogEntry | None:
-        """The entry of a table or view, None where there is none; temporary views have none."""
+        """The entry of a table or view; None if there is none. Temporary views have no entry."""
         return self._find(self._identifier(name))
 
     def find_parts(self, name_parts: JavaObject) -> CatalogEntry | None:
@@ -97,35 +97,36 @@ class SessionCatalog:
         )
 
     def location_of_new(self, name: str) -> str:
-        """Where a new table of that name lies when nothing else is said: in the directory of its database.
+        """The default location of a new table: in the directory of its database.
 
-        Refuses what Spark's catalog would refuse when the table is there already: InvalidArgumentError.
+        Raises InvalidArgumentError if the database doesn't exist or the name is invalid. Spark's catalog would raise
+        an error only after the table's files are written.
         """
         identifier = self._identifier(name)
         table, database = str(identifier.table()), identifier.database()
         if database.isDefined() and not self._catalog.databaseExists(database.get()):
             raise InvalidArgumentError(
-                f"There is no database {database.get()} for the table {table} in Spark's catalog."
+                f"The database {database.get()} of the table {table} doesn't exist in Spark's catalog."
             )
         if not _NAME.fullmatch(table):
             raise InvalidArgumentError(
-                f"{table!r} is no name for a table: take letters, digits and underscores (ASCII)."
+                f"{table!r} isn't a valid table name: use ASCII letters, digits and underscores."
             )
         return self._text(self._catalog.defaultTablePath(identifier))
 
     def partition_locations(self, entry: CatalogEntry) -> list[str] | None:
-        """The directories of the partitions that the catalog knows; None where it keeps no account of them."""
+        """The directories of the table's partitions in the catalog; None if the catalog doesn't track partitions."""
         if not entry.table.tracksPartitionsInCatalog():
             return None
         partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none).toIndexedSeq()
         return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]
 
     def register(self, name: str, location: str, *, managed: bool) -> None:
-        """Enter a Delta table. With `managed` its files go when it is dropped."""
-        made, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
+        """Add a Delta table to the catalog. `managed`: dropping it deletes its files."""
+        catalog_table, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
         uri = self._uri(location)
         storage = changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
-        given = (
+        arguments = (
             self._identifier(name),
             kinds.MANAGED() if managed else kinds.EXTERNAL(),
             storage,
@@ -133,13 +134,13 @@ class SessionCatalog:
             self._some("delta"),
         )
         arity = len(self._gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
-        defaults = (getattr(made, f"apply$default${i}")() for i in range(len(given) + 1, arity + 1))
-        self._catalog.createTable(made.apply(*given, *defaults), False, False)
+        defaults = (getattr(catalog_table, f"apply$default${i}")() for i in range(len(arguments) + 1, arity + 1))
+        self._catalog.createTable(catalog_table.apply(*arguments, *defaults), False, False)
 
     def drop_by(self, sql: str) -> bool:
-        """Drop the Delta table that the statement DROP TABLE names; False: it is another statement, or table.
+        """Drop the Delta table that a DROP TABLE statement names; False for other statements and other tables.
 
-        Spark's own command looks for the provider's classes first.
+        Spark's own command fails, because it first loads the provider's classes.
         """
         plan = self._state.sqlParser().parsePlan(sql)
         if plan.nodeName() != "DropTable":
@@ -151,7 +152,7 @@ class SessionCatalog:
         return True
 
     def make_delta(self, entry: CatalogEntry) -> None:
-        """Turn the entry of a Parquet table into that of a Delta table, as Delta does."""
+        """Change the entry of a Parquet table to that of a Delta table, as Delta does."""
         none = self._gateway.none
         storage = changed(entry.table.storage(), inputFormat=none, outputFormat=none, serde=none)
         self._catalog.alterTable(
@@ -175,8 +176,8 @@ class SessionCatalog:
         catalog = parts[0] if len(parts) > 2 else current
         if catalog != _SESSION or len(parts) > 3:
             raise UnsupportedFeatureError(
-                f"{'.'.join(parts)} is a table of the catalog {catalog}: tablelog has tables of Spark's session "
-                f"catalog ({_SESSION}) only. Name the table's path",
+                f"{'.'.join(parts)} is a table of the catalog {catalog}: tablelog supports only Spark's session "
+                f"catalog ({_SESSION}). Use the table's path instead",
                 (catalog,),
             )
         database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none
@@ -188,14 +189,14 @@ class SessionCatalog:
         return self._text(uri.get()) if uri.isDefined() else ""
 
     def _text(self, uri: JavaObject) -> str:
-        # Hadoop's own spelling, file:/a%20b of the directory "a%20b", means another one where URIs are decoded.
+        # Hadoop writes the directory "a%20b" as file:/a%20b without escapes. Decoding that URI gives another directory.
         on_this_machine = uri.getScheme() in (None, "file")
         return str(uri.getPath() if on_this_machine else self._classes.catalog.CatalogUtils.URIToString(uri))
 
     def _uri(self, location: str) -> JavaObject:
         if scheme_of(location) != "file":
             return self._classes.catalog.CatalogUtils.stringToURI(location)
-        # Absolute, for the catalog would put a relative one below its database.
+        # Absolute, because the catalog resolves a relative path against the directory of its database.
         return self._gateway.jvm.java.net.URI("file", None, os.path.abspath(local_path(location)), None)
 
     def _some(self, value: object) -> JavaObject:

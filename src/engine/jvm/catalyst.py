@@ -1,4 +1,4 @@
-"""Parts of Catalyst that the engine uses directly: names, functions, small logical plans."""
+"""Parts of Catalyst that the engine uses directly: expressions, names, functions and small logical plans."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parsed_expression(spark: "SparkSession", sql: str) -> JavaObject:
-    """An SQL expression, parsed and not resolved. Raises Spark's ParseException."""
+    """A parsed, unresolved SQL expression. Raises Spark's ParseException."""
     return session_state(spark).sqlParser().parseExpression(sql)
 
 
@@ -24,20 +24,20 @@ def attribute_name_parts(gateway: Gateway, name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def built_in_functions(gateway: Gateway) -> frozenset[str]:
-    """The names of Spark's own functions, in lower case."""
+    """The names of Spark's built-in functions, in lower case."""
     registry = getattr(getattr(gateway.jvm, "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"), "MODULE$")
     names = str(registry.functionSet().mkString("\n")).split("\n")
     return frozenset(name.rpartition(".")[2].strip("`").lower() for name in names)
 
 
 def function_info(spark: "SparkSession", name: str) -> JavaObject:
-    """The `ExpressionInfo` of the function that the session has by a name."""
+    """The `ExpressionInfo` of the session's function with this name."""
     identifier = Gateway.of(spark).jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
     return session_state(spark).catalog().lookupFunctionInfo(identifier)
 
 
 def limited(gateway: Gateway, plan: JavaObject, count: int) -> JavaObject:
-    """A logical plan of the first rows of each partition: at most `count`."""
+    """A logical plan of the first `count` rows of each partition."""
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
     integer = gateway.jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     return catalyst.plans.logical.LocalLimit(catalyst.expressions.Literal(count, integer), plan)
@@ -54,7 +54,7 @@ def projection(gateway: Gateway, columns: Sequence[JavaObject], plan: JavaObject
 
 
 def aliases(gateway: Gateway, columns: Sequence[JavaObject], like: Sequence[JavaObject]) -> list[JavaObject]:
-    """Columns under the names and the ids of the attributes `like`, as many as both have."""
+    """The columns with the names and ids of the attributes `like`; the longer of the two is cut."""
     alias, nothing = gateway.expressions.Alias, gateway.seq([])
     return [
         alias(column, to.name(), to.exprId(), nothing, gateway.none, nothing)

@@ -1,7 +1,7 @@
-"""Whether tablelog can work with this Spark: its version, and that the internals of the registry are there.
+"""Checks that tablelog supports this Spark: its version, and that the internals of the registry exist.
 
-For a release of a supported version only the Python half is checked, once in the process, with no call to the JVM.
-A build of another vendor (4.3.0-vendor-1) and a version that isn't supported are compared with the whole registry.
+For a release of a supported version only the Python internals are checked, once per process, without a call to the
+JVM. A vendor's build (4.3.0-vendor-1) and an unsupported version are compared with the whole registry.
 """
 
 import re
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 SUPPORTED = ("4.1", "4.2", "4.3")
 
 _RELEASE = re.compile(r"\d+\.\d+\.\d+")
-_SHOWN = 12  # names of what is missing, in the message
+_SHOWN = 12  # the number of missing internals that the message names
 _compared: dict[str, list[str]] = {}
-"""What the JVM of a version lacks, for versions that were compared with the registry: that takes seconds."""
+"""Cache: the missing JVM internals of each version that was compared with the registry. Comparing takes seconds."""
 
 
 def check_environment(spark: "SparkSession") -> None:
-    """`UnsupportedEnvironmentError` for a Spark that tablelog doesn't support or that lacks an internal it uses."""
+    """Raise `UnsupportedEnvironmentError` if the session's Spark isn't supported or lacks an internal."""
     _check(spark.version, lambda: _missing_of_session(spark))
 
 
 def check_version(version: str) -> None:
-    """The same of a version alone."""
+    """Raise `UnsupportedEnvironmentError` if this version of Spark isn't supported."""
     _check(version, list)
 
 
@@ -56,12 +56,12 @@ def _check(version: str, in_jvm: Callable[[], list[str]]) -> None:
 
 
 def minor_of(version: str) -> str:
-    """4.3 of 4.3.1."""
+    """The first two parts of a version: "4.3" for "4.3.1"."""
     return ".".join(version.split(".")[:2])
 
 
 def is_supported(version: str) -> bool:
-    """Whether the version is one that tablelog is tested with."""
+    """Whether tablelog supports this version of Spark."""
     return minor_of(version) in SUPPORTED
 
 
@@ -74,15 +74,15 @@ def _missing_here(version: str) -> tuple[str, ...]:
 
 
 def missing_in_python(version: str, declared: Sequence[PythonInternal] = PYTHON) -> Iterator[str]:
-    """The names of Python internals, patched attributes among them, that a supported version should have and lacks."""
+    """The names of missing Python internals, including patched attributes, that this version should have."""
     patched = (PythonInternal(one.module, one.owner, one.attribute, one.why) for one in PATCHES)
     for one in (*declared, *patched):
         if not one.versions or version in one.versions:
             try:
-                found = _has(one)
+                exists = _has(one)
             except ImportError:
-                found = False
-            if not found:
+                exists = False
+            if not exists:
                 yield f"{one.name} ({one.use})"
 
 
@@ -96,7 +96,7 @@ def _has(one: PythonInternal) -> bool:
 
 
 def _is_set_by_methods(owner: Any, attribute: str) -> bool:
-    """Whether a method of the class names the attribute: that is all there is of one that `__init__` sets."""
+    """Whether a method of the class uses the attribute. An attribute that `__init__` sets isn't on the class."""
     members = (member for base in getattr(owner, "__mro__", ()) for member in vars(base).values())
     return any(attribute in member.__code__.co_names for member in members if isinstance(member, FunctionType))
 
@@ -105,44 +105,44 @@ def _is_set_by_methods(owner: Any, attribute: str) -> bool:
 
 
 def _missing_of_session(spark: "SparkSession") -> list[str]:
-    found = _compared.get(spark.version)
-    if found is None:
+    missing = _compared.get(spark.version)
+    if missing is None:
         version = minor_of(spark.version)
-        found = [*missing_in_jvm(py4j_of(spark).jvm, version), *missing_settings(spark)]
-        _compared[spark.version] = found
-    return found
+        missing = [*missing_in_jvm(py4j_of(spark).jvm, version), *missing_settings(spark)]
+        _compared[spark.version] = missing
+    return missing
 
 
 def missing_in_jvm(jvm: Any, version: str, declared: Sequence[JvmInternal] = JVM) -> Iterator[str]:
-    """The names of classes and members in the JVM that a supported version should have and lacks; a few calls each."""
+    """The names of missing JVM classes and members that this version should have. Makes a few calls for each class."""
     forName, printed = jvm.java.lang.Class.forName, jvm.scala.runtime.ScalaRunTime.stringOf
     for one in declared:
         if one.name in OPTIONAL or (one.versions and version not in one.versions):
             continue
-        found = None
+        java_class = None
         for name in _binary_names(one.name):
             try:
-                found = forName(name)
+                java_class = forName(name)
             except thrown_by_java():
                 continue
             break
-        if found is None:
+        if java_class is None:
             yield f"{one.name} ({one.use})"
         elif one.members:
-            public = printed(found.getMethods()) + printed(found.getFields())
+            public = printed(java_class.getMethods()) + printed(java_class.getFields())
             names = set(re.findall(r"\.([\w$]+)(?=[(,)])", public))
             yield from (f"{one.name}.{member} ({one.use})" for member in one.members if member not in names)
 
 
 def _binary_names(name: str) -> Iterator[str]:
-    """What the JVM may call a class: one inside of a class or of a Scala object is joined to that by `$`."""
+    """The possible binary names of a class: `$` joins a nested class to its class or Scala object."""
     yield name
     package, _, last = name.rpartition(".")
     yield f"{package}${last}"
 
 
 def missing_settings(spark: "SparkSession") -> Iterator[str]:
-    """The keys of Spark SQL in the registry that the session doesn't know."""
+    """The Spark SQL keys of the registry that the session doesn't know."""
     from pyspark.errors import PySparkException
 
     for setting in SETTINGS:

@@ -1,4 +1,4 @@
-"""The JVM objects behind DataFrames and Columns of PySpark, and the way back."""
+"""Conversion between DataFrames and Columns of PySpark and their JVM objects."""
 
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ def analyzed(frame: "DataFrame") -> JavaObject:
 
 
 def with_cached_data(frame: "DataFrame") -> JavaObject:
-    """The analysed plan of a frame in which what the user has cached is replaced by its cache."""
+    """The analyzed plan of a frame, in which cached parts are replaced by their cache."""
     return frame._jdf.queryExecution().withCachedData()
 
 
@@ -48,5 +48,5 @@ def executed_plan(frame: "DataFrame") -> JavaObject:
 
 
 def internal_rows(frame: "DataFrame") -> JavaObject:
-    """The rows of a frame as an `InternalRow[]` on the driver; no Spark job where the frame is a small local one."""
+    """The rows of a frame as an `InternalRow[]` on the driver. A small local relation needs no Spark job."""
     return executed_plan(frame).executeCollect()

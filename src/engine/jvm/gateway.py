@@ -1,7 +1,7 @@
-"""The gateway to one JVM: values that cross to it, functions that it composes, expressions and relations.
+"""The gateway to one JVM: conversion of values, functions composed in the JVM, expressions and relations.
 
-A call over Py4J costs 50-100 us, so columns are transferred in bulk (one string, one byte array), and the JVM creates
-objects itself, with functions composed of its own method handles.
+A call over Py4J costs 50-100 us. So columns are transferred in bulk (one string, one byte array), and the JVM creates
+objects itself, with functions composed from method handles.
 """
 
 import threading
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 JavaObject: TypeAlias = sessions.JavaObject
 
-_SEPARATOR = "\0"  # the one character that no path holds
+_SEPARATOR = "\0"  # the only character that no path contains
 
 
 def changed(value: JavaObject, **fields: Any) -> JavaObject:
-    """A copy of an object of a Scala case class with other values for some of its fields."""
+    """A copy of an object of a Scala case class with new values for some fields."""
     names = [value.productElementName(i) for i in range(value.productArity())]
     assert fields.keys() <= set(names)
     return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
 
 
 class Gateway:
-    """What the engine asks of one JVM. Shared by all sessions and threads; holds no lock across a call."""
+    """The engine's interface to one JVM. All sessions and threads share it; it holds no lock during a call."""
 
     _lock = threading.Lock()
     _by_gateway: ClassVar[dict[int, tuple[Any, "Gateway"]]] = {}
@@ -56,18 +56,18 @@ class Gateway:
             return known[1]
         check_environment(spark)
         sessions.start_callbacks(py4j)
-        made = cls(py4j)
+        gateway = cls(py4j)
         with cls._lock:
-            return cls._by_gateway.setdefault(id(py4j), (py4j, made))[1]
+            return cls._by_gateway.setdefault(id(py4j), (py4j, gateway))[1]
 
     # --- classes --------------------------------------------------------------------------------------------------
 
     def type(self, name: str) -> JavaObject:
-        """The `java.lang.Class` called `name`, loaded once."""
-        found = self._types.get(name)
-        if found is None:
-            found = self._types[name] = self.jvm.java.lang.Class.forName(name)
-        return found
+        """The `java.lang.Class` with this name, loaded once."""
+        java_class = self._types.get(name)
+        if java_class is None:
+            java_class = self._types[name] = self.jvm.java.lang.Class.forName(name)
+        return java_class
 
     @cached_property
     def _types(self) -> dict[str, JavaObject]:
@@ -91,7 +91,7 @@ class Gateway:
 
     @cached_property
     def no_values(self) -> JavaObject:
-        """The `InternalRow` of a table with no partition columns."""
+        """The empty `InternalRow`: the partition values of a table without partition columns."""
         return self.jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
 
     # --- values ---------------------------------------------------------------------------------------------------
@@ -101,29 +101,29 @@ class Gateway:
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(items))
 
     def scala_map(self, entries: Any) -> JavaObject:
-        """An immutable Scala `Map`, which is a partial function too, of a dict or of a Java map."""
+        """An immutable Scala `Map` of a dict or a Java map. It is also a Scala partial function."""
         return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(entries)
 
     def array(self, kind: JavaObject, items: Sequence[Any]) -> JavaObject:
-        """A JVM array with a call for each item: for the few arguments of a function, not for data."""
+        """A JVM array; makes a call for each item, so it is for a few arguments, not for data."""
         out = self.py4j.new_array(kind, len(items))
         for i, item in enumerate(items):
             out[i] = item
         return out
 
     def strings(self, values: Sequence[str]) -> JavaObject:
-        """A `String[]` in three calls; no value may hold NUL."""
+        """A `String[]` in three calls; no value may contain NUL."""
         if not values:
             return self.py4j.new_array(self.jvm.java.lang.String, 0)
         pattern = self.jvm.java.util.regex.Pattern.compile(_SEPARATOR)
         return pattern.split(_SEPARATOR.join(values), -1)
 
     def longs(self, values: "pa.Array") -> JavaObject:
-        """A `long[]` from Arrow's int64 with no nulls."""
+        """A `long[]` of an Arrow int64 array without nulls."""
         return self._numbers(values, "long", 8)
 
     def ints(self, values: "pa.Array") -> JavaObject:
-        """An `int[]` from Arrow's int32 with no nulls."""
+        """An `int[]` of an Arrow int32 array without nulls."""
         return self._numbers(values, "int", 4)
 
     def _numbers(self, values: "pa.Array", kind: str, width: int) -> JavaObject:
@@ -136,7 +136,7 @@ class Gateway:
         return out
 
     def read_ints(self, values: JavaObject) -> "pa.Array":
-        """Arrow's int32 from an `int[]`, in a handful of calls."""
+        """An Arrow int32 array of an `int[]`, in a few calls."""
         import pyarrow as pa
 
         nio = self.jvm.java.nio
@@ -146,23 +146,23 @@ class Gateway:
         return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(buffer.array()))])
 
     def schema(self, json: str) -> JavaObject:
-        """A `StructType` from its JSON."""
+        """The JVM `StructType` of a schema in JSON."""
         return self.jvm.org.apache.spark.sql.types.DataType.fromJson(json)
 
     def path(self, uri: str) -> JavaObject:
-        """A Hadoop `Path` from a percent-encoded URI."""
+        """The Hadoop `Path` of a percent-encoded URI."""
         return self.jvm.org.apache.hadoop.fs.Path(self.jvm.java.net.URI.create(uri))
 
     def rows(self, spark: "SparkSession", values: "pa.Table", schema: "StructType") -> JavaObject:
-        """An `InternalRow[]` of the rows, typed by Spark itself; no Spark job for what fits a local relation."""
+        """An `InternalRow[]` of the rows, converted by Spark. No Spark job if they fit into a local relation."""
         from pyspark.sql.types import StructField, StructType
 
-        # Nulls come through in a column that the table calls NOT NULL: what the log says is read as it is.
+        # Nulls in a NOT NULL column are kept: reading doesn't change what the log contains.
         nullable = StructType([StructField(f.name, f.dataType) for f in schema.fields])
         frame = spark.createDataFrame(values, nullable)
         return frames.internal_rows(frame)
 
-    # --- functions of an index, run by the JVM with no call back --------------------------------------------------
+    # --- functions of an index, which the JVM runs without callbacks ----------------------------------------------
 
     @cached_property
     def handles(self) -> JavaObject:
@@ -177,20 +177,20 @@ class Gateway:
         return self.jvm.java.lang.invoke.MethodType.methodType(self.type(result), types)
 
     def element_of(self, values: JavaObject, kind: str) -> JavaObject:
-        """`i -> values[i]` for an array of the class `kind`, which is named as `Class.forName` takes it."""
+        """The function `i -> values[i]` for an array of the class `kind`, a name as `Class.forName` takes it."""
         return self.handles.arrayElementGetter(self.type(kind)).bindTo(values)
 
     def table_of(self, function: JavaObject, count: int) -> JavaObject:
-        """`Object[]` of function(0), ..., function(count - 1)."""
+        """An `Object[]` of function(0), ..., function(count - 1)."""
         return self.jvm.java.util.stream.IntStream.range(0, count).mapToObj(self._int_function(function)).toArray()
 
     def picked(self, values: JavaObject, indices: "pa.Array") -> JavaObject:
-        """`Object[]` of the elements of an `Object[]` at the indices."""
+        """An `Object[]` of the elements of an `Object[]` at the indices."""
         function = self._int_function(self.element_of(values, "[Ljava.lang.Object;"))
         return self.jvm.java.util.Arrays.stream(self.ints(indices)).mapToObj(function).toArray()
 
     def joined(self, first: JavaObject, second: JavaObject) -> JavaObject:
-        """`Object[]` of the elements of two `Object[]`."""
+        """An `Object[]` of the elements of two `Object[]`."""
         stream = self.jvm.java.util.stream.Stream
         return stream.concat(
             self.jvm.java.util.Arrays.stream(first), self.jvm.java.util.Arrays.stream(second)
@@ -202,26 +202,33 @@ class Gateway:
         )
 
     def wrapped(self, values: JavaObject) -> JavaObject:
-        """An immutable `Seq` around an `Object[]`, with no copy."""
+        """An immutable Scala `Seq` around an `Object[]`, without a copy."""
         return self.jvm.scala.runtime.ScalaRunTime.wrapRefArray(values)
 
     # --- conditions -----------------------------------------------------------------------------------------------
 
     def rows_matching(self, filters: JavaObject, schema: JavaObject, rows: JavaObject, count: int) -> "pa.Array":
-        """Indices of those of the `count` rows for which every Catalyst filter is TRUE, as Spark itself evaluates.
+        """The indices of the rows for which all Catalyst filters are TRUE, as Spark evaluates them.
 
-        The filters' columns are found in `schema`, that of the rows, by name.
+        Args:
+            filters: a Scala `Seq` of filters; their columns are looked up in `schema` by name.
+            schema: the schema of the rows.
+            rows: an `InternalRow[]`.
+            count: the number of rows.
+
+        Returns:
+            An Arrow int32 array.
         """
         attributes = list(
             self.elements(self.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(schema))
         )
         condition = None
-        for one in self.elements(filters):
-            condition = one if condition is None else self.expressions.And(condition, one)
+        for each in self.elements(filters):
+            condition = each if condition is None else self.expressions.And(condition, each)
         assert condition is not None
-        at = {attribute.name().lower(): i for i, attribute in enumerate(attributes)}
+        index_of = {attribute.name().lower(): i for i, attribute in enumerate(attributes)}
         for reference in self.references(condition):
-            attributes[at[reference.name().lower()]] = reference
+            attributes[index_of[reference.name().lower()]] = reference
         bound = self.expressions.BindReferences.bindReference(
             condition, self.expressions.package.AttributeSeq(self.seq(attributes)), False
         )
@@ -239,13 +246,13 @@ class Gateway:
 
     @staticmethod
     def elements(sequence: JavaObject) -> list[JavaObject]:
-        """The elements of a (short) Scala `Seq`."""
+        """The elements of a Scala `Seq`; makes a call for each."""
         return [sequence.apply(i) for i in range(sequence.size())]
 
     @classmethod
     def references(cls, tree: JavaObject) -> list[JavaObject]:
-        """The columns that an expression or a plan refers to, resolved or not, in no particular order."""
-        # `AttributeSet.toSeq` sorts by expression ids, which unresolved columns don't have; `toList` doesn't sort.
+        """The columns that an expression or a plan refers to, resolved or unresolved, in any order."""
+        # `toSeq` would sort by expression ids, which unresolved columns don't have; `toList` doesn't sort.
         return cls.elements(tree.references().toList())
 
     def expression(self, spark: "SparkSession", column: "Column") -> JavaObject:
@@ -257,17 +264,18 @@ class Gateway:
         return frames.of_java_column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
     def rebound(self, expression: JavaObject, frame: "DataFrame", kept: Container[int] = ()) -> JavaObject:
-        """The expression with its resolved columns, but those with the ids `kept`, replaced by those of the same name
-        that `frame` puts out; the expression itself where there is none.
+        """Replace the resolved columns of an expression by the output columns of `frame` with the same names.
+
+        Columns whose expression id is in `kept` are not replaced, nor are columns that `frame` doesn't have.
         """
         plan = frames.analyzed(frame)
-        output, names = plan.output(), plan.schema()  # a wide table has thousands of columns: only these are asked for
+        output, names = plan.output(), plan.schema()  # fetches only the columns it needs: a table may have thousands
         mapping = {}
-        for one in self.references(expression):
-            if one.resolved() and one.exprId().id() not in kept:
-                place = names.getFieldIndex(one.name())
-                if place.isDefined():
-                    mapping[one] = output.apply(place.get())
+        for column in self.references(expression):
+            if column.resolved() and column.exprId().id() not in kept:
+                index = names.getFieldIndex(column.name())
+                if index.isDefined():
+                    mapping[column] = output.apply(index.get())
         if not mapping:
             return expression
         return expression.transform(self.scala_map(mapping))
@@ -276,16 +284,16 @@ class Gateway:
         return bool(self.expressions.SubqueryExpression.hasSubquery(expression))
 
     def filter_condition(self, filtered: "DataFrame") -> JavaObject:
-        """The resolved condition of a frame that `DataFrame.where` made."""
+        """The resolved condition of a frame that `DataFrame.where` returned."""
         return frames.analyzed(filtered).condition()
 
     def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
-        """A resolved expression over `frame` as Spark's optimizer leaves it, with the names that the frame has."""
-        # Spark moves no expression through a repartition, which never runs, and no field of a column that is there too.
-        held = frame.repartition(1)
-        plan = frames.optimized_plan(held.select("*", self.column(expression).alias("value")))
-        known = frames.analyzed(held).outputSet()
-        if plan.nodeName() != "Project" or not plan.references().subsetOf(known):
+        """A resolved expression over `frame` after Spark's optimizer, with the frame's column names."""
+        # The optimizer moves no expression below a repartition (which never runs), and no field of a selected column.
+        repartitioned = frame.repartition(1)
+        plan = frames.optimized_plan(repartitioned.select("*", self.column(expression).alias("value")))
+        columns = frames.analyzed(repartitioned).outputSet()
+        if plan.nodeName() != "Project" or not plan.references().subsetOf(columns):
             return expression
         return plan.projectList().last().child()
 
@@ -294,25 +302,28 @@ class Gateway:
         return self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
 
     def has_current_time(self, tree: JavaObject) -> bool:
-        """Whether an expression or a plan calls `current_timestamp()` or its like."""
+        """Whether an expression or a plan calls `current_timestamp()` or a similar function."""
         return bool(tree.containsPattern(self._current_like))
 
     def at_one_time(self, plan: JavaObject) -> JavaObject:
-        """An analysed plan whose `current_timestamp()` and its like are the present, in whatever queries it is used."""
+        """An analyzed plan in which `current_timestamp()` and similar functions are replaced by the present time.
+
+        All queries that use the plan then see the same time.
+        """
         if not self.has_current_time(plan):
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
 
     def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
-        """The parts of a condition that AND joins, parsed and not resolved, as SQL."""
-        waiting, found = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
-        while waiting:
-            node = waiting.pop()
+        """The parts of a condition that are joined by AND, as SQL; parsed, not resolved."""
+        remaining, conjuncts = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
+        while remaining:
+            node = remaining.pop()
             if node.getClass().getSimpleName() == "And":
-                waiting += [node.right(), node.left()]
+                remaining += [node.right(), node.left()]
             else:
-                found.append(str(node.sql()))
-        return found
+                conjuncts.append(str(node.sql()))
+        return conjuncts
 
     # --- relations ------------------------------------------------------------------------------------------------
 
@@ -326,7 +337,7 @@ class Gateway:
     ) -> JavaObject:
         """A `HadoopFsRelation` of Parquet files around a `FileIndex`.
 
-        `schema` holds the partition columns as well, so that Spark keeps them at their place.
+        `schema` includes the partition columns, so that Spark keeps the order of the columns.
         """
         datasources = self.jvm.org.apache.spark.sql.execution.datasources
         parquet = datasources.parquet.ParquetFileFormat()
@@ -339,7 +350,7 @@ class Gateway:
         return frames.of_dataset(sessions.jvm_session(spark).baseRelationToDataFrame(relation), spark)
 
     def empty_frame(self, spark: "SparkSession", schema_json: str) -> "DataFrame":
-        """An empty frame with this schema; runs no job."""
+        """An empty frame with this schema. It needs no Spark job."""
         schema = self.schema(schema_json)
         return frames.of_dataset(
             sessions.jvm_session(spark).createDataFrame(self.jvm.java.util.ArrayList(), schema), spark
@@ -349,7 +360,7 @@ class Gateway:
     def metadata_fields(self) -> frozenset[str]:
         """The names of the fields of `_metadata`."""
         parquet = self.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
-        return frozenset(one.name() for one in self.elements(parquet.metadataSchemaFields()))
+        return frozenset(field.name() for field in self.elements(parquet.metadataSchemaFields()))
 
     def is_metadata_field(self, attribute: JavaObject) -> bool:
         """Whether a resolved column is a field of `_metadata`."""
@@ -364,6 +375,6 @@ class Gateway:
         return True
 
     def execution_id(self) -> str | None:
-        """The id of the query that runs on the JVM thread which called back; `None` outside one (as in `explain`)."""
-        found: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(EXECUTION_ID.key)
-        return found
+        """The id of the query of the JVM thread that called back; `None` outside of a query (as in `explain`)."""
+        query: str | None = self.jvm.org.apache.spark.SparkContext.getOrCreate().getLocalProperty(EXECUTION_ID.key)
+        return query

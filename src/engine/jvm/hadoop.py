@@ -1,4 +1,4 @@
-"""What the engine asks of the JVM's Hadoop: its file systems, its settings, and the schema of a Parquet file."""
+"""Access to Hadoop in the JVM: its file systems, its settings, and the schema of a Parquet file."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def has_file_system(spark: "SparkSession", uri: str, settings: Mapping[str, str] | None = None) -> bool:
-    """Whether the JVM has the class of a file system for the scheme of `uri`; `settings` are Hadoop's."""
+    """Whether the JVM has a file system class for the scheme of `uri`. `settings`: additional Hadoop settings."""
     configuration = hadoop_configuration(spark)
     for key, value in (settings or {}).items():
         configuration.set(key, value)
@@ -27,11 +27,14 @@ def has_file_system(spark: "SparkSession", uri: str, settings: Mapping[str, str]
 
 
 def hadoop_properties(spark: "SparkSession", prefix: str) -> dict[str, str]:
-    """The properties of the session's Hadoop configuration below `prefix`, without it, but Hadoop's defaults."""
+    """The session's Hadoop properties whose keys start with `prefix`, except Hadoop's defaults.
+
+    The returned keys don't have the prefix.
+    """
     gateway = Gateway.of(spark)
-    found = hadoop_configuration(spark).getPropsWithPrefix(prefix)
-    found.entrySet().removeAll(_defaults(gateway).getPropsWithPrefix(prefix).entrySet())
-    return string_map(gateway.scala_map(found))
+    properties = hadoop_configuration(spark).getPropsWithPrefix(prefix)
+    properties.entrySet().removeAll(_defaults(gateway).getPropsWithPrefix(prefix).entrySet())
+    return string_map(gateway.scala_map(properties))
 
 
 @lru_cache(maxsize=4)
@@ -43,7 +46,7 @@ def _defaults(gateway: Gateway) -> JavaObject:
 
 
 def parquet_schema(spark: "SparkSession", uri: str) -> str:
-    """The schema, as JSON, that Spark makes of the footer of a Parquet file; by the driver, with no job."""
+    """The Spark schema of a Parquet file as JSON, from its footer. The driver reads it, without a Spark job."""
     gateway, state = Gateway.of(spark), session_state(spark)
     path, hadoop = gateway.path(uri), gateway.jvm.org.apache.parquet.hadoop
     reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, state.newHadoopConf()))

@@ -1,4 +1,4 @@
-"""What an INSERT into a view needs from Spark: the analyzer on a changed plan, and a table to resolve against."""
+"""Plans for an INSERT into a view: runs Spark's analyzer on a changed plan, with a table as the target."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -18,35 +18,35 @@ Parameters: TypeAlias = "Mapping[str, Column] | Sequence[Column] | None"
 
 
 def tag(gateway: Gateway, name: str) -> JavaObject:
-    """The key of a text that is attached to a node of a plan."""
+    """The key of a string that is attached to a node of a plan."""
     return gateway.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(name)
 
 
 def unresolved_relation(gateway: Gateway, name_parts: JavaObject) -> JavaObject:
-    """The plan of a table or a view by its name."""
+    """The unresolved plan of a table or view."""
     sql = gateway.jvm.org.apache.spark.sql
     return sql.catalyst.analysis.UnresolvedRelation(name_parts, sql.util.CaseInsensitiveStringMap.empty(), False)
 
 
 def parsed_name(spark: "SparkSession", name: str) -> JavaObject:
-    """The parts of the name of a table, as a Scala `Seq`. Raises Spark's ParseException."""
+    """The parts of a table name, as a Scala `Seq`. Raises Spark's ParseException."""
     return session_state(spark).sqlParser().parseMultipartIdentifier(name)
 
 
 def with_parameters(spark: "SparkSession", plan: JavaObject, parameters: Parameters) -> JavaObject:
-    """The plan with values for its parameter markers."""
+    """The plan with values bound to its parameter markers."""
     if not parameters:
         return plan
     gateway = Gateway.of(spark)
     analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
     if isinstance(parameters, Mapping):
-        values = gateway.seq(gateway.expression(spark, one) for one in parameters.values())
+        values = gateway.seq(gateway.expression(spark, column) for column in parameters.values())
         return analysis.NameParameterizedQuery(plan, gateway.seq(parameters), values)
-    return analysis.PosParameterizedQuery(plan, gateway.seq(gateway.expression(spark, one) for one in parameters))
+    return analysis.PosParameterizedQuery(plan, gateway.seq(gateway.expression(spark, column) for column in parameters))
 
 
 def resolved_plan(spark: "SparkSession", plan: JavaObject) -> JavaObject:
-    """The plan after Spark's analyzer; commands in it are not executed."""
+    """The plan after Spark's analyzer, which doesn't execute commands in it."""
     skip = Gateway.of(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
     return session_state(spark).executePlan(plan, skip).analyzed()
 
@@ -58,9 +58,9 @@ def relation_of(gateway: Gateway, table: "InsertTarget") -> JavaObject:
 
 
 class InsertTarget:
-    """Implements `org.apache.spark.sql.connector.catalog.Table` of the JVM. It is only for analysis, not for writing.
+    """Implements the JVM's `org.apache.spark.sql.connector.catalog.Table`, for analysis only, not for writing.
 
-    It also has to define Java's default methods, because Py4J forwards them all to Python.
+    It also defines Java's default methods, because Py4J forwards all calls to Python.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class InsertTarget:
         self._gateway = gateway
         self._name = name
         schema = schemas.StructType(tuple(fields))
-        # The write checks nulls itself: its error names the column and the table.
+        # Nullable, because the write itself checks nulls: its error names the column and the table.
         self._schema = gateway.schema(schemas.to_json(read_schema(schema))).asNullable()
         self._fields = schema.fields
-        shown = set(schema.names)
-        self._partitioning = [name for name in partition_columns if name in shown]
+        names = set(schema.names)
+        self._partitioning = [name for name in partition_columns if name in names]
 
     @carried
     def name(self) -> str:
@@ -88,15 +88,15 @@ class InsertTarget:
         kind = self._gateway.jvm.org.apache.spark.sql.connector.catalog.Column
         return self._gateway.array(kind, [self._column(kind, i) for i in range(len(self._fields))])
 
-    def _column(self, kind: JavaObject, place: int) -> JavaObject:
-        f, data_type = self._fields[place], self._schema.apply(place).dataType()
+    def _column(self, kind: JavaObject, index: int) -> JavaObject:
+        f, data_type = self._fields[index], self._schema.apply(index).dataType()
         default = f.metadata.get(schemas.DEFAULT_KEY)
         if default is None:
             return kind.create(f.name, data_type, True, None, None)
         connector = self._gateway.jvm.org.apache.spark.sql.connector
         # EXISTS_DEFAULT, the value for existing rows, is irrelevant here.
-        before = connector.expressions.LiteralValue(None, data_type)
-        return kind.create(f.name, data_type, True, None, connector.catalog.ColumnDefaultValue(default, before), None)
+        existing = connector.expressions.LiteralValue(None, data_type)
+        return kind.create(f.name, data_type, True, None, connector.catalog.ColumnDefaultValue(default, existing), None)
 
     @carried
     def partitioning(self) -> JavaObject:
@@ -143,7 +143,7 @@ class InsertTarget:
 
     @carried
     def toString(self) -> str:
-        return f"tablelog[{self._name}, to be inserted into, {id(self):x}]"
+        return f"tablelog[{self._name}, target of an INSERT, {id(self):x}]"
 
     class Java:
         implements: ClassVar[list[str]] = [V2_TABLE]

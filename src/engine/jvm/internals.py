@@ -1,7 +1,7 @@
-"""Every internal of PySpark, Py4J and Spark's JVM that tablelog uses, and everything of PySpark that it replaces.
+"""The registry of all internals of PySpark, Py4J and Spark's JVM that tablelog uses or replaces.
 
-Spark promises nothing about these from one version to the next. `environment` checks that they are there, and
-tests/test_internals.py that no other folder uses one, that each entry is used, and that what is used has an entry.
+They may change with any version of Spark. `environment` checks that they exist. tests/test_internals.py checks that no
+other folder uses one, that each entry is used, and that each used internal has an entry.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _DATAFRAME = "pyspark.sql.classic.dataframe"
 
 @dataclass(frozen=True)
 class PythonInternal:
-    """An attribute of a class, or with `owner` "" of a module. `versions`: the Sparks that have it, () for all."""
+    """An attribute of a class, or of a module if `owner` is "". `versions`: the Spark versions with it; () for all."""
 
     module: str
     owner: str
@@ -33,7 +33,7 @@ class PythonInternal:
 
 @dataclass(frozen=True)
 class JvmInternal:
-    """A class, and the methods and fields of it that are used. `versions`: as above."""
+    """A class of the JVM, with the methods and fields that are used. `versions`: as in `PythonInternal`."""
 
     name: str
     use: str
@@ -43,9 +43,9 @@ class JvmInternal:
 
 @dataclass(frozen=True)
 class Patch:
-    """An attribute of a class or a module that is replaced; `*`: each public method with no patch of its own.
+    """An attribute of a class or module that tablelog replaces. `*`: each public method without its own patch.
 
-    `on_instances`: it is replaced on single objects for as long as they live, and not by `patches`.
+    `on_instances`: the attribute is replaced on single objects for their lifetime, and not by `patching`.
     """
 
     module: str
@@ -72,9 +72,9 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal(_DATAFRAME, "DataFrame", "_jdf", "the plans of a frame"),
     PythonInternal(_DATAFRAME, "DataFrame", "_collect_as_arrow", "rows as Arrow, without the cast of toArrow"),
     PythonInternal("pyspark.sql.classic.column", "Column", "_jc", "the expression of a Column"),
-    PythonInternal(_READWRITER, "DataFrameReader", "_jreader", "what is set on a reader"),
+    PythonInternal(_READWRITER, "DataFrameReader", "_jreader", "the settings of a reader"),
     PythonInternal(_READWRITER, "DataFrameReader", "_spark", "the session of a reader"),
-    PythonInternal(_READWRITER, "DataFrameWriter", "_jwrite", "what is set on a writer"),
+    PythonInternal(_READWRITER, "DataFrameWriter", "_jwrite", "the settings of a writer"),
     PythonInternal(_READWRITER, "DataFrameWriter", "_df", "the rows of a writer"),
     PythonInternal(_READWRITER, "DataFrameWriter", "_spark", "the session of a writer"),
     PythonInternal(_READWRITER, "DataFrameWriterV2", "_spark", "the session of a writer"),
@@ -85,20 +85,22 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal("pyspark.sql.merge", "MergeIntoWriter", "_spark", "the session of a merge"),
     PythonInternal("pyspark.sql.catalog", "Catalog", "_sparkSession", "the session of a catalog"),
     PythonInternal(_CAPTURED, "CapturedException", "_origin", "the Java exception behind an error"),
-    PythonInternal(_CAPTURED, "CapturedException", "_desc", "the message of an error, to be made readable"),
+    PythonInternal(_CAPTURED, "CapturedException", "_desc", "the message of an error, to remove plans and ids"),
     PythonInternal("py4j.protocol", "Py4JJavaError", "java_exception", "the Java exception behind an error"),
-    PythonInternal("py4j.protocol", "", "Py4JError", "what Py4J raises"),
-    PythonInternal("py4j.protocol", "", "Py4JNetworkError", "a connection that was cut by Ctrl-C"),
+    PythonInternal("py4j.protocol", "", "Py4JError", "the errors of Py4J"),
+    PythonInternal("py4j.protocol", "", "Py4JNetworkError", "a connection that Ctrl-C interrupted"),
     PythonInternal(_PY4J, "", "is_instance_of", "classes of JVM objects"),
     PythonInternal(_PY4J, "", "JavaPackage", "names that are looked up once"),
     PythonInternal(_PY4J, "", "JavaClass", "names that are looked up once"),
     PythonInternal(_PY4J, "", "JavaMember", "names that are looked up once"),
     PythonInternal(_PY4J, "JavaGateway", "new_array", "arrays of the JVM"),
-    PythonInternal(_PY4J, "JavaGateway", "java_gateway_server", "connections by which the JVM calls"),
+    PythonInternal(_PY4J, "JavaGateway", "java_gateway_server", "the connections of callbacks"),
     PythonInternal(_PY4J, "JavaGateway", "_gateway_client", "the connection of a thread"),
     PythonInternal("py4j.clientserver", "JavaClient", "get_thread_connection", "the connection of a thread"),
     PythonInternal("py4j.clientserver", "ClientServerConnection", "_call_proxy", "whether a connection is in use"),
-    PythonInternal("py4j.clientserver", "ClientServerConnection", "initiated_from_client", "who opened a connection"),
+    PythonInternal(
+        "py4j.clientserver", "ClientServerConnection", "initiated_from_client", "which side opened a connection"
+    ),
     PythonInternal("py4j.clientserver", "ClientServerConnection", "socket", "the port of a connection"),
 )
 
@@ -113,31 +115,31 @@ PATCHES: tuple[Patch, ...] = (
     *_methods(_DATAFRAME, "DataFrame", "explain", "shows the files that a scan of a table reads"),
     *_methods(_READWRITER, "DataFrameReader", "load table", "reads tables"),
     *_methods(_READWRITER, "DataFrameWriter", "save saveAsTable insertInto", "writes tables"),
-    *_methods(_READWRITER, "DataFrameWriter", "csv json orc parquet text xml", "keeps other files out of a table"),
+    *_methods(_READWRITER, "DataFrameWriter", "csv json orc parquet text xml", "refuses other formats in a table"),
     *_methods(
         _READWRITER,
         "DataFrameWriterV2",
         "create replace createOrReplace append overwrite overwritePartitions",
-        "says what does the same for a table",
+        "refuses tables, and names the supported operation",
     ),
     *_methods(_STREAMING, "DataStreamReader", "load table", "refuses streams of tables"),
     *_methods(_STREAMING, "DataStreamWriter", "start toTable", "refuses streams into tables"),
-    *_methods("pyspark.sql.merge", "MergeIntoWriter", "merge", "says what does the same for a table"),
-    *_methods("pyspark.sql.session", "SparkSession", "sql table", "statements about tables, and tables by name"),
-    *_methods("pyspark.sql.catalog", "Catalog", "tableExists", "knows tables of Delta, though Spark has no Delta"),
-    *_methods("pyspark.sql.catalog", "Catalog", "*", "says what does the same for a table"),
-    Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions as tablelog's errors"),
+    *_methods("pyspark.sql.merge", "MergeIntoWriter", "merge", "refuses tables, and names the supported operation"),
+    *_methods("pyspark.sql.session", "SparkSession", "sql table", "statements on tables, and tables by name"),
+    *_methods("pyspark.sql.catalog", "Catalog", "tableExists", "finds Delta tables, which Spark doesn't know"),
+    *_methods("pyspark.sql.catalog", "Catalog", "*", "refuses tables, and names the supported operation"),
+    Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
     Patch(
-        _CAPTURED, "CapturedException", "getMessage", "messages.make_readable", "leaves out plans and ids",
+        _CAPTURED, "CapturedException", "getMessage", "messages.make_readable", "removes plans and ids",
         on_instances=True,
     ),
     Patch(
-        _CAPTURED, "CapturedException", "getMessageParameters", "messages.make_readable", "leaves out plans and ids",
+        _CAPTURED, "CapturedException", "getMessageParameters", "messages.make_readable", "removes plans and ids",
         on_instances=True,
     ),
     Patch(
         "py4j.clientserver", "ClientServerConnection", "_call_proxy", "callbacks.Connections",
-        "counts the calls on a connection, so that idle ones can be closed", on_instances=True,
+        "counts the calls on a connection, to close idle ones", on_instances=True,
     ),
 )  # fmt: skip
 
@@ -147,4 +149,4 @@ SETTINGS = (
     spark_own.SESSION_TIME_ZONE,
     spark_own.SOURCE_DEFAULT,
 )
-"""Settings of Spark SQL that this folder reads, or sets for a query."""
+"""Settings of Spark SQL that this folder reads or sets for a query."""

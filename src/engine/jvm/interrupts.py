@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark works: end the jobs, and make the session usable again."""
+"""Ctrl-C during Spark jobs: cancel the jobs, and keep the session usable."""
 
 import logging
 import signal
@@ -27,32 +27,32 @@ _TASKS = 10_000
 
 @contextmanager
 def tagged(spark: "SparkSession", purpose: str) -> Iterator[str]:
-    """Inside, the Spark jobs of this thread bear the tag that is given, and Ctrl-C is a `KeyboardInterrupt` at once.
+    """Within the context, this thread's Spark jobs have the yielded tag, and Ctrl-C raises `KeyboardInterrupt` at once.
 
-    A cancelled task ends only where its thread is interrupted, one that writes may run on without. That is what Spark
-    does by default, but not once `SparkContext.setJobGroup` was called.
+    A cancelled task that writes may only end if Spark interrupts its thread. Spark does so by default, but not after
+    a call of `SparkContext.setJobGroup`; so the setting is changed within the context.
     """
     tag = f"{purpose}-{uuid4()}"
     context = spark.sparkContext
-    before = context.getLocalProperty(_INTERRUPTS)
+    original = context.getLocalProperty(_INTERRUPTS)
     context.addJobTag(tag)
-    if before == "false":
+    if original == "false":
         context.setLocalProperty(_INTERRUPTS, "true")
     try:
         with _raised(context, tag):
             yield tag
     finally:
         context.removeJobTag(tag)
-        if before == "false":
-            context.setLocalProperty(_INTERRUPTS, before)
+        if original == "false":
+            context.setLocalProperty(_INTERRUPTS, original)
 
 
 @contextmanager
 def _raised(context: Any, tag: str) -> Iterator[None]:
-    """Inside, Ctrl-C cancels the jobs with a tag and is a `KeyboardInterrupt` at once, and `stop` ends them.
+    """Within the context, Ctrl-C cancels the jobs with a tag and raises `KeyboardInterrupt` at once.
 
-    PySpark's own handler first cancels all jobs, over the connection that it has interrupted. On Spark 4.1 that fails,
-    and what comes out is a Py4JError, with the jobs running on. Somebody else's handler stays.
+    This replaces PySpark's handler, which cancels all jobs over the connection that Ctrl-C interrupted. On Spark 4.1
+    that fails with a Py4JError, and the jobs continue. A handler of another library is not replaced.
     """
     handler = signal.getsignal(signal.SIGINT)
     if (
@@ -63,7 +63,7 @@ def _raised(context: Any, tag: str) -> Iterator[None]:
         return
 
     def interrupt(*_: object) -> None:
-        # By a thread, and so by a connection, of its own: what PySpark does on its way out may wait for the jobs.
+        # In a new thread, which has its own connection: PySpark's code may wait for the jobs while this error passes.
         threading.Thread(target=_cancel, args=(context, tag, SystemClock()), daemon=True).start()
         raise KeyboardInterrupt
 
@@ -75,20 +75,20 @@ def _raised(context: Any, tag: str) -> Iterator[None]:
 
 
 def stop(spark: "SparkSession", tag: str) -> bool:
-    """Cancel the Spark jobs with a tag and wait for their tasks to end; to be called after `KeyboardInterrupt`.
+    """After a `KeyboardInterrupt`: cancel the Spark jobs with a tag and wait until their tasks end.
 
-    The interrupted call is still being answered on the thread's own connection to the JVM, where the next call would
-    take that answer for its own, and wait for it first: so that connection is closed here, and the thread gets a new
-    one (with it go what this thread had set as local properties of Spark). False when tasks still ran after 20 s.
+    The JVM still sends the reply to the interrupted call on this thread's connection, and the next call would read
+    that reply as its own. So the connection is closed, and the thread gets a new one. Spark's local properties of this
+    thread are lost with it. Returns False if tasks still run after 20 s.
     """
     _reconnect(spark)
     return settle(spark, tag)
 
 
 def settle(spark: "SparkSession", tag: str) -> bool:
-    """Cancel the Spark jobs with a tag and wait for their tasks to end, those of a failed job too.
+    """Cancel the Spark jobs with a tag and wait until their tasks end, including the tasks of failed jobs.
 
-    False when tasks still ran after 20 s.
+    Returns False if tasks still run after 20 s.
     """
     context: Any = spark.sparkContext
     clock = SystemClock()
@@ -104,15 +104,15 @@ def settle(spark: "SparkSession", tag: str) -> bool:
                 _interrupt_tasks(context, stage)
             again = clock.monotonic() + _AGAIN_S
         clock.sleep(_PAUSE_S)
-    logger.warning("the cancelled Spark jobs %s still ran tasks after %d s", tag, _PATIENCE_S)
+    logger.warning("the cancelled Spark jobs %s still run tasks after %d s", tag, _PATIENCE_S)
     return False
 
 
 def is_behind(error: BaseException | None, handled: BaseException | None = None) -> bool:
-    """Whether Ctrl-C is behind the error: PySpark and Py4J may cover it by what they meet while they handle it.
+    """Whether Ctrl-C caused the error. PySpark and Py4J may raise another error while they handle the interrupt.
 
-    `handled` is what the caller was handling before: a command that is run in `except KeyboardInterrupt` wasn't
-    interrupted itself.
+    `handled` is the exception that the caller was handling before: a command that runs inside of
+    `except KeyboardInterrupt` wasn't interrupted itself.
     """
     while error is not None and error is not handled:
         if isinstance(error, KeyboardInterrupt):
@@ -122,7 +122,7 @@ def is_behind(error: BaseException | None, handled: BaseException | None = None)
 
 
 def _cancel(context: Any, tag: str, clock: SystemClock) -> None:
-    """Cancel the jobs. Now and then the JVM hangs up on the first connection that follows one that was cut."""
+    """Cancel the jobs. Tries again, because the JVM sometimes closes the first connection after an interrupted one."""
     from py4j.protocol import Py4JNetworkError
 
     for attempt in range(_TRIES):
@@ -143,26 +143,26 @@ def _reconnect(spark: "SparkSession") -> None:
 
 
 def _running(context: Any, tag: str) -> list[Any]:
-    """Stages that still have tasks, as Spark's SparkStageInfo; all stages of a job that isn't marked as ended yet."""
+    """Stages with running tasks, as Spark's SparkStageInfo; for a job that isn't marked as ended, all its stages."""
     tracker = context._jsc.sc().statusTracker()
     stages = []
     for job in tracker.getJobIdsForTag(tag):
         info = tracker.getJobInfo(job)
         if not info.isDefined():
             continue
-        runs = info.get().status().toString() == "RUNNING"
-        for stage in info.get().stageIds():
-            found = tracker.getStageInfo(stage)
-            if found.isDefined() and (runs or found.get().numActiveTasks() > 0):
-                stages.append(found.get())
+        is_running = info.get().status().toString() == "RUNNING"
+        for stage_id in info.get().stageIds():
+            stage = tracker.getStageInfo(stage_id)
+            if stage.isDefined() and (is_running or stage.get().numActiveTasks() > 0):
+                stages.append(stage.get())
     return stages
 
 
 def _interrupt_tasks(context: Any, stage: Any) -> None:
-    """Interrupt the running tasks of a stage once more, for the first interrupt may have been lost.
+    """Interrupt the running tasks of a stage again, because the first interrupt may have been lost.
 
-    Hadoop starts a `chmod` for each local file without its native library, and forgets an interrupt that comes while it
-    waits for that; what then only computes and writes never notices that it was to end.
+    Without its native library Hadoop runs a `chmod` process for each local file, and discards an interrupt that comes
+    while it waits for the process. A task that then only computes and writes doesn't notice that it is cancelled.
     """
     jvm, scala = context._jvm, context._jsc.sc()
     api = jvm.org.apache.spark.status.api.v1

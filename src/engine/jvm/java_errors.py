@@ -1,4 +1,4 @@
-"""The errors that come out of the JVM: which there are, the Java exception behind one, and its error condition."""
+"""Errors from the JVM: their Python classes, their Java exceptions, and their error conditions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ _CAUSES = 8
 
 
 def thrown_by_java() -> tuple[type[Exception], ...]:
-    """The errors that stand for a Java exception: that of Py4J, and those that PySpark makes of some exceptions."""
+    """The classes of errors for a Java exception: Py4J's, and PySpark's, to which it converts some exceptions."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -17,7 +17,7 @@ def thrown_by_java() -> tuple[type[Exception], ...]:
 
 
 def raised_by_calls() -> tuple[type[Exception], ...]:
-    """All errors that a call to the JVM raises: those, and what Py4J raises of a connection that is lost, say."""
+    """The classes of all errors that a call to the JVM raises, including Py4J's own (such as a lost connection)."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -25,7 +25,7 @@ def raised_by_calls() -> tuple[type[Exception], ...]:
 
 
 def java_exception(error: BaseException) -> JavaObject | None:
-    """The Java exception behind an error; `None` where there is none."""
+    """The Java exception that caused an error; `None` if there is none."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -35,7 +35,7 @@ def java_exception(error: BaseException) -> JavaObject | None:
 
 
 def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The conditions and message parameters of an error that came out of Spark, and of its causes, outermost first."""
+    """The error conditions and message parameters of an error from Spark and of its causes, outermost first."""
     from pyspark.errors import PySparkException
 
     java = java_exception(error)
@@ -50,7 +50,7 @@ def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _throwables(java: Any) -> Iterator[Any]:
-    """Those of a Java exception and its causes that have a condition."""
+    """Of a Java exception and its causes, those with an error condition."""
     for _ in range(_CAUSES):
         if java is None:
             return

@@ -1,4 +1,4 @@
-"""The part of the registry (see `internals`) that is in the JVM: classes of Spark, Scala, Parquet's reader and Py4J.
+"""The JVM part of the registry (see `internals`): classes of Spark, Scala, Parquet and Py4J.
 
 Public interfaces of the JDK and of Hadoop aren't listed.
 """
@@ -22,12 +22,15 @@ def _of(package: str, name: str, use: str, *members: str) -> JvmInternal:
     return JvmInternal(package + name, use, members)
 
 
+_V43 = ("4.3",)
+
 OPTIONAL = frozenset({CLOUD_COMMIT_PROTOCOL, CLOUD_PARQUET_COMMITTER})
-"""Classes of spark-hadoop-cloud. `Gateway.has_class` asks for them where they would be used."""
+"""Classes of spark-hadoop-cloud. `Gateway.has_class` checks for them before they are used."""
 
 JVM: tuple[JvmInternal, ...] = (
     # values
     _of("scala.", "Option", "optional values", "apply", "empty", "isDefined", "get"),
+    _of("scala.", "Some", "optional values", "apply"),
     _of("scala.runtime.", "ScalaRunTime", "arrays as sequences, and as text", "wrapRefArray", "stringOf"),
     _of(_SPARK, "api.python.PythonUtils", "sequences and maps of Scala", "toSeq", "toScalaMap"),
     _of(_SQL, "types.DataType", "schemas from JSON", "fromJson", "json"),
@@ -37,15 +40,27 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_SQL, "util.CaseInsensitiveStringMap", "options of a relation", "empty", "get"),
     _of(_CATALYST, "InternalRow", "rows of partition values", "empty"),
     _of(_CATALYST, "types.DataTypeUtils", "attributes of a schema", "toAttributes"),
+    # tables for Spark's analyzer
+    _of(_CATALYST, "QualifiedTableName", "names in the cache of relations", "apply"),
+    _of(_CATALYST, "analysis.RelationResolution", "whether a query asks for a table", "resolveRelation"),
+    _of(_CONNECTOR, "catalog.DelegatingCatalogExtension", "the base of DeltaSessionCatalog", "setDelegateCatalog"),
+    _of(_CONNECTOR, "catalog.TableCatalog", "tables of a catalog", "loadTable", "tableExists", "PROP_PROVIDER"),
+    JvmInternal(_CONNECTOR + "catalog.TableContext", "time travel", ("timeTravel", "writePrivileges"), _V43),
+    JvmInternal(_CONNECTOR + "catalog.TimeTravel", "versions and timestamps of a table", (), _V43),
+    _of(_CONNECTOR, "catalog.TruncatableTable", "the table of a command", "truncateTable"),
+    _of(_CONNECTOR, "metric.CustomMetric", "metrics of a command, of which there are none"),
+    _of(_CONNECTOR, "metric.CustomTaskMetric", "metrics of a command, of which there are none"),
+    _of(_CONNECTOR, "catalog.V1Table", "the table of a query"),
+    _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions
-    _of(_SPARK, "SparkContext", "the query that runs, jobs to be ended", "getOrCreate", "getLocalProperty",
+    _of(_SPARK, "SparkContext", "the running query, jobs to cancel", "getOrCreate", "getLocalProperty",
         "statusTracker", "statusStore", "killTaskAttempt", "getRDDStorageInfo", "unpersistRDD"),
     _of(_SPARK, "SparkThrowable", "conditions of errors", "getCondition", "getMessageParameters"),
     _of(_SPARK, "TaskContext", "the number of tasks of a stage", "get", "numPartitions"),
     _of(_SPARK, "SparkStatusTracker", "jobs of a command", "getJobIdsForTag", "getJobInfo", "getStageInfo"),
     _of(_SPARK, "status.api.v1.TaskStatus", "running tasks", "RUNNING"),
     _of(_SPARK, "status.api.v1.TaskSorting", "running tasks", "ID"),
-    _of(_SPARK, "util.Utils", "whether a class is there", "classForName"),
+    _of(_SPARK, "util.Utils", "whether a class exists", "classForName"),
     _of(_SPARK, "rdd.ParallelCollectionRDD", "small lists of a user"),
     _of(_SQL, "classic.SparkSession", "plans, expressions and copies of a session", "sessionUUID", "sessionState",
         "expression", "cloneSession", "baseRelationToDataFrame", "createDataFrame", "conf"),
@@ -53,8 +68,8 @@ JVM: tuple[JvmInternal, ...] = (
         "conf", "newHadoopConf", "executePlan"),
     _of(_SQL, "classic.Dataset", "frames of a plan", "ofRows", "queryExecution"),
     _of(_SQL, "classic.ExpressionUtils", "Columns of an expression", "column"),
-    _of(_SQL, "classic.DataFrameReader", "what is set on a reader", "extraOptions", "userSpecifiedSchema", "source"),
-    _of(_SQL, "classic.DataFrameWriter", "what is set on a writer", "extraOptions", "source", "curmode",
+    _of(_SQL, "classic.DataFrameReader", "the settings of a reader", "extraOptions", "userSpecifiedSchema", "source"),
+    _of(_SQL, "classic.DataFrameWriter", "the settings of a writer", "extraOptions", "source", "curmode",
         "partitioningColumns", "clusteringColumns", "numBuckets", "sortColumnNames"),
     # the catalog
     _of(_CATALOG, "SessionCatalog", "tables by name", "tableExists", "getTableMetadata", "databaseExists",
@@ -63,11 +78,11 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CATALOG, "CatalogTable", "an entry of the catalog", "identifier", "provider", "storage", "tableType",
         "bucketSpec", "partitionSchema", "tracksPartitionsInCatalog", "copy"),
     _of(_CATALOG, "CatalogTableType", "managed and external tables", "MANAGED", "EXTERNAL"),
-    _of(_CATALOG, "CatalogStorageFormat", "where a table lies", "empty", "locationUri", "serde", "copy"),
+    _of(_CATALOG, "CatalogStorageFormat", "the location of a table", "empty", "locationUri", "serde", "copy"),
     _of(_CATALOG, "CatalogUtils", "locations as URIs", "URIToString", "stringToURI"),
     _of(_CATALYST, "TableIdentifier", "the name of a table", "table", "database", "unquotedString"),
     _of(_CATALYST, "FunctionIdentifier", "the name of a function"),
-    _of(_EXPRESSIONS, "ExpressionInfo", "whose a function is", "getClassName", "getSource"),
+    _of(_EXPRESSIONS, "ExpressionInfo", "the class and origin of a function", "getClassName", "getSource"),
     _of(_ANALYSIS, "FunctionRegistry$", "the names of Spark's functions", "MODULE$", "functionSet"),
     # expressions
     _of(_CATALYST, "parser.ParserInterface", "statements, expressions and names", "parsePlan", "parseExpression",
@@ -75,30 +90,30 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CATALYST, "trees.TreeNode", "walks through plans and expressions", "children", "transform", "transformDown",
         "containsPattern", "collectLeaves", "makeCopy", "fastEquals", "getTagValue", "setTagValue", "nodeName",
         "simpleString", "toJSON"),
-    _of(_CATALYST, "trees.TreeNodeTag", "texts on the nodes of a plan"),
-    _of(_CATALYST, "trees.TreePattern", "whether a plan asks for the time", "CURRENT_LIKE"),
-    _of(_CATALYST, "optimizer.ComputeCurrentTime", "one instant for a command", "apply"),
+    _of(_CATALYST, "trees.TreeNodeTag", "strings attached to the nodes of a plan"),
+    _of(_CATALYST, "trees.TreePattern", "whether a plan uses the current time", "CURRENT_LIKE"),
+    _of(_CATALYST, "optimizer.ComputeCurrentTime", "the same time for all queries of a command", "apply"),
     _of(_EXPRESSIONS, "Expression", "types and columns of an expression", "dataType", "references", "resolved",
         "deterministic", "sql"),
     _of(_EXPRESSIONS, "AttributeReference", "columns", "name", "exprId", "metadata"),
     _of(_EXPRESSIONS, "Alias", "named values", "child", "toAttribute"),
-    _of(_EXPRESSIONS, "And", "conditions joined"),
+    _of(_EXPRESSIONS, "And", "conditions joined by AND"),
     _of(_EXPRESSIONS, "Literal", "the limit of a plan"),
     _of(_EXPRESSIONS, "BindReferences", "conditions over rows", "bindReference"),
     _of(_EXPRESSIONS, "package.AttributeSeq", "conditions over rows"),
     _of(_EXPRESSIONS, "InterpretedPredicate", "conditions over rows", "eval"),
     _of(_EXPRESSIONS, "SubqueryExpression", "whether there is a subquery", "hasSubquery"),
     _of(_EXPRESSIONS, "PlanExpression", "whether there is a subquery"),
-    _of(_EXPRESSIONS, "Cast$", "casts by the rules of ANSI", "MODULE$", "apply"),
-    _of(_EXPRESSIONS, "CheckOverflowInTableInsert", "the column in the error of an overflow"),
+    _of(_EXPRESSIONS, "Cast$", "casts by ANSI rules", "MODULE$", "apply"),
+    _of(_EXPRESSIONS, "CheckOverflowInTableInsert", "the column name in the error of an overflow"),
     _of(_EXPRESSIONS, "objects.StaticInvoke", "the number of tasks of a stage"),
     _of(_EXPRESSIONS, "objects.Invoke", "the number of tasks of a stage"),
-    _of(_ANALYSIS, "TableOutputResolver$", "values as Spark stores them", "MODULE$", "resolveOutputColumns",
+    _of(_ANALYSIS, "TableOutputResolver$", "Spark's store assignment", "MODULE$", "resolveOutputColumns",
         "resolveOutputColumns$default$6"),
     _of(_ANALYSIS, "UnresolvedAttribute", "the parts of a column's name", "parseAttributeName", "nameParts"),
-    _of(_ANALYSIS, "UnresolvedFunction", "functions that a rule calls", "nameParts"),
-    _of(_ANALYSIS, "UnresolvedExtractValue", "fields that a rule names"),
-    _of(_ANALYSIS, "UnresolvedStar", "columns that a rule names"),
+    _of(_ANALYSIS, "UnresolvedFunction", "functions in a constraint or generation expression", "nameParts"),
+    _of(_ANALYSIS, "UnresolvedExtractValue", "fields in a constraint or generation expression"),
+    _of(_ANALYSIS, "UnresolvedStar", "`*` in a constraint or generation expression"),
     _of(_ANALYSIS, "UnresolvedRelation", "the target of an INSERT", "multipartIdentifier"),
     _of(_ANALYSIS, "NameParameterizedQuery", "parameters of an INSERT"),
     _of(_ANALYSIS, "PosParameterizedQuery", "parameters of an INSERT"),
@@ -110,11 +125,11 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_LOGICAL, "LocalRelation", "rows on the driver"),
     _of(_LOGICAL, "Project", "columns of a frame", "projectList"),
     _of(_LOGICAL, "Filter", "conditions", "condition"),
-    _of(_LOGICAL, "Command", "what a statement is"),
-    _of(_LOGICAL, "ParsedStatement", "what a statement is"),
+    _of(_LOGICAL, "Command", "the kind of a statement"),
+    _of(_LOGICAL, "ParsedStatement", "the kind of a statement"),
     _of(_EXECUTION, "QueryExecution", "the plans of a frame", "analyzed", "withCachedData", "optimizedPlan",
         "executedPlan"),
-    _of(_EXECUTION, "CommandExecutionMode", "statements resolved and not run", "SKIP"),
+    _of(_EXECUTION, "CommandExecutionMode", "statements that are resolved but not run", "SKIP"),
     _of(_EXECUTION, "LogicalRDD", "frames of an RDD", "rdd", "maxRows"),
     _of(_EXECUTION, "SparkPlan", "rows on the driver", "executeCollect"),
     _of(_EXECUTION, "FileSourceScanExec", "the filters of a scan", "partitionFilters", "dataFilters", "relation"),
@@ -135,7 +150,7 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CONNECTOR, "catalog.Table", "the interface of a table that an INSERT names"),
     _of(_CONNECTOR, "catalog.Column", "columns of that table", "create"),
     _of(_CONNECTOR, "catalog.ColumnDefaultValue", "defaults of that table"),
-    _of(_CONNECTOR, "catalog.TableCapability", "what that table can", "BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER",
+    _of(_CONNECTOR, "catalog.TableCapability", "capabilities of it", "BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER",
         "OVERWRITE_DYNAMIC"),
     _of(_CONNECTOR, "catalog.constraints.Constraint", "constraints of that table: none"),
     _of(_CONNECTOR, "expressions.Expressions", "partitions of that table", "identity"),

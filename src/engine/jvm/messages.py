@@ -1,4 +1,4 @@
-"""What Spark says of an error, without the plan and the ids of expressions (`key#12`) that mean nothing to a user."""
+"""Error messages of Spark without query plans and without expression ids (`key#12`)."""
 
 import re
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ _LONGEST = 200
 
 
 def readable(text: str) -> str:
-    """A message of Spark without the plan that follows it, and without ids of expressions."""
+    """A message of Spark without its query plan and without expression ids."""
     return _ID.sub("", _PLAN.sub("", text))
 
 
 def said(error: BaseException) -> str:
-    """`str(error)`, readable."""
+    """`readable(str(error))`."""
     return readable(str(error))
 
 
 def make_readable(error: BaseException) -> None:
-    """Have an error of Spark's analysis, and those that caused it, say what is `readable`."""
+    """Make the messages of an error of Spark's analysis, and of its causes, `readable`."""
     from pyspark.errors.exceptions.captured import CapturedException
 
     for one in chain(error):
@@ -36,7 +36,7 @@ def make_readable(error: BaseException) -> None:
 
 
 def _replace_details(error: "CapturedException") -> None:
-    """Have the message and its parameters, which PySpark asks the JVM for, be readable too."""
+    """Make the message and its parameters, which PySpark fetches from the JVM, `readable` too."""
     message = readable(error.getMessage())
     parameters = {name: readable(value) for name, value in (error.getMessageParameters() or {}).items()}
     error.getMessage = lambda: message  # type: ignore[method-assign]
@@ -44,7 +44,7 @@ def _replace_details(error: "CapturedException") -> None:
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, and so on."""
+    """The error, its cause, the cause of that, and so on."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -54,6 +54,6 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def sql_of(expression: JavaObject) -> str:
-    """A resolved expression as SQL, for a message; a long one is cut."""
+    """A resolved expression as SQL, for a message; a long one is truncated."""
     text = readable(str(expression.sql()))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."

@@ -1,4 +1,4 @@
-"""The JVM's packages and classes by name, each looked up once."""
+"""Lookup of the JVM's packages and classes by name, each only once."""
 
 from typing import Any
 
@@ -6,24 +6,24 @@ from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
 
 
 class Names:
-    """What is below a JVM, a package or a class: `names.java.lang.Math.max(1, 2)`.
+    """The members of a JVM, a package or a class: `names.java.lang.Math.max(1, 2)`.
 
-    Py4J asks the JVM again for each part of a name each time that it is written: five calls for that one. Here
-    packages, classes and static methods are kept; static fields are read anew. For names that are there from the
-    start, for a class that isn't found counts as a package from then on.
+    Py4J calls the JVM for each part of a name at each use: five calls for this example. This class caches packages,
+    classes and static methods, but not static fields. Use it only for names that exist: Py4J takes an unknown class
+    for a package, and that would be cached.
     """
 
     def __init__(self, holder: Any) -> None:
         self._holder = holder
 
-    def __getattr__(self, name: str) -> Any:  # called for what isn't kept yet
-        found = getattr(self._holder, name)
-        if isinstance(found, JavaPackage | JavaClass):
-            found = Names(found)
-        elif not isinstance(found, JavaMember):
-            return found
-        setattr(self, name, found)
-        return found
+    def __getattr__(self, name: str) -> Any:  # called only for names that aren't cached
+        member = getattr(self._holder, name)
+        if isinstance(member, JavaPackage | JavaClass):
+            member = Names(member)
+        elif not isinstance(member, JavaMember):
+            return member
+        setattr(self, name, member)
+        return member
 
     def __call__(self, *arguments: Any) -> Any:
         """Construct an object of the class."""

@@ -1,4 +1,4 @@
-"""The one place where attributes of PySpark are replaced and restored: those that `internals.PATCHES` declares."""
+"""Replaces and restores attributes of PySpark: those that `internals.PATCHES` declares. No other module does."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,8 +32,9 @@ class Applied:
 
 
 def targets(patch: Patch) -> list[str]:
-    """The names of what a patch replaces, as `Class.attribute` or `module.attribute`: a `*` stands for each public
-    method that has no patch of its own.
+    """The attributes that a patch replaces, as `Class.attribute` or `module.attribute`.
+
+    `*` means each public method without its own patch.
     """
     if patch.attribute != "*":
         return [patch.name]
@@ -44,7 +45,7 @@ def targets(patch: Patch) -> list[str]:
 
 
 def apply(makes: Mapping[str, Make]) -> Applied:
-    """Replace attributes of PySpark, each named as `targets` names it. KeyError for one that isn't declared."""
+    """Replace attributes of PySpark. The keys are names as `targets` returns them; KeyError for an undeclared one."""
     declared = {name: patch for patch in PATCHES if not patch.on_instances for name in targets(patch)}
     owners = {name: _owner(declared[name]) for name in makes}
     replaced = []
@@ -59,7 +60,7 @@ def apply(makes: Mapping[str, Make]) -> Applied:
 
 
 def remove(applied: Applied) -> None:
-    """Restore the originals. An attribute that another library has replaced since is left unchanged."""
+    """Restore the originals, except of attributes that another library has replaced in the meantime."""
     for one in applied._replaced:
         if vars(one.owner).get(one.attribute) is not one.replacement:
             continue

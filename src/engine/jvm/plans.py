@@ -1,4 +1,4 @@
-"""What a write asks of Spark's plans: how large a frame is at most, another session's settings, Spark's own casts."""
+"""Spark's plans for writes: bounds on the size of a frame, settings for one query, and Spark's store assignment."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 MAX_ROWS = 10_000
 MAX_BYTES = 1 << 20
 
-# Nodes that make no more rows than they get, in no more tasks, and run no Python.
+# Nodes that return at most the rows of their input, with at most as many tasks, and that run no Python.
 _PLAIN = frozenset({"Project", "Filter", "GlobalLimit", "LocalLimit", "Union"})
 _SOURCES = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
 def bounded(df: "DataFrame") -> "DataFrame | None":
-    """`df`, or one that gives its first rows only, where it surely is small and cheap; else `None`.
+    """`df` or its first rows, if `df` is certainly small and cheap to compute; otherwise `None`.
 
-    Surely: Catalyst bounds the number of rows (a local relation, a range, and projections, filters, limits and
-    unions of these) and estimates few bytes; or the rows come from a list that went through `parallelize`, which is
-    small, though Python may make more of it: there each partition is cut after `MAX_ROWS` + 1 rows, so that more than
-    `MAX_ROWS` rows in the result say that it isn't all. The names of an error in an expression over constants come up
-    here already, for the optimiser evaluates these.
+    There are two cases. In the first, Catalyst bounds the number of rows (a local relation, a range, and projections,
+    filters, limits and unions of these) and estimates a small size. In the second, the rows come from a small list by
+    `parallelize`. Python code may produce more rows from it, so each partition is limited to `MAX_ROWS` + 1 rows: if
+    the result has more than `MAX_ROWS` rows, it may not be complete.
+
+    An error in an expression over constants is raised here, because the optimizer evaluates such expressions.
     """
     plan = frames.optimized_plan(df)
     unbounded = _unbounded_sources(plan)
@@ -44,16 +45,16 @@ def bounded(df: "DataFrame") -> "DataFrame | None":
 
 
 def collected(df: "DataFrame") -> "list[pa.RecordBatch]":
-    """The rows as Arrow, as Spark hands them over; no batch for no rows.
+    """The rows as Arrow batches; no batch if there are no rows.
 
-    Not by `toArrow`, whose last cast fails where a struct is null and a field inside it isn't nullable.
+    It doesn't use `toArrow`, whose last cast fails if a struct is null and one of its fields isn't nullable.
     """
     batches: list[pa.RecordBatch] = df._collect_as_arrow()  # type: ignore[operator]
     return batches
 
 
 def _unbounded_sources(plan: JavaObject) -> list[JavaObject] | None:
-    """The RDDs below the plan, whose size Catalyst doesn't know; `None` where the plan has a node that isn't plain."""
+    """The RDDs of the plan, whose size Catalyst doesn't know; `None` if the plan has a node that isn't in `_PLAIN`."""
     name = plan.nodeName()
     if name in _SOURCES:
         return []
@@ -61,17 +62,17 @@ def _unbounded_sources(plan: JavaObject) -> list[JavaObject] | None:
         return [] if plan.maxRows().isDefined() else [plan]
     if name not in _PLAIN:
         return None
-    found: list[JavaObject] = []
+    sources: list[JavaObject] = []
     for child in Gateway.elements(plan.children()):
-        below = _unbounded_sources(child)
-        if below is None:
+        of_child = _unbounded_sources(child)
+        if of_child is None:
             return None
-        found += below
-    return found
+        sources += of_child
+    return sources
 
 
 def _is_small_list(rdd: JavaObject) -> bool:
-    """Whether the RDD is made, partition by partition, from a small list that the driver holds pickled."""
+    """Whether the RDD is computed, partition by partition, from a small list that the driver holds pickled."""
     while rdd.getClass().getName() != "org.apache.spark.rdd.ParallelCollectionRDD":
         dependencies = rdd.dependencies()
         if dependencies.size() != 1 or not dependencies.apply(0).getClass().getName().endswith("OneToOneDependency"):
@@ -92,16 +93,16 @@ def _is_small_list(rdd: JavaObject) -> bool:
 
 
 def frame_of(spark: "SparkSession", plan: JavaObject, session: JavaObject | None = None) -> "DataFrame":
-    """The DataFrame of a logical plan; `session` is the JVM's session to run it in, that of `spark` when not given."""
+    """The DataFrame of a logical plan. `session`: the JVM session that runs it; by default the one of `spark`."""
     dataset = Gateway.of(spark).jvm.org.apache.spark.sql.classic.Dataset
     return frames.of_dataset(dataset.ofRows(session or sessions.jvm_session(spark), plan), spark)
 
 
 def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
-    """`df` run under these settings of SQL, in a copy of its session where they aren't what the session has."""
+    """`df` run with these SQL settings: in a copy of its session if the session has other values."""
     spark = df.sparkSession
     if all(_in_force(spark, key) == value for key, value in settings.items()):
-        return df  # a copy plans its first query with parts that it has to make
+        return df  # the first query in a copy is slower, because the copy first creates its analyzer and planner
     copy = sessions.jvm_session(spark).cloneSession()
     for key, value in settings.items():
         copy.conf().set(key, value)
@@ -109,7 +110,7 @@ def with_settings(df: "DataFrame", settings: Mapping[str, str]) -> "DataFrame":
 
 
 def _in_force(spark: "SparkSession", key: str) -> str | None:
-    """What the session has of a setting, or Spark's default; `None` where Spark knows neither."""
+    """The session's value of a setting, or Spark's default; `None` if Spark has neither."""
     from pyspark.errors import SparkNoSuchElementException
 
     try:
@@ -119,9 +120,9 @@ def _in_force(spark: "SparkSession", key: str) -> str | None:
 
 
 def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame":
-    """`df` shuffled so that its partitions have about `size` bytes each, and rows of equal `columns` come together.
+    """`df` shuffled by `columns` into partitions of about `size` bytes each.
 
-    It is for adaptive execution to see to the sizes; without that, nothing but the shuffle is done.
+    Adaptive execution creates the sizes; if it is disabled, the rows are only shuffled.
     """
     from pyspark.sql import functions as F
 
@@ -130,9 +131,9 @@ def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame
 
 
 def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> JavaObject:
-    """A resolved expression cast to the type of a column by the rules of ANSI, whatever the session says.
+    """A resolved expression cast to the type of a column by ANSI rules, independent of the session's settings.
 
-    An overflow fails with the name of `field`.
+    The error of an overflow names `field`.
     """
     gateway = Gateway.of(spark)
     cast = getattr(getattr(gateway.expressions, "Cast$"), "MODULE$")
@@ -142,10 +143,11 @@ def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> J
 
 
 def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":
-    """`df` as Spark itself stores it in columns of the schema: `TableOutputResolver`, by name.
+    """`df` converted to the columns of the schema, by name, with Spark's own `TableOutputResolver`.
 
-    It casts by the session's `spark.sql.storeAssignmentPolicy`, recursively by name in structs, checks overflow, the
-    lengths of char and varchar, and that what isn't nullable isn't null. Each column of the schema has to be there.
+    It casts by the session's `spark.sql.storeAssignmentPolicy`, and in structs recursively by name. It checks
+    overflow, the lengths of char and varchar, and nulls in columns that aren't nullable. `df` must have each column of
+    the schema.
     """
     spark = df.sparkSession
     gateway = Gateway.of(spark)
@@ -159,9 +161,9 @@ def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":
 
 
 def tasks(spark: "SparkSession") -> "Column":
-    """The number of tasks of the stage that evaluates it, as a bigint; 1 where the driver evaluates it alone.
+    """The number of tasks of the stage that evaluates the column, as a bigint; 1 if the driver evaluates it.
 
-    No function of SQL gives it; it is what `TaskContext` says.
+    SQL has no such function; the column calls `TaskContext.numPartitions`.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""How Spark scans files, read from its physical plans."""
+"""The filters of a file scan, from Spark's physical plan."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class PlannedScan:
     """The filters (Scala `Seq`s of expressions) of a scan.
 
-    `complete`: nothing but the scan's partition filters is left of the condition. `understood`: what is evaluated
-    above the scan is an ordinary filter (and no Python function, say).
+    `complete`: the partition filters of the scan are the whole condition. `understood`: only ordinary filters are
+    evaluated after the scan, and no Python function, for example.
     """
 
     partition_filters: JavaObject
@@ -26,7 +26,7 @@ class PlannedScan:
 
 
 def planned_scan(filtered: "DataFrame") -> PlannedScan | None:
-    """How Spark scans a filtered relation; `None` if the optimizer proved that no row can match."""
+    """The filters with which Spark scans a filtered relation; `None` if the optimizer proved that no row can match."""
     node = frames.executed_plan(filtered)
     complete, understood = True, True
     while True:
@@ -48,7 +48,7 @@ def planned_scan(filtered: "DataFrame") -> PlannedScan | None:
 
 
 def without_dynamic_pruning(gateway: Gateway, filters: JavaObject) -> JavaObject:
-    """The filters (a Scala `Seq`) that are known before the query runs."""
+    """The filters (a Scala `Seq`) whose values are known before the query runs."""
     return gateway.seq(
-        one for one in gateway.elements(filters) if "DynamicPruning" not in one.getClass().getSimpleName()
+        each for each in gateway.elements(filters) if "DynamicPruning" not in each.getClass().getSimpleName()
     )

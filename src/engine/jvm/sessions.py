@@ -1,4 +1,4 @@
-"""The JVM objects behind a session of PySpark, which PySpark keeps in private attributes."""
+"""The JVM objects of a PySpark session, which PySpark keeps in private attributes."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -6,11 +6,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JavaObject: TypeAlias = Any
-"""A JVM object behind Py4J: it has no static type."""
+"""A JVM object, accessed by Py4J. It has no static type."""
 
 
 def is_classic(spark: "SparkSession") -> bool:
-    """Whether the session has a JVM behind it (a Spark Connect session has none)."""
+    """Whether the session has a JVM in this process (a Spark Connect session has none)."""
     return getattr(spark, "_jsparkSession", None) is not None
 
 
@@ -58,7 +58,7 @@ def is_instance(value: JavaObject, name: str) -> bool:
 
 
 def start_callbacks(py4j: Any) -> None:
-    """Have Py4J accept calls from the JVM into Python."""
+    """Let Py4J accept callbacks from the JVM."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(py4j)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Settings of the session that commands read when they run, each in one call of the JVM."""
+"""Reads settings of the session, each with one call to the JVM."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 def of(spark: "SparkSession", setting: Setting[T]) -> T:
-    """The value that is set in the session, or the default of the declaration. Raises the error of the setting."""
+    """The session's value, or the default of the declaration. Raises the setting's error for an invalid value."""
     text = spark.conf.get(setting.key, None)
     return setting.default if text is None else setting.parsed(text)
 
 
 def in_force(spark: "SparkSession", setting: Setting[T]) -> T:
-    """The value of one of Spark's own settings: what is set in the session, or Spark's default."""
+    """The value of one of Spark's own settings: the session's value or Spark's default."""
     text = spark.conf.get(setting.key)
     return setting.default if text is None else setting.parsed(text)
 

@@ -1,4 +1,4 @@
-"""What a statement of SQL is, by the plan that Spark's parser makes of it, and the directory that it names."""
+"""SQL statements, from the plans of Spark's parser: their kind, their target and their directory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from .sessions import hadoop_configuration, is_instance, session_state
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Spark refuses these of a temporary view by errors of its planner, which name no view.
+# The attribute that holds the target. For a temporary view as the target Spark's own errors don't name the view.
 _SUBJECTS = {
     "DeleteFromTable": "table",
     "UpdateTable": "table",
@@ -25,7 +25,7 @@ _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "Re
 
 @contextmanager
 def formatted(spark: "SparkSession", text: str, named: Mapping[str, object]) -> Iterator[str]:
-    """The text of a statement with values for `{name}` in it; DataFrames among them are temporary views inside."""
+    """A statement with its `{name}` placeholders replaced; within the context, DataFrames are temporary views."""
     from pyspark.sql.sql_formatter import SQLStringFormatter
 
     formatter = SQLStringFormatter(spark)
@@ -56,22 +56,22 @@ def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
 
 
 def kind_of(plan: JavaObject) -> str | None:
-    """The class of a parsed statement, None for a query."""
+    """The class name of a parsed statement; None for a query."""
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     kind = str(plan.getClass().getSimpleName())
     if kind == "UnresolvedWith":
         return kind_of(plan.child())
     statement = kind == "InsertIntoDir" or any(
-        is_instance(plan, f"{logical}.{one}") for one in ("Command", "ParsedStatement")
+        is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
     )
     return kind if statement else None
 
 
 def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
-    """The directory that a statement names as the place of what it makes; None: it names none, or is Delta's."""
+    """The directory that a statement writes to or creates a table in; None if it names none, or its format is Delta."""
     kind = plan.getClass().getSimpleName()
     if kind == "LoadData":
-        return str(plan.path())  # Spark moves the files that are there
+        return str(plan.path())  # Spark moves the files of this directory
     if kind == "InsertIntoDir":
         provider, location = plan.provider(), plan.storage().locationUri()
     elif kind in _WITH_SPECIFICATION:
@@ -82,27 +82,27 @@ def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
         return None
     if not location.isDefined():
         return None
-    of = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
-    return None if of.lower() == "delta" else str(location.get())
+    source = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
+    return None if source.lower() == "delta" else str(location.get())
 
 
 def name_of(relation: JavaObject) -> JavaObject | None:
-    """The parts of the name of a relation that isn't resolved; None where it is no plain name."""
+    """The parts of the name of an unresolved relation; None if the relation isn't a name."""
     while relation.getClass().getSimpleName() in ("SubqueryAlias", "Filter"):
         relation = relation.child()
     return relation.multipartIdentifier() if relation.getClass().getSimpleName() == "UnresolvedRelation" else None
 
 
 def subject(plan: JavaObject) -> JavaObject | None:
-    """The name of what a statement changes row by row or gives a constraint; None: another statement."""
-    found = _SUBJECTS.get(plan.getClass().getSimpleName())
-    return None if found is None else name_of(getattr(plan, found)())
+    """The name of the target of a DELETE, UPDATE, MERGE or ADD CONSTRAINT; None for other statements."""
+    attribute = _SUBJECTS.get(plan.getClass().getSimpleName())
+    return None if attribute is None else name_of(getattr(plan, attribute)())
 
 
 def has_log(spark: "SparkSession", location: str) -> bool:
-    """Whether a Delta table lies at a location that Spark takes, or at that of which it is a partition directory.
+    """Whether a location is a Delta table, or a partition directory of one.
 
-    False also where Spark can't reach it: then it can't write there.
+    Also False if Spark can't reach the location, because then it can't write there either.
     """
     gateway = Gateway.of(spark)
     kind = gateway.jvm.org.apache.hadoop.fs.Path

@@ -6,179 +6,32 @@ classes. (An exception of a callback would reach Spark as Py4J's own, and Spark 
 """
 
 import logging
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...errors import UnsupportedFeatureError
 from . import frames
 from .callbacks import Connections, carried
+from .classes import TRUNCATABLE_TABLE
 from .gateway import Gateway, JavaObject
+from .inserts import InsertTarget
 from .sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ...core.table.snapshot import Snapshot
+
 logger = logging.getLogger(__name__)
 
 _CLASS = "tablelog.DeltaSessionCatalog"
 _SEPARATOR = "\0"
-
-_SOURCE = """
-package tablelog;
-
-import java.util.Set;
-import java.util.function.BiFunction;
-import java.util.regex.Pattern;
-import org.apache.spark.SparkThrowable;
-import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
-import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
-import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.unsafe.Platform;
-import scala.Option;
-%(imports)s
-
-public class DeltaSessionCatalog extends DelegatingCatalogExtension {
-    private static final Pattern PATH = Pattern.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/");
-    private final BiFunction tables;
-    private final TableCatalog catalog;
-    private final SessionCatalog session;
-
-    public DeltaSessionCatalog(BiFunction tables, TableCatalog catalog, SessionCatalog session) {
-        this.tables = tables;
-        this.catalog = catalog;
-        this.session = session;
-        setDelegateCatalog(catalog);
-    }
-
-    public Table loadTable(Identifier ident) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
-        try {
-            Table table = catalog.loadTable(ident);
-            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
-        }
-    }
-
-    public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, "write", "", "");
-        try {
-            Table table = catalog.loadTable(ident, privileges);
-            return isDelta(table) ? deltaTable(ident, entry(ident), "write", "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), "write", "", "");
-        }
-    }
-
-    public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, use(), version, "");
-        try {
-            return catalog.loadTable(ident, version);
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), version, "");
-        }
-    }
-
-    public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
-        String micros = Long.toString(timestamp);
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", micros);
-        try {
-            return catalog.loadTable(ident, timestamp);
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", micros);
-        }
-    }
-%(methods)s
-    public boolean tableExists(Identifier ident) {
-        if (isPath(ident)) return tables.apply(request(ident, "exists", "", ""), null) != null;
-        return catalog.tableExists(ident);
-    }
-
-    private static boolean isPath(Identifier ident) {
-        String[] namespace = ident.namespace();
-        boolean isDelta = namespace.length == 1 && namespace[0].equalsIgnoreCase("delta");
-        return isDelta && PATH.matcher(ident.name()).lookingAt();
-    }
-
-    private static boolean isDelta(Table table) {
-        return "delta".equalsIgnoreCase((String) table.properties().get(TableCatalog.PROP_PROVIDER));
-    }
-
-    private CatalogTable entry(Identifier ident) throws Exception {
-        return session.getTableMetadata(new TableIdentifier(ident.name(), Option.apply(ident.namespace()[0])));
-    }
-
-    // The entry of a Delta table for which Spark's own catalog failed, because it knows no source of that name.
-    private CatalogTable entryAfter(Throwable error, Identifier ident) {
-        try {
-            String condition = error instanceof SparkThrowable ? ((SparkThrowable) error).getCondition() : "";
-            if ("DATA_SOURCE_NOT_FOUND".equals(condition)) {
-                CatalogTable entry = entry(ident);
-                if (entry.provider().toString().equalsIgnoreCase("Some(delta)")) return entry;
-            }
-        } catch (Exception gone) {
-            // Spark's own error says more.
-        }
-        Platform.throwException(error);
-        return null;
-    }
-
-    // What Spark wants the table for. A command must not get the table of a query, whose files Spark could change.
-    private static String use() {
-        StackTraceElement[] frames = new Throwable().getStackTrace();
-        for (int i = 0; i < frames.length; i++) {
-            if (frames[i].getMethodName().equals("resolveRelation")) return "query";
-        }
-        return "command";
-    }
-
-    private Table deltaTable(Identifier ident, CatalogTable entry, String use, String version, String timestamp) {
-        return (Table) tables.apply(request(ident, use, version, timestamp), entry);
-    }
-
-    private static String request(Identifier ident, String use, String version, String timestamp) {
-        StringBuilder request = new StringBuilder();
-        request.append(use).append('\\0').append(version).append('\\0').append(timestamp);
-        String[] namespace = ident.namespace();
-        for (int i = 0; i < namespace.length; i++) request.append('\\0').append(namespace[i]);
-        return request.append('\\0').append(ident.name()).toString();
-    }
-}
-"""
-
-_WITH_CONTEXT_IMPORTS = """
-import org.apache.spark.sql.connector.catalog.TableContext;
-import org.apache.spark.sql.connector.catalog.TimeTravel;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-"""
-_WITH_CONTEXT = """
-    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
-            throws NoSuchTableException {
-        if (!context.writePrivileges().isEmpty()) return loadTable(ident, context.writePrivileges());
-        if (context.timeTravel().isPresent()) {
-            Object moment = context.timeTravel().get();
-            if (moment instanceof TimeTravel.AsOfVersion) {
-                return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
-            }
-            return loadTable(ident, ((TimeTravel.AsOfTimestamp) moment).micros());
-        }
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
-        try {
-            Table table = catalog.loadTable(ident, context, options);
-            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
-        }
-    }
-"""
-"""Spark 4.3 asks with one method for every purpose."""
+_SINCE_4_3 = re.compile(r"// since 4\.3\n.*?// end\n", re.DOTALL)
 
 
 class Use(Enum):
@@ -187,6 +40,7 @@ class Use(Enum):
     QUERY = "query"
     WRITE = "write"
     COMMAND = "command"
+    ALTER = "alter"
     EXISTS = "exists"
 
 
@@ -248,14 +102,10 @@ def _compiled_class(gateway: Gateway) -> JavaObject:
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
-    has_context = gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext")
-    compiler.cook(
-        _SOURCE
-        % {
-            "imports": _WITH_CONTEXT_IMPORTS if has_context else "",
-            "methods": _WITH_CONTEXT if has_context else "",
-        }
-    )
+    source = resources.files(__package__).joinpath("DeltaSessionCatalog.java").read_text("utf-8")
+    if not gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext"):
+        source = _SINCE_4_3.sub("", source)
+    compiler.cook(source)
     compiled = compiler.getClassLoader().loadClass(_CLASS)
     with _lock:
         return _compiled.setdefault(id(gateway.py4j), (gateway.py4j, compiled))[1]
@@ -282,8 +132,9 @@ class InstalledCatalog:
 
     def _replace(self, catalog: JavaObject) -> None:
         # A session catalog that the user configured is kept in the map of loaded catalogs.
-        if self._manager.defaultSessionCatalog().equals(self._manager.v2SessionCatalog()):
-            self._field("defaultSessionCatalog").set(self._manager, catalog)
+        default = self._field("defaultSessionCatalog")
+        if default.get(self._manager).equals(self._manager.v2SessionCatalog()):
+            default.set(self._manager, catalog)
         else:
             self._field("catalogs").get(self._manager).put("spark_catalog", catalog)
 
@@ -312,6 +163,58 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     kinds, storage = catalyst.catalog.CatalogTableType, catalyst.catalog.CatalogStorageFormat.empty()
     entry = catalog_table(gateway, identifier, kinds.EXTERNAL(), storage, plan.schema(), some("delta"))
     return gateway.jvm.org.apache.spark.sql.connector.catalog.V1Table(entry)
+
+
+def own_command_refused(request: TableRequest) -> UnsupportedFeatureError:
+    """The error for a command of Spark's own that would change a table."""
+    return UnsupportedFeatureError(
+        f"Spark's own command does not support the Delta table {'.'.join(request.name)}: nothing was changed. "
+        "Run the statement by spark.sql(text), as a statement of its own."
+    )
+
+
+class DescribedTable(InsertTarget):
+    """A table with names, types and properties, and no capabilities: Spark can neither read nor write it."""
+
+    def __init__(self, gateway: Gateway, request: TableRequest, snapshot: "Snapshot") -> None:
+        self._request = request
+        super().__init__(gateway, ".".join(request.name), list(snapshot.schema), snapshot.partition_columns)
+        metadata = snapshot.metadata
+        self._properties = {
+            **metadata.configuration,
+            "provider": "delta",
+            "location": snapshot.table,
+            "delta.minReaderVersion": str(snapshot.protocol.min_reader_version),
+            "delta.minWriterVersion": str(snapshot.protocol.min_writer_version),
+            **({} if metadata.description is None else {"comment": metadata.description}),
+            **({"external": "true"} if request.entry is None else {}),
+        }
+
+    @carried
+    def capabilities(self) -> JavaObject:
+        return self._gateway.jvm.java.util.HashSet()
+
+    @carried
+    def truncateTable(self, *_: JavaObject) -> bool:
+        raise own_command_refused(self._request)
+
+    @carried
+    def supportedCustomMetrics(self) -> JavaObject:
+        return self._gateway.py4j.new_array(self._gateway.jvm.org.apache.spark.sql.connector.metric.CustomMetric, 0)
+
+    @carried
+    def reportDriverMetrics(self) -> JavaObject:
+        return self._gateway.py4j.new_array(self._gateway.jvm.org.apache.spark.sql.connector.metric.CustomTaskMetric, 0)
+
+    @carried
+    def properties(self) -> JavaObject:
+        values = self._gateway.jvm.java.util.HashMap()
+        for key, value in self._properties.items():
+            values.put(key, value)
+        return values
+
+    class Java:
+        implements: ClassVar[list[str]] = [TRUNCATABLE_TABLE]
 
 
 def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:

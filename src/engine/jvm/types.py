@@ -1,4 +1,4 @@
-"""Types on the way between the log's schema and Spark's."""
+"""Conversion between the schemas of the log and of Spark."""
 
 import json
 import re
@@ -17,7 +17,7 @@ COLLATIONS_KEY = "__COLLATIONS"
 
 
 def spark_type(schema: schemas.StructType) -> "StructType":
-    """The schema as PySpark has it."""
+    """The PySpark schema of a table schema."""
     from pyspark.sql.types import StructType
 
     value: Any = schemas.type_json(schema)
@@ -25,24 +25,24 @@ def spark_type(schema: schemas.StructType) -> "StructType":
 
 
 def table_schema(spark_schema: "StructType") -> schemas.StructType:
-    """A PySpark schema as the log has it."""
+    """The table schema of a PySpark schema."""
     return schemas.parse_schema(spark_schema.json())
 
 
 def declared(columns: "StructType") -> schemas.StructType:
-    """Columns as a user declares them, as the log has them: char and varchar are strings, their lengths beside them."""
+    """The table schema of columns that a user declares: char and varchar are strings with their length as metadata."""
     plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue())))
     fields = []
-    for f, given in zip(plain, columns, strict=True):
-        whole = given.dataType.jsonValue()
-        if _with_strings(whole) != whole:
-            f = replace(f, metadata={**f.metadata, schemas.CHAR_VARCHAR_KEY: given.dataType.simpleString()})
+    for f, column in zip(plain, columns, strict=True):
+        declared_type = column.dataType.jsonValue()
+        if _with_strings(declared_type) != declared_type:
+            f = replace(f, metadata={**f.metadata, schemas.CHAR_VARCHAR_KEY: column.dataType.simpleString()})
         fields.append(f)
     return schemas.StructType(tuple(fields))
 
 
 def _with_strings(kind: Any) -> Any:
-    """The JSON of a type with strings for what is of a bounded length."""
+    """The JSON of a type in which char and varchar are replaced by string."""
     if isinstance(kind, str):
         return "string" if re.fullmatch(r"(var)?char\(\d+\)", kind) else kind
     if kind["type"] == "struct":
@@ -52,17 +52,16 @@ def _with_strings(kind: Any) -> Any:
 
 
 def frame_schema(schema: schemas.StructType) -> schemas.StructType:
-    """The schema of a frame of the table: no metadata that only writers of the table go by."""
+    """The schema of a DataFrame of the table, without metadata that only writers use."""
     stripped = column_mapping.transformed(schema, lambda f, _: replace(f, metadata=_for_readers(f.metadata)))
     assert isinstance(stripped, schemas.StructType)
     return stripped
 
 
 def read_schema(schema: schemas.StructType) -> schemas.StructType:
-    """`frame_schema` without the void columns: what is read from files, for no file holds these.
+    """`frame_schema` without void columns, which no file contains.
 
-    `UnsupportedFeatureError` never: a void inside an array or a map, which Delta refuses to read, leaves its type as it
-    is and Spark refuses it by name.
+    A void inside an array or a map stays: Delta does not support it, and Spark refuses it with an error.
     """
     return _without_void(frame_schema(schema))
 
@@ -87,5 +86,5 @@ def _without_void(schema: schemas.StructType) -> schemas.StructType:
 
 
 def has_collation(f: schemas.StructField) -> bool:
-    """Whether a string in the column is compared by a collation other than by its bytes."""
+    """Whether a string in the column has a collation other than the comparison by bytes."""
     return COLLATIONS_KEY in f.metadata

@@ -134,8 +134,8 @@ def streaming(method: str) -> UnsupportedFeatureError:
 
 
 def is_of_delta(error: BaseException) -> bool:
-    """Whether Spark's error is about a Delta table, given by name or by path."""
-    return is_missing_provider(error) or _named_by_path(error)
+    """Whether Spark's error is about a Delta table."""
+    return is_missing_provider(error)
 
 
 def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | None:
@@ -178,11 +178,3 @@ def _is_twice_one(paths: str) -> bool:
 def _operation(plan: Any) -> tuple[str, str]:
     kind = statements.kind_of(plan)
     return ("A query by SQL", _READ) if kind is None else _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))
-
-
-def _named_by_path(error: BaseException) -> bool:
-    """Whether Spark's error is about a missing table with a name delta.`path`."""
-    return any(
-        condition == "TABLE_OR_VIEW_NOT_FOUND" and parameters.get("relationName", "").lower().startswith("`delta`.")
-        for condition, parameters in conditions(error)
-    )

@@ -14,15 +14,33 @@ from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
 from .statement import Statement
 
+_QUERIES = ("SELECT", "VALUES")
+
 Sql = Callable[[SparkSession, str, Any], DataFrame]
 
 
 def run(spark: SparkSession, original: Sql, text: Any, args: Any, named: dict[str, Any]) -> DataFrame:
     """Run `original`, or tablelog's replacement if Spark fails. `named`: values for `{name}` in the text."""
     if not named:
-        return _run(spark, original, text, args)
+        return (_run_query if _is_query(text) else _run)(spark, original, text, args)
     with statements.formatted(spark, text, named) as whole:
         return _run(spark, original, whole, args)
+
+
+def _is_query(text: Any) -> bool:
+    """Whether the first word shows that a statement only reads. Then there is no need to parse it twice."""
+    word = text.lstrip()[:7].upper() if isinstance(text, str) else ""
+    return word[:6] in _QUERIES and not (word[6:].isalnum() or word[6:] == "_")
+
+
+def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> DataFrame:
+    try:
+        return original(spark, text, args)
+    except Exception as error:
+        refusal = of_statement(error, None)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:

@@ -3,16 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
+from ...core.table.snapshot import Snapshot
 from ...engine.jvm import table_catalog
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.gateway import Gateway
 from ...engine.jvm.sessions import session_id
 from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
-from ...errors import UnsupportedFeatureError
 from .. import reader
-from ..conf import session_conf
+from ..conf import delta_log, session_conf
 from ..options import Options
 
 
@@ -26,7 +28,8 @@ class SessionTables:
         """The JVM's table for a request of Spark's analyzer.
 
         Raises:
-            UnsupportedFeatureError: a command of Spark's own would act on the table.
+            UnsupportedFeatureError: a command of Spark's own would change the table.
+            TableNotFoundError: there is no Delta table at the location.
         """
         location = self._location(request)
         if request.use is Use.EXISTS:
@@ -34,10 +37,19 @@ class SessionTables:
             return None if table is None else location
         if request.use is Use.QUERY:
             return table_catalog.query_table(self._spark, self._frame(location, request), request)
-        raise UnsupportedFeatureError(
-            f"Spark's own command does not support the Delta table {'.'.join(request.name)}: nothing was changed. "
-            "Run the statement by spark.sql(text), as a statement of its own."
-        )
+        if request.use is Use.COMMAND:
+            return table_catalog.DescribedTable(Gateway.of(self._spark), request, self._snapshot(location))
+        raise table_catalog.own_command_refused(request)
+
+    def _snapshot(self, location: str) -> Snapshot:
+        conf = session_conf(self._spark, location)
+        table = reader.find_table(location, conf, {})
+        if table is None:
+            error = reader.not_a_table(
+                location, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": location}
+            )
+            raise error.with_context(table=delta_log(location, conf).table)
+        return table.snapshot()
 
     def _frame(self, location: str, request: TableRequest) -> Any:
         options: dict[str, str] = {}
@@ -57,19 +69,25 @@ class SessionTables:
 
 _lock = Lock()
 _installed: dict[str, InstalledCatalog] = {}
+_sessions: WeakSet[SparkSession] = WeakSet()
+"""Objects of sessions that are in `_installed`: to ask the JVM for the id of a session costs a round trip."""
 
 
 def install(spark: SparkSession) -> None:
     """Have Spark's analyzer ask tablelog for the Delta tables of this session; no effect if it does already."""
+    if spark in _sessions:
+        return
     key = session_id(spark)
     with _lock:
         if key not in _installed:
             _installed[key] = InstalledCatalog(spark, SessionTables(spark))
+        _sessions.add(spark)
 
 
 def remove(spark: SparkSession) -> None:
     """Undo `install`."""
     with _lock:
         catalog = _installed.pop(session_id(spark), None)
+        _sessions.clear()
     if catalog is not None:
         catalog.remove()

@@ -12,6 +12,7 @@ from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
 from ..conf import delta_log, session_conf
+from ..reader import find_table, not_a_table
 from ..table import DeltaTable
 
 
@@ -59,10 +60,23 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
         log = target.log or delta_log(target.table, session_conf(spark, target.table))
         return NamedTable(spark, quoted, log, version=target.version, by_view=True)
     if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
-        return NamedTable(spark, quoted, DeltaTable.forPath(spark, parts[1])._log)
+        return NamedTable(spark, quoted, _at_path(spark, parts[1]))
     entry = SessionCatalog(spark).find_parts(name_parts)
     if entry is None or not entry.is_delta:
         return None
+    return NamedTable(spark, entry.name, _of_entry(spark, entry), entry)
+
+
+def _at_path(spark: SparkSession, path: str) -> DeltaLog:
+    conf = session_conf(spark, path)
+    log = find_table(path, conf, {})
+    if log is None:
+        error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
+        raise error.with_context(table=delta_log(path, conf).table)
+    return log
+
+
+def _of_entry(spark: SparkSession, entry: CatalogEntry) -> DeltaLog:
     log = delta_log(entry.location, session_conf(spark, entry.location))
     if not log.exists():
         raise TableNotFoundError(
@@ -71,4 +85,4 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
             parameters={"tableName": entry.name},
             table=log.table,
         )
-    return NamedTable(spark, entry.name, log, entry)
+    return log

@@ -11,7 +11,7 @@ import pytest
 
 from core.log.hostile_logs import CASES, CHANGES_COMMITS, base
 
-pytestmark = pytest.mark.timeout(1000)
+pytestmark = [pytest.mark.timeout(1000), pytest.mark.thorough]
 READER = Path(__file__).with_name("hostile_reader.py")
 
 

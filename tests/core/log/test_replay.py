@@ -1,5 +1,6 @@
 """Replay against a model: a dictionary of logical files, whatever checkpoints and compactions lie between."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def model(commits) -> tuple[dict, dict, dict, set]:
 
 @settings(max_examples=40)
 @given(st.lists(commit(), min_size=1, max_size=8), st.data())
+@pytest.mark.thorough
 def test_every_way_to_a_version_gives_the_same_state(commits, data) -> None:
     builder = LogBuilder().create(configuration={"delta.deletedFileRetentionDuration": "interval 1000 weeks"})
     warm = builder.log()

@@ -93,6 +93,7 @@ OF_STATISTICS = ("stats", "stats_parsed", "stats_text", "num_records", "add_file
 
 
 @pytest.mark.parametrize("form", STATISTICS)
+@pytest.mark.thorough
 def test_every_pair_of_accessors_that_read_statistics(form: str) -> None:
     for order in itertools.permutations(OF_STATISTICS, 2):
         snapshot = table("classic", form).log().snapshot()
@@ -104,6 +105,7 @@ def test_every_pair_of_accessors_that_read_statistics(form: str) -> None:
 @pytest.mark.parametrize("form", STATISTICS)
 @settings(max_examples=12)
 @given(kind=st.sampled_from(KINDS), order=st.permutations(sorted(ACCESSORS)))
+@pytest.mark.thorough
 def test_any_order_of_accessors(form: str, kind: str, order: list[str]) -> None:
     snapshot = table(kind, form).log().snapshot()
     for name in order:

@@ -116,7 +116,7 @@ def test_the_number_of_attempts_may_be_bounded() -> None:
 def test_a_bad_number_of_attempts_is_named() -> None:
     made = table()
     log = DeltaLog(made.table, made.store, conf={"spark.databricks.delta.maxCommitAttempts": "many"})
-    with pytest.raises(InvalidArgumentError, match=r"maxCommitAttempts is .*: it needs to be a whole number"):
+    with pytest.raises(InvalidArgumentError, match=r"maxCommitAttempts is .*: it must be a whole number"):
         log.transaction().commit([add("a")], WRITE)
 
 

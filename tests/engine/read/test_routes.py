@@ -201,7 +201,7 @@ def test_the_choice(spark: SparkSession, tmp_path: Path) -> None:
     assert routes.choose(Connect(), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
     assert routes.choose(Connect(scratch="/shared"), "file:///t", {}) == "manifest"  # type: ignore[arg-type]
     assert routes.choose(Connect(scratch="/shared", route="arrow"), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="needs to be auto, native, manifest or arrow"):
+    with pytest.raises(InvalidArgumentError, match="must be auto, native, manifest or arrow"):
         routes.choose(Connect(route="fast"), "file:///t", {})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="directory that this process and Spark share"):
         routes.choose(Connect(route="manifest"), "file:///t", {})  # type: ignore[arg-type]

@@ -180,5 +180,5 @@ def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:
 
 def test_an_unknown_route_is_refused(table: Table) -> None:
     table.spark.conf.set(WRITE_ROUTE.key, "fast")
-    with pytest.raises(InvalidArgumentError, match="needs to be auto, native or arrow"):
+    with pytest.raises(InvalidArgumentError, match="must be auto, native or arrow"):
         table.write(table.spark.range(3))

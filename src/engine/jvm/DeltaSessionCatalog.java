@@ -1,0 +1,168 @@
+// The catalog that `table_catalog.py` puts in front of a session's own. Janino, Spark's own compiler, compiles it when a
+// session is enabled. The parts between "since 4.3" and "end" are for Spark 4.3 and later.
+package tablelog;
+
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+// since 4.3
+import org.apache.spark.sql.connector.catalog.TableContext;
+import org.apache.spark.sql.connector.catalog.TimeTravel;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+// end
+
+public class DeltaSessionCatalog extends DelegatingCatalogExtension {
+    private static final Pattern PATH = Pattern.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/");
+    private final BiFunction tables;
+    private final TableCatalog catalog;
+    private final SessionCatalog session;
+
+    public DeltaSessionCatalog(BiFunction tables, TableCatalog catalog, SessionCatalog session) {
+        this.tables = tables;
+        this.catalog = catalog;
+        this.session = session;
+        setDelegateCatalog(catalog);
+    }
+
+    public Table loadTable(Identifier ident) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
+        try {
+            Table table = catalog.loadTable(ident);
+            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, "write", "", "");
+        try {
+            Table table = catalog.loadTable(ident, privileges);
+            return isDelta(table) ? deltaTable(ident, entry(ident), "write", "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), "write", "", "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, use(), version, "");
+        try {
+            return catalog.loadTable(ident, version);
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), version, "");
+        }
+    }
+
+    public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+        String micros = Long.toString(timestamp);
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", micros);
+        try {
+            return catalog.loadTable(ident, timestamp);
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", micros);
+        }
+    }
+    // since 4.3
+    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
+            throws NoSuchTableException {
+        if (!context.writePrivileges().isEmpty()) return loadTable(ident, context.writePrivileges());
+        if (context.timeTravel().isPresent()) {
+            Object moment = context.timeTravel().get();
+            if (moment instanceof TimeTravel.AsOfVersion) {
+                return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
+            }
+            return loadTable(ident, ((TimeTravel.AsOfTimestamp) moment).micros());
+        }
+        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
+        try {
+            Table table = catalog.loadTable(ident, context, options);
+            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
+        } catch (Throwable error) {
+            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
+        }
+    }
+    // end
+    public boolean tableExists(Identifier ident) {
+        if (isPath(ident)) return tables.apply(request(ident, "exists", "", ""), null) != null;
+        return catalog.tableExists(ident);
+    }
+
+    // Spark's own catalog would change its entry alone.
+    public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, "alter", "", "");
+        CatalogTable entry = null;
+        try {
+            entry = entry(ident);
+        } catch (Exception missing) {
+            // The catalog below says so.
+        }
+        if (entry != null && isDelta(entry)) return deltaTable(ident, entry, "alter", "", "");
+        return catalog.alterTable(ident, changes);
+    }
+
+    private static boolean isPath(Identifier ident) {
+        String[] namespace = ident.namespace();
+        boolean isDelta = namespace.length == 1 && namespace[0].equalsIgnoreCase("delta");
+        return isDelta && PATH.matcher(ident.name()).lookingAt();
+    }
+
+    private static boolean isDelta(Table table) {
+        return "delta".equalsIgnoreCase((String) table.properties().get(TableCatalog.PROP_PROVIDER));
+    }
+
+    private static boolean isDelta(CatalogTable entry) {
+        return entry.provider().toString().equalsIgnoreCase("Some(delta)");
+    }
+
+    private CatalogTable entry(Identifier ident) throws Exception {
+        return session.getTableMetadata(new TableIdentifier(ident.name(), Option.apply(ident.namespace()[0])));
+    }
+
+    // The entry of a Delta table for which Spark's own catalog failed, because it knows no source of that name.
+    private CatalogTable entryAfter(Throwable error, Identifier ident) {
+        try {
+            String condition = error instanceof SparkThrowable ? ((SparkThrowable) error).getCondition() : "";
+            if ("DATA_SOURCE_NOT_FOUND".equals(condition)) {
+                CatalogTable entry = entry(ident);
+                if (isDelta(entry)) return entry;
+            }
+        } catch (Exception gone) {
+            // Spark's own error says more.
+        }
+        Platform.throwException(error);
+        return null;
+    }
+
+    // What Spark wants the table for. A command must not get the table of a query, whose files Spark could change.
+    private static String use() {
+        StackTraceElement[] frames = new Throwable().getStackTrace();
+        for (int i = 0; i < frames.length; i++) {
+            if (frames[i].getMethodName().equals("resolveRelation")) return "query";
+        }
+        return "command";
+    }
+
+    private Table deltaTable(Identifier ident, CatalogTable entry, String use, String version, String timestamp) {
+        return (Table) tables.apply(request(ident, use, version, timestamp), entry);
+    }
+
+    private static String request(Identifier ident, String use, String version, String timestamp) {
+        StringBuilder request = new StringBuilder();
+        request.append(use).append('\0').append(version).append('\0').append(timestamp);
+        String[] namespace = ident.namespace();
+        for (int i = 0; i < namespace.length; i++) request.append('\0').append(namespace[i]);
+        return request.append('\0').append(ident.name()).toString();
+    }
+}
