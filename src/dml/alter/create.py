@@ -70,9 +70,9 @@ def create(
     """Create or replace the table by one commit. Returns None if `createIfNotExists` finds an existing table.
 
     `frame`: the rows of the new table, which also define its columns (AS SELECT); they may come from the table that is
-    replaced. None: the table is empty. `file_options` configure the data files. If another writer creates the table first, it is treated as existing. Raises TableAlreadyExistsError or
-    TableNotFoundError as the mode requires, InvalidArgumentError for an invalid definition, the conflict errors and
-    CommitStateUnknownError.
+    replaced. None: the table is empty. `file_options` configure the data files. If another writer creates the table
+    first, it is treated as existing. Raises TableAlreadyExistsError or TableNotFoundError as the mode requires,
+    InvalidArgumentError for an invalid definition, the conflict errors and CommitStateUnknownError.
     """
     with command_scope(spark, "CREATE TABLE", log.table):
         if frame is not None:
@@ -158,7 +158,7 @@ def check_same(definition: Definition, existing: Snapshot) -> None:
     """
     metadata = existing.metadata
     if len(definition.columns):
-        if _compared(definition.columns) != _compared(existing.schema):
+        if compared(definition.columns) != compared(existing.schema):
             raise _differs(
                 existing,
                 "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
@@ -182,7 +182,7 @@ def check_same(definition: Definition, existing: Snapshot) -> None:
             )
 
 
-def _compared(columns: StructType) -> StructType:
+def compared(columns: StructType) -> StructType:
     """The columns without the metadata that a definition can't have: ids, type changes, values of identity columns."""
 
     def stripped(f: StructField, _: schema.Column) -> StructField:

@@ -48,16 +48,19 @@ class Partitioning:
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """A column of ADD or REPLACE COLUMNS. `position` is FIRST or AFTER, as SQL."""
+    """A column of ADD or REPLACE COLUMNS. `position`: empty for FIRST, else the column that precedes it."""
 
     parent: schemas.Column
     field: schemas.StructField
-    position: str | None
+    position: schemas.Column | None
 
 
 @dataclass(frozen=True)
 class AlteredColumn:
-    """A change of ALTER COLUMN; None keeps the current value. `default` is SQL, empty to drop the default."""
+    """A change of ALTER COLUMN; None keeps the current value.
+
+    `default` is SQL, empty to drop the default. `position` is empty for FIRST, else the column that precedes it.
+    """
 
     column: schemas.Column
     type: schemas.StructField | None
@@ -65,7 +68,6 @@ class AlteredColumn:
     comment: str | None
     position: schemas.Column | None
     default: str | None
-    """`position`: empty for FIRST, else the column that precedes it."""
 
 
 def option(value: JavaObject) -> Any:
@@ -79,13 +81,16 @@ def strings(sequence: JavaObject) -> tuple[str, ...]:
 
 
 def texts(scala_map: JavaObject) -> dict[str, str]:
-    """A Scala `Map` of texts."""
-    return {str(pair._1()): str(pair._2()) for pair in Gateway.elements(scala_map.toSeq())}
+    """A Scala `Map` of texts; a null stays None."""
+    pairs = [(pair._1(), pair._2()) for pair in Gateway.elements(scala_map.toSeq())]
+    return {str(key): value if value is None else str(value) for key, value in pairs}
 
 
 def specification(spec: JavaObject) -> TableSpecification:
     """The clauses of a `UnresolvedTableSpec`."""
-    options = {str(pair._1()): str(pair._2().toString()) for pair in Gateway.elements(spec.optionExpression().options())}
+    options = {
+        str(pair._1()): str(pair._2().toString()) for pair in Gateway.elements(spec.optionExpression().options())
+    }
     return TableSpecification(
         option(spec.provider()),
         option(spec.location()),
@@ -139,9 +144,8 @@ def added_columns(definitions: JavaObject) -> list[AddedColumn]:
             metadata[schemas.DEFAULT_KEY] = str(default.originalSQL())
         (field,) = _declared([_json(str(one.colName()), one.dataType(), bool(one.nullable()), metadata)]).fields
         path = option(one.path())
-        found.append(
-            AddedColumn(() if path is None else strings(path.name()), field, None if position is None else _at(position))
-        )
+        parent = () if path is None else strings(path.name())
+        found.append(AddedColumn(parent, field, None if position is None else _preceding(position)))
     return found
 
 
@@ -198,8 +202,3 @@ def _preceding(position: JavaObject) -> schemas.Column:
     """The column after which a column is to be; empty for FIRST."""
     after = position.position()
     return () if str(after.getClass().getSimpleName()) == "First" else (str(after.column()),)
-
-
-def _at(position: JavaObject) -> str:
-    after = _preceding(position)
-    return "FIRST" if not after else f"AFTER {schemas.dotted(after)}"
