@@ -199,11 +199,11 @@ class DescribedTable(InsertTarget):
         self._schema = gateway.schema(schemas.to_json(shown))
         self._properties = _properties_shown(request, snapshot, clustered_by)
 
-    @carried
-    def columns(self) -> JavaObject:
-        return self._gateway.jvm.org.apache.spark.sql.connector.catalog.CatalogV2Util.structTypeToV2Columns(
-            self._schema
-        )
+    def _column(self, kind: JavaObject, index: int) -> JavaObject:
+        f = self._fields[index]
+        metadata = _shown(f.metadata)
+        comment = metadata.pop("comment", None)
+        return kind.create(f.name, self._schema.apply(index).dataType(), f.nullable, comment, json.dumps(metadata))
 
     @carried
     def capabilities(self) -> JavaObject:
