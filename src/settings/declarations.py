@@ -99,6 +99,12 @@ USER_METADATA = Setting[str | None](
     "The `userMetadata` of each commit, as the history shows it.",
     per_operation=True,
 )
+BYPASS_LOCATION_SCHEMA_CHECK = Setting[bool](
+    f"{DELTA}alterLocation.bypassSchemaCheck",
+    False,
+    FLAG,
+    "Whether ALTER TABLE SET LOCATION accepts a location whose table has other columns; otherwise it is an error.",
+)
 DROP_CONSTRAINT_IF_EXISTS = Setting[bool](
     f"{DELTA}constraints.assumesDropIfExists.enabled",
     False,

@@ -133,10 +133,10 @@ class DeltaTableBuilder(Generic[TableT]):
                 )
             if mode != "createOrReplace" and log.exists():
                 check_same(definition, log.snapshot())
-                place.enter(spark)
+                place.enter(spark, definition.comment)
                 return self._made(log)
         create(spark, log, definition, mode, options=commit_of(spark))
-        place.enter(spark)
+        place.enter(spark, definition.comment)
         return self._made(log)
 
     def _checked(self) -> Self:

@@ -8,11 +8,13 @@ Other formats and other sessions use PySpark's original methods.
 import functools
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
+from ..dml.alter.create import CreateMode
 from ..engine.jvm import builders, patching, settings
 from ..engine.jvm.environment import check_environment
 from ..engine.jvm.internals import PATCHES
@@ -231,6 +233,48 @@ def _of_writer(writer_name: str, name: str) -> Patch:
     return patch
 
 
+def _creates_table(name: str) -> Patch:
+    """Create or replace a Delta table by a `DataFrameWriterV2`; `name` is the method, and the mode."""
+
+    def patch(original: Method) -> Method:
+        explained = _of_writer("df.writeTo(name)", name)(original)
+
+        def method(self: Any) -> None:
+            if is_enabled(builders.session_of(self)):
+                from .sql.new_tables import by_writer
+
+                if by_writer(self, cast(CreateMode, name)):
+                    return
+            explained(self)
+
+        return method
+
+    return patch
+
+
+def _create_table(original: Method) -> Method:
+    explained = _of_catalog("createTable")(original)
+
+    def create_table(
+        self: Any,
+        tableName: str,
+        path: Any = None,
+        source: Any = None,
+        schema: Any = None,
+        description: Any = None,
+        **options: Any,
+    ) -> Any:
+        spark = builders.session_of(self)
+        if is_enabled(spark) and (schema is None or isinstance(schema, StructType)):
+            from .sql.new_tables import by_catalog
+
+            if by_catalog(spark, tableName, path, source, schema, description, options):
+                return spark.table(tableName)
+        return explained(self, tableName, path, source, schema, description, **options)
+
+    return create_table
+
+
 def _to_directory(original: Method) -> Method:
     """Prevent writing files of another format into the directory of a Delta table."""
 
@@ -358,7 +402,10 @@ def _patches() -> dict[str, Patch]:
         "Catalog.tableExists": _table_exists,
     }
     by_name |= {f"DataFrameWriter.{name}": _to_directory for name in ("csv", "json", "orc", "parquet", "text", "xml")}
-    for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
+    for name in ("append", "overwrite", "overwritePartitions"):
         by_name[f"DataFrameWriterV2.{name}"] = _of_writer("df.writeTo(name)", name)
+    for name in ("create", "replace", "createOrReplace"):
+        by_name[f"DataFrameWriterV2.{name}"] = _creates_table(name)
+    by_name["Catalog.createTable"] = _create_table
     (rest,) = (one for one in PATCHES if one.attribute == "*")
     return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patching.targets(rest)}

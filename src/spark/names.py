@@ -42,12 +42,12 @@ class TableLocation:
     entry: CatalogEntry | None = None
     managed: bool = False
 
-    def enter(self, spark: SparkSession) -> None:
-        """Register the table, which exists, in the catalog."""
+    def enter(self, spark: SparkSession, comment: str | None = None) -> None:
+        """Register the table, which exists, in the catalog. `comment`: the table's description, for other engines."""
         if self.name is None or self.entry is not None:
             return
         try:
-            SessionCatalog(spark).register(self.name, self.path, managed=self.managed)
+            SessionCatalog(spark).register(self.name, self.path, managed=self.managed, comment=comment)
         except AnalysisException as error:
             entry = SessionCatalog(spark).find(self.name)  # another session may have registered it concurrently
             if entry is None or not entry.is_delta or not _same(spark, entry.location, self.path):

@@ -1,4 +1,4 @@
-"""CREATE TABLE and REPLACE TABLE without rows, from a definition of columns, rules and properties."""
+"""CREATE TABLE and REPLACE TABLE, empty or AS SELECT, from a definition of columns, rules and properties."""
 
 import logging
 import uuid
@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import features, properties, rules, schema
-from ...core.protocol.actions import Action, Metadata
+from ...core.protocol.actions import Action, AddFile, Metadata
+from ...core.protocol.column_mapping import transformed
 from ...core.protocol.schema import StructField, StructType
 from ...core.table import clustering
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
-from ...engine.sql import expressions
+from ...engine.read import pinning
+from ...engine.sql import conform, expressions
+from ...engine.write import writer
 from ...errors import (
     ConcurrentWriteException,
     InvalidArgumentError,
@@ -26,6 +29,7 @@ from ...errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.target_metadata import partition_names
 from ..maintain import cluster_by
@@ -35,6 +39,8 @@ logger = logging.getLogger(__name__)
 CreateMode = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
 
 _EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_OWN_METADATA = ("delta.columnMapping.", schema.TYPE_CHANGES_KEY, rules.MARK, _EXISTS_DEFAULT)
+_OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
 _ATTEMPTS = 5
 
 
@@ -52,20 +58,30 @@ class Definition:
 
 
 def create(
-    spark: SparkSession, log: DeltaLog, definition: Definition, mode: CreateMode, *, options: CommitOptions = PLAIN
+    spark: SparkSession,
+    log: DeltaLog,
+    definition: Definition,
+    mode: CreateMode,
+    *,
+    frame: DataFrame | None = None,
+    file_options: Mapping[str, str] | None = None,
+    options: CommitOptions = PLAIN,
 ) -> Committed | None:
-    """Create the table, or replace it by an empty one. Returns None if `createIfNotExists` finds an existing table.
+    """Create or replace the table by one commit. Returns None if `createIfNotExists` finds an existing table.
 
-    If another writer creates the table first, it is treated as existing. Raises TableAlreadyExistsError or
-    TableNotFoundError as the mode requires, InvalidArgumentError for an invalid definition, the conflict errors and
-    CommitStateUnknownError.
+    `frame`: the rows of the new table, which also define its columns (AS SELECT); they may come from the table that is
+    replaced. None: the table is empty. `file_options` configure the data files. If another writer creates the table
+    first, it is treated as existing. Raises TableAlreadyExistsError or TableNotFoundError as the mode requires,
+    InvalidArgumentError for an invalid definition, the conflict errors and CommitStateUnknownError.
     """
     with command_scope(spark, "CREATE TABLE", log.table):
+        if frame is not None:
+            definition = replace(definition, columns=conform.new_table_schema(frame))
         _check(spark, definition, log)
         for attempt in range(1, _ATTEMPTS + 1):
             command = Command(spark, log, log.transaction(), options)
             try:
-                return _create(command, definition, mode)
+                return _create(command, definition, mode, frame, file_options or {})
             except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
                 if command.txn.read_version >= 0 or attempt == _ATTEMPTS:
                     raise
@@ -73,7 +89,9 @@ def create(
     raise AssertionError("unreachable")
 
 
-def _create(command: Command, definition: Definition, mode: CreateMode) -> Committed | None:
+def _create(
+    command: Command, definition: Definition, mode: CreateMode, frame: DataFrame | None, file_options: Mapping[str, str]
+) -> Committed | None:
     log, txn, old = command.log, command.txn, command.txn.snapshot
     if old is not None and mode in ("create", "createIfNotExists"):
         if mode == "createIfNotExists":
@@ -104,6 +122,7 @@ def _create(command: Command, definition: Definition, mode: CreateMode) -> Commi
     stored = properties.without_protocol_properties(metadata.configuration)
     txn.set_metadata(replace(metadata, configuration=stored), replaces_table=old is not None)
     actions: list[Action] = []
+    removed: list[AddFile] = []
     if definition.cluster_by:
         actions.append(cluster_by.staged(txn, definition.cluster_by))
     if old is not None:
@@ -112,29 +131,76 @@ def _create(command: Command, definition: Definition, mode: CreateMode) -> Commi
         if gone is not None and not gone.removed and not definition.cluster_by:
             actions.append(replace(gone, removed=True))
         now = log.clock.now_ms()
-        actions += (add.remove(now) for add in old.add_files())
-    return command.commit(actions, _operation(definition, txn.metadata, mode))
+        removed = list(old.add_files())
+        actions += (add.remove(now) for add in removed)
+    operation = _operation(definition, txn.metadata, mode)
+    if frame is None:
+        return command.commit(actions, operation)
+    if old is not None:
+        frame, _ = pinning.pinned(frame, log, old)
+    with command.discarded_on_failure():
+        written = rows.write_new(command, rows.fitted(command, frame), writer.WriteOptions.of(file_options))
+        metrics: dict[str, int | str] = {
+            "numFiles": len(written.adds),
+            "numOutputRows": written.rows,
+            "numOutputBytes": written.bytes,
+        }
+        if operation.replaces_table:
+            metrics |= {"numRemovedFiles": len(removed), "numRemovedBytes": sum(add.size for add in removed)}
+        as_select = replace(operation, name=f"{operation.name} AS SELECT", metrics=metrics)
+        return command.commit([*written.adds, *actions], as_select)
 
 
 def check_same(definition: Definition, existing: Snapshot) -> None:
-    """Raise SchemaMismatchError if an existing table differs from a definition; empty columns are not compared."""
+    """Raise SchemaMismatchError if an existing table differs from a definition.
+
+    Partitioning and clustering are compared if there are columns, and properties if there are any.
+    """
     metadata = existing.metadata
-    wrong = []
     if len(definition.columns):
-        if [(f.name, f.data_type) for f in definition.columns] != [(f.name, f.data_type) for f in existing.schema]:
-            wrong.append(f"its columns are {schema.type_text(existing.schema)}")
-        if definition.partition_by != metadata.partition_columns:
-            wrong.append(f"it is partitioned by {list(metadata.partition_columns)}")
-    for key, value in definition.properties.items():
-        if metadata.configuration.get(key) != value:
-            wrong.append(f"its property {key} is {metadata.configuration.get(key)}")
-    if wrong:
-        raise SchemaMismatchError(
-            f"{existing.table} exists and differs from the definition: {', '.join(wrong)}. Leave out the "
-            "columns and properties to use the table as it is, or replace it",
-            condition="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
-            parameters={"path": existing.table},
-        )
+        if compared(definition.columns) != compared(existing.schema):
+            raise _differs(
+                existing,
+                "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+                f"its columns are {schema.type_text(existing.schema)} (names, types, NOT NULL, comments, defaults and "
+                "generation expressions are compared)",
+            )
+        if tuple(definition.partition_by) != tuple(metadata.partition_columns):
+            by = ", ".join(metadata.partition_columns) or "nothing"
+            raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING", f"it is partitioned by {by}")
+        clustered = [schema.dotted(column) for column in cluster_by.current(existing) or ()]
+        if list(definition.cluster_by) != clustered:
+            by = ", ".join(clustered) or "nothing"
+            raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {by}")
+    wanted = properties.without_protocol_properties(definition.properties)
+    for key in [*wanted, *(metadata.configuration if wanted else ())]:
+        if metadata.configuration.get(key) != wanted.get(key) and not key.startswith(_OWN_PROPERTIES):
+            raise _differs(
+                existing,
+                "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
+                f"its property {key} is {metadata.configuration.get(key)}",
+            )
+
+
+def compared(columns: StructType) -> StructType:
+    """The columns without the metadata that a definition can't have: ids, type changes, values of identity columns."""
+
+    def stripped(f: StructField, _: schema.Column) -> StructField:
+        kept = {key: value for key, value in f.metadata.items() if not key.startswith(_OWN_METADATA)}
+        return replace(f, metadata=kept)
+
+    result = transformed(columns, stripped)
+    assert isinstance(result, StructType)
+    return result
+
+
+def _differs(existing: Snapshot, condition: str, difference: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{existing.table} exists and differs from the definition: {difference}. Leave out the "
+        "columns and properties to use the table as it is, or replace it",
+        condition=condition,
+        parameters={"path": existing.table},
+    )
 
 
 def _check_replaceable(command: Command, definition: Definition, old: Snapshot) -> None:

@@ -87,20 +87,58 @@ def alter_column(
 
     Raises as `add_columns` does, and UnsupportedFeatureError if the table lacks the feature that the change requires.
     """
+    return alter_columns(spark, log, [change], options=options)
+
+
+@reports_table
+def alter_columns(
+    spark: SparkSession, log: DeltaLog, column_changes: Sequence[ColumnChange], *, options: CommitOptions = PLAIN
+) -> Committed:
+    """`alter_column` for several columns, by one commit."""
     command = Command.on(spark, log, options)
-    old = command.txn.metadata
-    changed = changes.altered(old, command.txn.protocol, change)
-    before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
+    changed, logged = command.txn.metadata, []
+    for change in column_changes:
+        previous = changed
+        changed = changes.altered(previous, command.txn.protocol, change)
+        logged.append(_altered(command, change, previous, changed))
+    if len(logged) == 1:
+        return _commit(command, changed, Operation("CHANGE COLUMN", logged[0]))
+    return _commit(command, changed, Operation("CHANGE COLUMNS", {"columns": [one["column"] for one in logged]}))
+
+
+def _altered(command: Command, change: ColumnChange, old: Metadata, new: Metadata) -> dict[str, Any]:
+    """Check one change of a column, and return its parameters for `commitInfo`."""
+    before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(new.schema_string)
     exact, f = resolved(after, change.column)
     if type_at(before, exact) != type_at(after, exact):
         _check_unused(command, change.column, "given another type")
     logged_field = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
     if change.default:
-        check_default(spark, logged_field, change.default)
+        check_default(command.spark, logged_field, change.default)
     parameters: dict[str, Any] = {"column": _told(exact, logged_field)}
     if change.position is not None:
         parameters["position"] = str(change.position)
-    return _commit(command, changed, Operation("CHANGE COLUMN", parameters))
+    return parameters
+
+
+@reports_table
+def replace_columns(
+    spark: SparkSession, log: DeltaLog, columns: StructType, *, options: CommitOptions = PLAIN
+) -> Committed:
+    """ALTER TABLE REPLACE COLUMNS: reorder columns, add columns, and change comments and types; drops no column.
+
+    Raises as `add_columns` does.
+    """
+    command = Command.on(spark, log, options)
+    old = command.txn.metadata
+    changed = changes.columns_replaced(old, command.txn.protocol, columns)
+    before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
+    for f in before:
+        known = after.get(f.name)
+        if known is not None and known.data_type != f.data_type:
+            _check_unused(command, (f.name,), "given another type")
+    logged = [_told((f.name,), f) for f in columns]
+    return _commit(command, changed, Operation("REPLACE COLUMNS", {"columns": logged}))
 
 
 def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options: CommitOptions = PLAIN) -> Committed:

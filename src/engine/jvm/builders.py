@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from . import definitions
+from .gateway import Gateway
 from .sessions import jvm_session
 
 
@@ -27,6 +29,17 @@ class WriterState:
     clustering_columns: tuple[str, ...]
     bucketed: bool
     sorted: bool
+
+
+@dataclass(frozen=True)
+class NewTableState:
+    """What is set on a `DataFrameWriterV2`. `name_parts` and `transforms` are Scala `Seq`s."""
+
+    name_parts: Any
+    provider: str | None
+    options: dict[str, str]
+    properties: dict[str, str]
+    transforms: Any
 
 
 def session_of(builder: Any) -> Any:
@@ -106,3 +119,23 @@ def _strings(option: Any) -> tuple[str, ...]:
         return ()
     names = option.get()
     return tuple(str(names.apply(i)) for i in range(names.size()))
+
+
+def new_table_state(writer: Any) -> NewTableState:
+    """The table that a `DataFrameWriterV2` is to create. Spark has no methods for it, so its fields are read."""
+    jvm_writer = writer._jwriter
+    kind = jvm_writer.getClass()
+
+    def value(name: str) -> Any:
+        field = kind.getDeclaredField(name)
+        field.setAccessible(True)
+        return field.get(jvm_writer)
+
+    provider, partitioning, clustering = value("provider"), value("partitioning"), value("clustering")
+    gateway = Gateway.of(session_of(writer))
+    transforms = partitioning.get() if partitioning.isDefined() else gateway.seq([])
+    if clustering.isDefined():
+        transforms = transforms.appended(clustering.get())
+    options, properties = (definitions.texts(value(name)) for name in ("options", "properties"))
+    provider_name = str(provider.get()) if provider.isDefined() else None
+    return NewTableState(value("tableName"), provider_name, options, properties, transforms)

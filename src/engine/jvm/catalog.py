@@ -118,6 +118,13 @@ class SessionCatalog:
             table,
         )
 
+    def is_own_name(self, name_parts: JavaObject) -> bool:
+        """Whether the parts of a name (a Scala `Seq`) are of a table of the session catalog."""
+        parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
+        if len(parts) == 3:
+            return bool(parts[0] == _SESSION)
+        return len(parts) < 3 and bool(self._state.catalogManager().currentCatalog().name() == _SESSION)
+
     def location_of_new(self, name: str) -> str:
         """The default location of a new table: in the directory of its database.
 
@@ -128,11 +135,15 @@ class SessionCatalog:
         table, database = str(identifier.table()), identifier.database()
         if database.isDefined() and not self._catalog.databaseExists(database.get()):
             raise InvalidArgumentError(
-                f"The database {database.get()} of the table {table} doesn't exist in Spark's catalog."
+                f"The database {database.get()} of the table {table} doesn't exist in Spark's catalog.",
+                condition="SCHEMA_NOT_FOUND",
+                parameters={"schemaName": f"`{_SESSION}`.`{database.get()}`"},
             )
         if not _NAME.fullmatch(table):
             raise InvalidArgumentError(
-                f"{table!r} isn't a valid table name: use ASCII letters, digits and underscores."
+                f"{table!r} isn't a valid table name: use ASCII letters, digits and underscores.",
+                condition="INVALID_SCHEMA_OR_RELATION_NAME",
+                parameters={"name": table},
             )
         return self._text(self._catalog.defaultTablePath(identifier))
 
@@ -143,8 +154,11 @@ class SessionCatalog:
         partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none).toIndexedSeq()
         return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]
 
-    def register(self, name: str, location: str, *, managed: bool) -> None:
-        """Add a Delta table to the catalog. `managed`: dropping it deletes its files."""
+    def register(self, name: str, location: str, *, managed: bool, comment: str | None = None) -> None:
+        """Add a Delta table to the catalog. `managed`: dropping it deletes its files.
+
+        As with delta-spark, the entry has the table's description, but no columns and no properties.
+        """
         catalog_table, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
         uri = self._uri(location)
         storage = changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
@@ -157,7 +171,23 @@ class SessionCatalog:
         )
         arity = len(self._gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
         defaults = (getattr(catalog_table, f"apply$default${i}")() for i in range(len(arguments) + 1, arity + 1))
-        self._catalog.createTable(catalog_table.apply(*arguments, *defaults), False, False)
+        entry = changed(
+            catalog_table.apply(*arguments, *defaults), comment=self._some(comment), tracksPartitionsInCatalog=True
+        )
+        self._catalog.createTable(entry, False, False)
+
+    def relocate(self, entry: CatalogEntry, location: str) -> None:
+        """Change the location of an entry; no file is moved."""
+        storage = changed(entry.table.storage(), locationUri=self._some(self._uri(location)))
+        self._catalog.alterTable(changed(entry.table, storage=storage))
+        self._catalog.refreshTable(entry.table.identifier())
+
+    def rename(self, entry: CatalogEntry, name_parts: JavaObject) -> None:
+        """Rename an entry. Spark's catalog moves the directory of a managed table.
+
+        Raises Spark's AnalysisException for a name that exists, and for another database.
+        """
+        self._catalog.renameTable(entry.table.identifier(), self._identifier_of(name_parts))
 
     def drop_by(self, sql: str) -> bool:
         """Drop the Delta table that a DROP TABLE statement names; False for other statements and other tables.

@@ -77,6 +77,8 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal(_READWRITER, "DataFrameWriter", "_jwrite", "the settings of a writer"),
     PythonInternal(_READWRITER, "DataFrameWriter", "_df", "the rows of a writer"),
     PythonInternal(_READWRITER, "DataFrameWriter", "_spark", "the session of a writer"),
+    PythonInternal(_READWRITER, "DataFrameWriterV2", "_jwriter", "what is set on a writer of a new table"),
+    PythonInternal(_READWRITER, "DataFrameWriterV2", "_df", "the rows of a new table"),
     PythonInternal(_READWRITER, "DataFrameWriterV2", "_spark", "the session of a writer"),
     PythonInternal(_STREAMING, "DataStreamReader", "_jreader", "the format of a stream"),
     PythonInternal(_STREAMING, "DataStreamReader", "_spark", "the session of a stream"),
@@ -127,6 +129,7 @@ PATCHES: tuple[Patch, ...] = (
     *_methods("pyspark.sql.merge", "MergeIntoWriter", "merge", "refuses tables, and names the supported operation"),
     *_methods("pyspark.sql.session", "SparkSession", "sql table", "statements on tables, and tables by name"),
     *_methods("pyspark.sql.catalog", "Catalog", "tableExists", "finds Delta tables, which Spark doesn't know"),
+    *_methods("pyspark.sql.catalog", "Catalog", "createTable", "creates Delta tables"),
     *_methods("pyspark.sql.catalog", "Catalog", "*", "refuses tables, and names the supported operation"),
     Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
     Patch(

@@ -123,3 +123,17 @@ def has_log(spark: "SparkSession", location: str) -> bool:
         return bool(system.exists(kind(path, "_delta_log")))
     except thrown_by_java():
         return False
+
+
+def is_comment_on(plan: JavaObject) -> bool:
+    """Whether a parsed ALTER COLUMN is COMMENT ON COLUMN (since Spark 4.3), whose column may have several parts."""
+    return str(plan.table().commandName()) == "COMMENT ON COLUMN"
+
+
+def has_files(spark: "SparkSession", location: str) -> bool:
+    """Whether a file or a directory is in the directory at a location. False also where Spark can't reach it."""
+    try:
+        path = Gateway.of(spark).jvm.org.apache.hadoop.fs.Path(location)
+        return bool(path.getFileSystem(hadoop_configuration(spark)).listStatusIterator(path).hasNext())
+    except thrown_by_java():
+        return False

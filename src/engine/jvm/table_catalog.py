@@ -5,15 +5,18 @@ Everything that isn't about a Delta table stays inside the JVM: it costs no call
 classes. (An exception of a callback would reach Spark as Py4J's own, and Spark wouldn't recognize a missing table.)
 """
 
+import json
 import logging
 import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...core.protocol import column_mapping
+from ...core.protocol import schema as schemas
 from ...errors import UnsupportedFeatureError
 from . import frames
 from .callbacks import Connections, carried
@@ -174,21 +177,33 @@ def own_command_refused(request: TableRequest) -> UnsupportedFeatureError:
 
 
 class DescribedTable(InsertTarget):
-    """A table with names, types and properties, and no capabilities: Spark can neither read nor write it."""
+    """A table with names, types and properties, and no capabilities: Spark can neither read nor write it.
 
-    def __init__(self, gateway: Gateway, request: TableRequest, snapshot: "Snapshot") -> None:
+    The columns and properties are those that delta-spark shows in DESCRIBE, SHOW and `spark.catalog`. `clustered_by`
+    are the clustering columns, None for a table that isn't clustered.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        request: TableRequest,
+        snapshot: "Snapshot",
+        clustered_by: Sequence[schemas.Column] | None = None,
+    ) -> None:
         self._request = request
-        super().__init__(gateway, ".".join(request.name), list(snapshot.schema), snapshot.partition_columns)
-        metadata = snapshot.metadata
-        self._properties = {
-            **metadata.configuration,
-            "provider": "delta",
-            "location": snapshot.table,
-            "delta.minReaderVersion": str(snapshot.protocol.min_reader_version),
-            "delta.minWriterVersion": str(snapshot.protocol.min_writer_version),
-            **({} if metadata.description is None else {"comment": metadata.description}),
-            **({"external": "true"} if request.entry is None else {}),
-        }
+        super().__init__(
+            gateway, ".".join(("spark_catalog", *request.name)), list(snapshot.schema), snapshot.partition_columns
+        )
+        shown = column_mapping.transformed(snapshot.schema, lambda f, _: replace(f, metadata=_shown(f.metadata)))
+        assert isinstance(shown, schemas.StructType)
+        self._schema = gateway.schema(schemas.to_json(shown))
+        self._properties = _properties_shown(request, snapshot, clustered_by)
+
+    def _column(self, kind: JavaObject, index: int) -> JavaObject:
+        f = self._fields[index]
+        metadata = _shown(f.metadata)
+        comment = metadata.pop("comment", None)
+        return kind.create(f.name, self._schema.apply(index).dataType(), f.nullable, comment, json.dumps(metadata))
 
     @carried
     def capabilities(self) -> JavaObject:
@@ -215,6 +230,34 @@ class DescribedTable(InsertTarget):
 
     class Java:
         implements: ClassVar[list[str]] = [TRUNCATABLE_TABLE]
+
+
+def _shown(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a column without what only writers need; default values are shown."""
+    return {key: value for key, value in metadata.items() if not key.startswith("delta.")}
+
+
+def _properties_shown(
+    request: TableRequest, snapshot: "Snapshot", clustered_by: Sequence[schemas.Column] | None
+) -> dict[str, str]:
+    """The properties of a table, with Spark's own ones for its provider, location, kind and comment."""
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    shown = {key: value for key, value in metadata.configuration.items() if key != "path"}
+    shown["delta.minReaderVersion"] = str(protocol.min_reader_version)
+    shown["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    for name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
+        shown[f"delta.feature.{name}"] = "supported"
+    if clustered_by is not None:
+        shown["clusteringColumns"] = json.dumps([list(column) for column in clustered_by], separators=(",", ":"))
+    if metadata.description is not None:
+        shown["comment"] = metadata.description
+    managed = request.entry is not None and request.entry.tableType().name() == "MANAGED"
+    if managed:
+        shown["is_managed_location"] = "true"
+    elif request.entry is not None:
+        shown["external"] = "true"
+    location = request.name[-1] if request.entry is None else snapshot.table.replace("file:///", "file:/", 1)
+    return {**shown, "provider": "delta", "location": location}
 
 
 def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:

@@ -29,7 +29,7 @@ def by_statement(spark: SparkSession, plan: Any, args: Any) -> bool:
         )
     logs = [_log(spark, one) for one in targets if one is not None]
     tables = [(one, log, log.snapshot()) for one, log in zip(insert_plans, logs, strict=True)]
-    for one, log in zip(view_inserts.resolved(spark, plan, tables, _parameters(args)), logs, strict=True):
+    for one, log in zip(view_inserts.resolved(spark, plan, tables, parameters(args)), logs, strict=True):
         insert(spark, log, one)
     return True
 
@@ -55,7 +55,8 @@ def _log(spark: SparkSession, target: view_inserts.Target) -> DeltaLog:
     return target.log or delta_log(target.table, session_conf(spark, target.table))
 
 
-def _parameters(args: Any) -> Parameters:
+def parameters(args: Any) -> Parameters:
+    """The values of a statement's parameters as Columns."""
     if isinstance(args, dict):
         return {name: functions.lit(value) for name, value in args.items()}
     return None if args is None else [functions.lit(value) for value in args]

@@ -8,6 +8,7 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from ...core.table.snapshot import Snapshot
+from ...dml.maintain import cluster_by
 from ...engine.jvm import table_catalog
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.gateway import Gateway
@@ -38,7 +39,9 @@ class SessionTables:
         if request.use is Use.QUERY:
             return table_catalog.query_table(self._spark, self._frame(location, request), request)
         if request.use is Use.COMMAND:
-            return table_catalog.DescribedTable(Gateway.of(self._spark), request, self._snapshot(location))
+            snapshot = self._snapshot(location)
+            clustered_by = cluster_by.current(snapshot)
+            return table_catalog.DescribedTable(Gateway.of(self._spark), request, snapshot, clustered_by)
         raise table_catalog.own_command_refused(request)
 
     def _snapshot(self, location: str) -> Snapshot:

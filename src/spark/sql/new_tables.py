@@ -1,0 +1,75 @@
+"""New tables by methods of PySpark: `df.writeTo(name).create()` and its like, and `spark.catalog.createTable`."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from ...dml.alter.create import CreateMode, Definition
+from ...engine.jvm import builders, definitions, settings
+from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.inserts import parsed_name
+from ...engine.jvm.types import declared
+from ...errors import InvalidArgumentError
+from ...settings.spark_own import SOURCE_DEFAULT
+from ..options import Options
+from .create import NewTable, is_path, run, with_layout
+
+_OVERWRITE_SCHEMA = "overwriteSchema"
+
+
+def by_writer(writer: Any, mode: CreateMode) -> bool:
+    """Create or replace a table by a `DataFrameWriterV2`. Returns False if it isn't a Delta table."""
+    spark: SparkSession = builders.session_of(writer)
+    state = builders.new_table_state(writer)
+    if not _is_delta(spark, state.provider):
+        return False
+    name = definitions.strings(state.name_parts)
+    if not is_path(name) and not SessionCatalog(spark).is_own_name(state.name_parts):
+        return False
+    options = Options(state.options)
+    if mode != "create" and (options.get(_OVERWRITE_SCHEMA) or "").lower() == "false":
+        raise InvalidArgumentError(
+            f"{_OVERWRITE_SCHEMA}=false is not allowed where {'.'.join(name)} is replaced: leave the option out, or "
+            'use df.write.format("delta").mode("overwrite").saveAsTable(name).',
+            condition="DELTA_ILLEGAL_USAGE",
+            parameters={"option": _OVERWRITE_SCHEMA, "operation": "replacing"},
+        )
+    own = {key: value for key, value in state.options.items() if key.startswith("delta.")}
+    definition = Definition(properties={**own, **state.properties})
+    definition = with_layout(name, definition, definitions.partitioning(state.transforms))
+    location = options.get("path")
+    kept = {key: value for key, value in state.options.items() if key.lower() not in ("path", "overwriteschema")}
+    run(spark, NewTable(name, mode, definition, location, builders.frame_of(writer), kept))
+    return True
+
+
+def by_catalog(
+    spark: SparkSession,
+    name: str,
+    path: str | None,
+    source: str | None,
+    schema: StructType | None,
+    description: str | None,
+    options: dict[str, str],
+) -> bool:
+    """Create a table by `spark.catalog.createTable`. Returns False if it isn't a Delta table."""
+    if not _is_delta(spark, source):
+        return False
+    name_parts = parsed_name(spark, name)
+    parts = definitions.strings(name_parts)
+    if not is_path(parts) and not SessionCatalog(spark).is_own_name(name_parts):
+        return False
+    texts = {key: str(value) for key, value in options.items() if key.lower() != "path"}
+    definition = Definition(
+        declared(schema or StructType()),
+        properties={f"option.{key}": value for key, value in texts.items()} | texts,
+        comment=description or None,
+    )
+    location = path or next((str(value) for key, value in options.items() if key.lower() == "path"), None)
+    run(spark, NewTable(parts, "create", definition, location))
+    return True
+
+
+def _is_delta(spark: SparkSession, provider: str | None) -> bool:
+    return (provider or settings.in_force(spark, SOURCE_DEFAULT)).lower() == "delta"
