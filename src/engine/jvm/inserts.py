@@ -1,7 +1,7 @@
 """What an INSERT into a view needs from Spark: the analyzer on a changed plan, and a table to resolve against."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from ...core.protocol import schema as schemas
 from .callbacks import carried
@@ -11,10 +11,7 @@ from .sessions import session_state
 from .types import read_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
-
-Parameters: TypeAlias = "Mapping[str, Column] | Sequence[Column] | None"
-"""Values of a statement's parameter markers, by name or by position."""
+    from pyspark.sql import SparkSession
 
 
 def tag(gateway: Gateway, name: str) -> JavaObject:
@@ -31,18 +28,6 @@ def unresolved_relation(gateway: Gateway, name_parts: JavaObject) -> JavaObject:
 def parsed_name(spark: "SparkSession", name: str) -> JavaObject:
     """The parts of the name of a table, as a Scala `Seq`. Raises Spark's ParseException."""
     return session_state(spark).sqlParser().parseMultipartIdentifier(name)
-
-
-def with_parameters(spark: "SparkSession", plan: JavaObject, parameters: Parameters) -> JavaObject:
-    """The plan with values for its parameter markers."""
-    if not parameters:
-        return plan
-    gateway = Gateway.of(spark)
-    analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
-    if isinstance(parameters, Mapping):
-        values = gateway.seq(gateway.expression(spark, one) for one in parameters.values())
-        return analysis.NameParameterizedQuery(plan, gateway.seq(parameters), values)
-    return analysis.PosParameterizedQuery(plan, gateway.seq(gateway.expression(spark, one) for one in parameters))
 
 
 def resolved_plan(spark: "SparkSession", plan: JavaObject) -> JavaObject:

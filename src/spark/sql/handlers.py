@@ -5,9 +5,10 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
+from . import changes, inserts, merge
 from .statement import Statement
 
 Handler: TypeAlias = Callable[[Statement], DataFrame | None]
 """Runs a statement and returns its answer; None if the statement isn't about a Delta table: Spark runs it then."""
 
-HANDLERS: Mapping[str, Handler] = {}
+HANDLERS: Mapping[str, Handler] = {**inserts.HANDLERS, **changes.HANDLERS, **merge.HANDLERS}
