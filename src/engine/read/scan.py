@@ -108,7 +108,8 @@ def columns_of(snapshot: "Snapshot") -> frozenset[str]:
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot", alias: Alias | None = None) -> "DataFrame":
     """A frame over a version to resolve and plan conditions on (`split_condition`). It may not be executable.
 
-    `alias` is the table's name in the conditions. It always uses the native route, where Spark plans conditions completely, and accesses no file.
+    `alias` is the table's name in the conditions. The frame always uses the native route, where Spark plans conditions
+    completely, and accesses no file.
     """
     rows = column_names.with_void(native.for_conditions(spark, snapshot), frame_schema(snapshot.schema))
     if not alias:

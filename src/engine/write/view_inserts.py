@@ -80,7 +80,7 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
         plan = inserts.resolved_plan(spark, inserts.unresolved_relation(gateway, name))
     except thrown_by_java():
         return None  # the name doesn't exist, or Spark can't read it
-    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
+    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View") or _is_whole(plan):
         plan = plan.child()
     text = plan.getTagValue(inserts.tag(gateway, _TAG))
     if not text.isDefined():
@@ -89,6 +89,21 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
     with _lock:
         log = _logs.get(tag["log"])
     return Target(tag["table"], tag["version"], log)
+
+
+def _is_whole(plan: JavaObject) -> bool:
+    """Whether the node selects all columns of its child under their names, as a view of `SELECT *` does."""
+    if plan.getClass().getSimpleName() != "Project":
+        return False
+    columns, below = plan.projectList(), plan.child().output()
+    if columns.size() != below.size():
+        return False
+    for i in range(below.size()):
+        column, attribute = columns.apply(i), below.apply(i)
+        value = column.child() if column.getClass().getSimpleName() == "Alias" else column
+        if column.name() != attribute.name() or not value.fastEquals(attribute):
+            return False
+    return True
 
 
 # --- statements ---------------------------------------------------------------------------------------------------

@@ -99,7 +99,10 @@ def values_of(
     alias: Alias,
     command: str,
 ) -> dict[str, str | Column]:
-    """The assignments of an UPDATE or a clause of MERGE for the commands. Raises InvalidArgumentError for duplicates."""
+    """The assignments of an UPDATE or of a clause of MERGE, for the commands.
+
+    Raises InvalidArgumentError for a column that is assigned twice.
+    """
     paths = [tuple(part.lower() for part in one.column) for one in assigned]
     if len(set(paths)) < len(paths):
         assignments.check_distinct(paths, command=command)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.errors import ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.jvm import statements
@@ -53,7 +53,7 @@ def _parsed(spark: SparkSession, text: Any, args: Any) -> Any:
         return None
     try:
         return statements.parsed(spark, text)
-    except ParseException:
+    except PySparkException:
         pass  # Spark raises the error itself
     try:
         # Where Spark's grammar wants a constant, such as in PARTITION (p = :p), the values have to be there.

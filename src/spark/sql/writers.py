@@ -1,4 +1,4 @@
-"""`df.writeTo(name)` and `df.mergeInto(name, condition)` for a Delta table: by a name of the catalog, a path or a view."""
+"""`df.writeTo(name)` and `df.mergeInto(name, condition)` for a Delta table, by its name, its path or a view."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,8 +8,8 @@ from pyspark.sql import Column
 from ...dml.change.write import write
 from ...engine.jvm import builders
 from ...engine.jvm.gateway import Gateway
-from ..options import Options, write_request
 from ..conf import session_conf
+from ..options import Options, write_request
 from ..writer import resetting_transaction
 from . import tables
 from .merge import run_merge
