@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
 from ...settings.spark_own import EXECUTION_ID
-from . import frames, sessions
+from . import frames, sessions, settings
 from .classes import EXPRESSIONS, INTERNAL_ROW
 from .environment import check_environment
 from .java_errors import thrown_by_java
@@ -266,6 +266,10 @@ class Gateway:
         for one in self.references(expression):
             if one.resolved() and one.exprId().id() not in kept:
                 place = names.getFieldIndex(one.name())
+                if not place.isDefined() and not settings.case_sensitive(frame.sparkSession):
+                    place = names.getFieldIndexCaseInsensitive(
+                        one.name()
+                    )  # a resolved column keeps the user's spelling
                 if place.isDefined():
                     mapping[one] = output.apply(place.get())
         if not mapping:

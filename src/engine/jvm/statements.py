@@ -87,6 +87,13 @@ def kind_of(plan: JavaObject) -> str | None:
     return kind if statement else None
 
 
+def has_unknown_name(plan: JavaObject) -> bool:
+    """Whether the name of a statement's table is an expression (an IDENTIFIER clause), so that its kind isn't known."""
+    if plan.getClass().getSimpleName() == "UnresolvedWith":
+        return has_unknown_name(plan.child())
+    return str(plan.getClass().getSimpleName()) in ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
+
+
 def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
     """The directory that a statement names as the place of what it makes; None: it names none, or is Delta's."""
     kind = plan.getClass().getSimpleName()

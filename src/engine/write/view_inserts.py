@@ -80,18 +80,29 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
         plan = inserts.resolved_plan(spark, inserts.unresolved_relation(gateway, name))
     except thrown_by_java():
         return None  # the name doesn't exist, or Spark can't read it
-    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View") or _is_whole(plan):
+    key = inserts.tag(gateway, _TAG)
+    text = plan.getTagValue(key)
+    while not text.isDefined():
+        if plan.getClass().getSimpleName() not in ("SubqueryAlias", "View") and not _selects_all(plan):
+            return None
         plan = plan.child()
-    text = plan.getTagValue(inserts.tag(gateway, _TAG))
-    if not text.isDefined():
-        return None
+        text = plan.getTagValue(key)
     tag = json.loads(text.get())
     with _lock:
         log = _logs.get(tag["log"])
     return Target(tag["table"], tag["version"], log)
 
 
-def _is_whole(plan: JavaObject) -> bool:
+def shows_part(spark: "SparkSession", name: JavaObject) -> bool:
+    """Whether a temporary view without a `target` reads a Delta table: some rows or columns of it, or several tables."""
+    try:
+        plan = inserts.resolved_plan(spark, inserts.unresolved_relation(Gateway.of(spark), name))
+    except thrown_by_java():
+        return False
+    return pinning.reads_delta(plan)
+
+
+def _selects_all(plan: JavaObject) -> bool:
     """Whether the node selects all columns of its child under their names, as a view of `SELECT *` does."""
     if plan.getClass().getSimpleName() != "Project":
         return False
@@ -101,6 +112,8 @@ def _is_whole(plan: JavaObject) -> bool:
     for i in range(below.size()):
         column, attribute = columns.apply(i), below.apply(i)
         value = column.child() if column.getClass().getSimpleName() == "Alias" else column
+        if value.getClass().getSimpleName() == "Cast" and value.dataType().equals(attribute.dataType()):
+            value = value.child()  # a view casts to the types that it was created with
         if column.name() != attribute.name() or not value.fastEquals(attribute):
             return False
     return True

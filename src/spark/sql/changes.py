@@ -14,7 +14,8 @@ from ...dml.command.command import RowsChanged
 from ...engine.jvm import row_changes, settings, statements
 from ...engine.jvm.row_changes import Assigned, CommonTables
 from ...engine.read.scan import Alias
-from ...errors import UnsupportedFeatureError
+from ...engine.write import view_inserts
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..describe import local_frame
 from ..writer import commit_of, session_commit
 from . import results, tables
@@ -28,12 +29,13 @@ _UNKNOWN = -1
 def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables.NamedTable, Alias] | None:
     """The Delta table that a statement changes, with its name in expressions; None: it isn't about a Delta table.
 
-    Raises InvalidArgumentError for a view of an older version.
+    Raises InvalidArgumentError for a view of an older version, or of a part of a table.
     """
     if target is None:
         return None
     table = tables.find(spark, target.name)
     if table is None:
+        _refuse_part(spark, target)
         return None
     table.check_newest()
     if target.alias is not None:
@@ -122,6 +124,19 @@ def _default(spark: SparkSession, table: tables.NamedTable, one: Assigned, alias
     path = assignments.path_of(name, one.column, columns, alias, case_sensitive=case_sensitive, command=command)
     text = assignments.field_of(path, columns).metadata.get(DEFAULT_KEY)
     return functions.lit(None) if text is None else functions.expr(str(text))
+
+
+def _refuse_part(spark: SparkSession, target: row_changes.Target) -> None:
+    """Raise InvalidArgumentError for a temporary view that reads Delta tables, but isn't a whole table."""
+    if not statements.is_temporary_view(spark, target.name) or not view_inserts.shows_part(spark, target.name):
+        return
+    name = ".".join(statements.strings(spark, target.name))
+    raise InvalidArgumentError(
+        f"The view {name} doesn't show all rows and columns of one Delta table, as they are: its rows can't be "
+        "changed, and nothing was written. Name the table.",
+        condition="DELTA_NOT_A_DELTA_TABLE",
+        parameters={"tableName": name},
+    )
 
 
 def _to_truncate(statement: Statement) -> tables.NamedTable | None:

@@ -51,12 +51,15 @@ def _parsed(spark: SparkSession, text: Any, args: Any) -> Any:
     """The plan of the statement, with its parameter markers; None if Spark can't parse it."""
     if not isinstance(text, str):
         return None
+    plan = None
     try:
-        return statements.parsed(spark, text)
+        plan = statements.parsed(spark, text)
+        if not args or not statements.has_unknown_name(plan):
+            return plan
     except PySparkException:
         pass  # Spark raises the error itself
     try:
-        # Where Spark's grammar wants a constant, such as in PARTITION (p = :p), the values have to be there.
+        # Spark's grammar wants the values themselves in PARTITION (p = :p) and IDENTIFIER(:t).
         return statements.parsed_with_values(spark, text, args) if args else None
     except PySparkException:
-        return None
+        return plan

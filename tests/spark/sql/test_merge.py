@@ -132,7 +132,7 @@ def test_refused(spark, routes):
             spark.sql(text)
         assert caught.value.getCondition() == condition, text
     source = "(SELECT 1L AS k UNION ALL SELECT 1L)"
-    with pytest.raises(TablelogError, match="source row"):
+    with pytest.raises(TablelogError, match="matches several rows of the source"):
         spark.sql(f"MERGE INTO {name} t USING {source} ON id = k WHEN MATCHED THEN UPDATE SET v = k")
     table.write(spark.range(1).selectExpr("id", "0 AS v"))
     table.read(versionAsOf=0).createOrReplaceTempView("v_t0")
