@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
 from ...settings.spark_own import EXECUTION_ID
-from . import frames, sessions
+from . import frames, sessions, settings
 from .classes import EXPRESSIONS, INTERNAL_ROW
 from .environment import check_environment
 from .java_errors import thrown_by_java
@@ -274,6 +274,10 @@ class Gateway:
         for column in self.references(expression):
             if column.resolved() and column.exprId().id() not in kept:
                 index = names.getFieldIndex(column.name())
+                if not index.isDefined() and not settings.case_sensitive(frame.sparkSession):
+                    index = names.getFieldIndexCaseInsensitive(
+                        column.name()
+                    )  # a resolved column keeps the user's spelling
                 if index.isDefined():
                     mapping[column] = output.apply(index.get())
         if not mapping:

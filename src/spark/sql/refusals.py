@@ -85,12 +85,8 @@ _CATALOG = {
 }
 _WRITES = {
     "create": _AS_SELECT,
-    "merge": f"{_TABLE}.merge(source, condition)",
     "replace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
     "createOrReplace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
-    "append": 'df.write.format("delta").mode("append").save(path) or saveAsTable(name)',
-    "overwrite": f"{_OVERWRITE} with the option replaceWhere",
-    "overwritePartitions": f"{_OVERWRITE} with the option partitionOverwriteMode=dynamic",
 }
 
 
