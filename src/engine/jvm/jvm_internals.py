@@ -72,8 +72,8 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_SQL, "classic.ExpressionUtils", "Columns of an expression", "column"),
     _of(_SQL, "classic.DataFrameReader", "the settings of a reader", "extraOptions", "userSpecifiedSchema", "source"),
     _of(_SQL, "classic.DataFrameWriter", "the settings of a writer", "extraOptions", "source", "curmode",
-    _of(_SQL, "classic.MergeIntoWriter", "the statement of a merge", "mergeCommand"),
         "partitioningColumns", "clusteringColumns", "numBuckets", "sortColumnNames"),
+    _of(_SQL, "classic.MergeIntoWriter", "the statement of a merge", "mergeCommand"),
     # the catalog
     _of(_CATALOG, "SessionCatalog", "tables by name", "tableExists", "getTableMetadata", "databaseExists",
         "defaultTablePath", "listPartitions", "createTable", "dropTable", "alterTable", "renameTable", "refreshTable",

@@ -220,6 +220,7 @@ def _create_like(statement: Statement) -> DataFrame | None:
     source_name = plan.source().multipartIdentifier()
     source = tables.find(spark, source_name)
     changed = definitions.texts(plan.properties())
+    definition: Definition | None
     if source is not None:
         definition = definition_like(source.log.snapshot(source.version), changed)
     elif provider is None:
