@@ -94,7 +94,7 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
 
 
 def shows_part(spark: "SparkSession", name: JavaObject) -> bool:
-    """Whether a temporary view without a `target` reads a part of a Delta table, or several tables."""
+    """Whether a temporary view without a `target` reads a Delta table: a part of it, or several tables."""
     try:
         plan = inserts.resolved_plan(spark, inserts.unresolved_relation(Gateway.of(spark), name))
     except thrown_by_java():

@@ -146,7 +146,7 @@ def test_merge_into_of_a_frame(spark, routes):
     source = source_rows(spark)
     expected = routes.copy(first)
     by_method(expected, source)
-    for route in ("path", "name", "view"):
+    for route in ("path", "view"):
         table = routes.copy(first)
         name = routes.name(table, route)
         named = name if route == "view" else name.rpartition(".")[2]
