@@ -109,10 +109,10 @@ def _columns(partition_schema: str | StructType | None) -> schema.StructType:
 
 def named(snapshot: Snapshot) -> CloneSource:
     """A version of a table as a clone source, with Delta's name for a table by path."""
-    return CloneSource(snapshot, f"delta.`{_hadoop(snapshot.table)}`")
+    return CloneSource(snapshot, f"delta.`{hadoop_path(snapshot.table)}`")
 
 
-def _hadoop(table: str) -> str:
+def hadoop_path(table: str) -> str:
     """A table's root as Hadoop prints it: not URL-encoded, and with one slash for a local path."""
     place = paths.absolute(table, "")
     return f"file:{place}" if place.startswith("/") else place

@@ -24,6 +24,7 @@ from ..core.protocol.actions import CommitInfo
 from ..core.protocol.schema import arrow_schema, parse_schema
 from ..core.table.history import HistoryEntry
 from ..dml.maintain import cluster_by
+from ..engine.jvm.catalog import CatalogEntry
 from ..errors import InvalidArgumentError
 
 _STRINGS = MapType(StringType(), StringType())
@@ -77,14 +78,14 @@ def history(spark: SparkSession, log: DeltaLog, limit: int | None = None) -> Dat
     return local_frame(spark, [_history_row(entry) for entry in log.history(limit)], HISTORY)
 
 
-def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
-    """One row about the table."""
+def detail(spark: SparkSession, log: DeltaLog, name: str | None = None) -> DataFrame:
+    """One row about the table. `name`: its name in the catalog (default: the one in the log)."""
     snapshot = log.snapshot()
     metadata, protocol = snapshot.metadata, snapshot.protocol
     row = (
         "delta",
         metadata.id,
-        metadata.name,
+        name or metadata.name,
         metadata.description,
         log.table.replace("file:///", "file:/", 1),  # as Hadoop and Delta spell it
         None if metadata.created_time is None else _instant(metadata.created_time),
@@ -99,6 +100,26 @@ def detail(spark: SparkSession, log: DeltaLog) -> DataFrame:
         sorted(features.supported(protocol)),
     )
     return local_frame(spark, [row], DETAIL)
+
+
+def detail_of_entry(spark: SparkSession, entry: CatalogEntry) -> DataFrame:
+    """One row about a catalog table of another format: what the catalog has."""
+    known = {
+        "format": entry.provider,
+        "name": entry.name,
+        "description": entry.comment,
+        "location": entry.location_uri,
+        "createdAt": _instant(entry.created_ms),
+        "partitionColumns": entry.partition_schema.names,
+        "properties": entry.properties,
+    }
+    return local_frame(spark, [tuple(known.get(field.name) for field in DETAIL.fields)], DETAIL)
+
+
+def detail_of_path(spark: SparkSession, path: str) -> DataFrame:
+    """One row about a directory that is no Delta table: where it is."""
+    known = {"location": path, "properties": dict[str, str]()}
+    return local_frame(spark, [tuple(known.get(field.name) for field in DETAIL.fields)], DETAIL)
 
 
 def local_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeAlias, cast
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -306,23 +305,48 @@ def _to_directory(original: Method) -> Method:
 
 
 def _insert_into(original: Method) -> Method:
-    """Run Spark's method; if it fails for a view of a Delta table, insert into the table."""
-
-    def insert_into(self: Any, tableName: str, *args: Any, **kwargs: Any) -> None:
+    def insert_into(self: Any, tableName: str, overwrite: bool | None = None) -> None:
         if not is_enabled(builders.session_of(self)):
-            original(self, tableName, *args, **kwargs)
+            original(self, tableName, overwrite)
             return
-        try:
-            with builders.other_source(self, "delta"):  # Spark has no source "delta", and the table knows its format
-                original(self, tableName, *args, **kwargs)
-        except PySparkException:
-            from .sql.inserts import by_writer
+        from .sql.inserts import by_writer
 
-            overwrite = builders.writer_state(self).mode == "Overwrite"
-            if not by_writer(builders.frame_of(self), tableName, overwrite=overwrite):
-                raise
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        state = builders.writer_state(self)
+        if by_writer(builders.frame_of(self), tableName, state.options, overwrite=state.mode == "Overwrite"):
+            return
+        with builders.other_source(self, "delta"):  # Spark has no source "delta", and the table knows its format
+            original(self, tableName)
 
     return insert_into
+
+
+def _write_to(name: str) -> Patch:
+    def patch(original: Method) -> Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_enabled(builders.session_of(self)):
+                return original(self, *args, **kwargs)
+            from .sql.writers import write_to
+
+            return None if write_to(self, name, *args, **kwargs) else original(self, *args, **kwargs)
+
+        return method
+
+    return patch
+
+
+def _merge_into(original: Method) -> Method:
+    def merge(self: Any) -> None:
+        if not is_enabled(builders.session_of(self)):
+            original(self)
+            return
+        from .sql.writers import merge_into
+
+        if not merge_into(self):
+            original(self)
+
+    return merge
 
 
 def _save_as_table(original: Method) -> Method:
@@ -401,26 +425,26 @@ def _explain(original: Method) -> Method:
 
 
 def _patches() -> dict[str, Patch]:
-    save_as_table, insert_into = _of_writer("df.write", "saveAsTable"), _of_writer("df.write", "insertInto")
+    save_as_table = _of_writer("df.write", "saveAsTable")
     by_name: dict[str, Patch] = {
         "DataFrame.explain": _explain,
         "DataFrameReader.load": _load,
         "DataFrameReader.table": _table,
         "DataFrameWriter.save": _save,
         "DataFrameWriter.saveAsTable": lambda original: _save_as_table(save_as_table(original)),
-        "DataFrameWriter.insertInto": lambda original: insert_into(_insert_into(original)),
+        "DataFrameWriter.insertInto": _insert_into,
         "DataStreamReader.load": _streaming("readStream.load"),
         "DataStreamReader.table": _streaming("readStream.table"),
         "DataStreamWriter.start": _streaming("writeStream.start"),
         "DataStreamWriter.toTable": _streaming("writeStream.toTable"),
-        "MergeIntoWriter.merge": _of_writer("df.mergeInto(name, condition)", "merge"),
+        "MergeIntoWriter.merge": _merge_into,
         "SparkSession.sql": _sql,
         "SparkSession.table": _table,
         "Catalog.tableExists": _table_exists,
     }
     by_name |= {f"DataFrameWriter.{name}": _to_directory for name in ("csv", "json", "orc", "parquet", "text", "xml")}
     for name in ("append", "overwrite", "overwritePartitions"):
-        by_name[f"DataFrameWriterV2.{name}"] = _of_writer("df.writeTo(name)", name)
+        by_name[f"DataFrameWriterV2.{name}"] = _write_to(name)
     for name in ("create", "replace", "createOrReplace"):
         by_name[f"DataFrameWriterV2.{name}"] = _creates_table(name)
     by_name |= {"Catalog.createTable": _create_table, "Catalog.refreshTable": _refresh_table}

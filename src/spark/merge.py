@@ -8,6 +8,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from ..core.deltalog import DeltaLog
 from ..dml.merge.clauses import Action, Clause, Kind
 from ..dml.merge.merge import merge
+from ..engine.read.scan import Alias
 from .arguments import assignments_of, checked
 from .boundary import with_pyspark_errors
 from .describe import local_frame
@@ -34,7 +35,7 @@ class DeltaMergeBuilder:
         self,
         spark: SparkSession,
         log: DeltaLog,
-        alias: str | None,
+        alias: Alias | None,
         source: DataFrame,
         condition: str | Column,
         clauses: tuple[Clause, ...] = (),

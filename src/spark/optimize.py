@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -119,7 +119,7 @@ class DeltaOptimizeBuilder:
         return run_optimize(self._spark, self._log, layout, self._where)
 
 
-def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | None) -> DataFrame:
+def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | Column | None) -> DataFrame:
     """Run OPTIMIZE or REORG; returns its metrics as a frame with one row."""
     outcome = optimize(spark, log, layout, where, options=commit_of(spark))
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)

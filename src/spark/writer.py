@@ -40,10 +40,8 @@ def save(writer: Any, path: Any) -> None:
         options, conf, mode=state.mode, partition_by=state.partition_columns, cluster_by=state.clustering_columns
     )
     log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
-    try:
+    with resetting_transaction(spark, conf):
         write(spark, log, builders.frame_of(writer), request)
-    finally:
-        _reset_session_transaction(spark, conf)
 
 
 @pyspark_errors
@@ -56,25 +54,26 @@ def save_as_table(writer: Any, name: str) -> None:
     place.enter(spark)
 
 
-def insert(spark: SparkSession, log: DeltaLog, statement: Insert) -> None:
-    """Write the rows of an INSERT that Spark resolved."""
+def insert(spark: SparkSession, log: DeltaLog, statement: Insert, options: Options) -> None:
+    """Write the rows of an INSERT that Spark resolved; `options` are those of `df.write`."""
     conf = session_conf(spark, log.table)
-    request = write_request(Options({}), conf, mode="Append" if statement.replaces is None else "Overwrite")
-    request = replace(request, replace_where=statement.replaces or None, dynamic_partitions=statement.by_partition)
-    try:
+    request = write_request(options, conf, mode="Append" if statement.replaces is None else "Overwrite")
+    by_option = options.get("partitionOverwriteMode") is not None and request.dynamic_partitions
+    request = replace(
+        request,
+        replace_where=statement.replaces or request.replace_where,
+        dynamic_partitions=statement.by_partition or (by_option and statement.replaces == ""),
+    )
+    with resetting_transaction(spark, conf):
         write(spark, log, statement.frame, request)
-    finally:
-        _reset_session_transaction(spark, conf)
 
 
 @contextmanager
 def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
     """The session's commit options for a command that writes rows, run inside the context."""
     conf = session_conf(spark)
-    try:
+    with resetting_transaction(spark, conf):
         yield commit_options(Options({}), conf)
-    finally:
-        _reset_session_transaction(spark, conf)
 
 
 def commit_of(spark: SparkSession) -> CommitOptions:
@@ -82,7 +81,12 @@ def commit_of(spark: SparkSession) -> CommitOptions:
     return CommitOptions(USER_METADATA.of(session_conf(spark)))
 
 
-def _reset_session_transaction(spark: SparkSession, conf: Mapping[str, str]) -> None:
-    """Unset the session's txnVersion if it is for one operation only, so that the next write isn't skipped."""
-    if TXN_VERSION.of(conf) is not None and TXN_VERSION_RESET.of(conf):
-        spark.conf.unset(TXN_VERSION.key)
+@contextmanager
+def resetting_transaction(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Unset the session's txnVersion after the context if it is for one operation only, so that the next one isn't
+    skipped."""
+    try:
+        yield
+    finally:
+        if TXN_VERSION.of(conf) is not None and TXN_VERSION_RESET.of(conf):
+            spark.conf.unset(TXN_VERSION.key)

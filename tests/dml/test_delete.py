@@ -260,9 +260,11 @@ def test_metrics_of_rows_are_left_out_where_nobody_counted(spark, tmp_path):
     txn = log.transaction()
     txn.set_metadata(Metadata("0b0e0000-0000-4000-8000-000000000000", spark.range(1).schema.json()))
     txn.commit([AddFile("no-such-file.parquet", {}, 10, 1, True)], Operation("WRITE"))
-    committed = delete(spark, log)
-    assert committed is not None
-    found = committed.commit_info.operation_metrics
+    done = delete(spark, log)
+    assert done is not None
+    assert done.committed is not None
+    assert done.rows is None
+    found = done.committed.commit_info.operation_metrics
     assert found["numRemovedFiles"] == "1"
     assert not {"numDeletedRows", "numCopiedRows"} & found.keys()
 

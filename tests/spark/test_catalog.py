@@ -268,9 +268,7 @@ def test_errors_of_names_are_spark_s_own_or_say_what_is_wrong(spark, table, data
         (lambda: spark.catalog.cacheTable("own.t"), "spark.catalog.cacheTable", "cache()"),
         (lambda: spark.catalog.isCached("own.t"), "spark.catalog.isCached", "is_cached"),
         (lambda: spark.catalog.recoverPartitions("own.t"), "spark.catalog.recoverPartitions", "DeltaTable"),
-        (lambda: spark.range(1).write.insertInto("own.t"), "df.write.insertInto", 'mode("append")'),
         (lambda: spark.range(1).write.mode("append").saveAsTable("own.t", format="csv"), "saveAsTable", '"delta"'),
-        (lambda: spark.range(1).writeTo("own.t").append(), "df.writeTo(name).append", 'mode("append")'),
         (lambda: spark.readStream.table("own.t"), "readStream.table", "in batches"),
         (lambda: stream.toTable("own.t"), "writeStream.toTable", "foreachBatch"),
     ):

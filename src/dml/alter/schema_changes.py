@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import Metadata
-from ...core.protocol.rules import Rules
+from ...core.protocol.rules import MARK, Rules
 from ...core.protocol.schema import ArrayType, Column, MapType, StructField, StructType
 from ...core.schema_evolution import changes
 from ...core.schema_evolution.changes import ColumnChange, NewColumn
@@ -17,6 +17,7 @@ from ...core.schema_evolution.columns import resolved, type_at
 from ...core.table import clustering
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
+from ...engine.read import scan
 from ...engine.sql.column_references import check_default, check_unused, concerns
 from ...errors import InvalidArgumentError
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -138,6 +139,33 @@ def replace_columns(
             _check_unused(command, (f.name,), "given another type")
     logged = [_told((f.name,), f) for f in columns]
     return _commit(command, changed, Operation("REPLACE COLUMNS", {"columns": logged}))
+
+
+def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options: CommitOptions = PLAIN) -> Committed:
+    """SYNC IDENTITY: move the high-water mark of an identity column on to the last value in the table.
+
+    One job reads the column. As in Delta, there is a commit also if the mark doesn't change. Raises
+    InvalidArgumentError for another column, and MetadataChangedException.
+    """
+    with command_scope(spark, "CHANGE COLUMN", log.table):
+        command = Command.on(spark, log, options)
+        exact, f = resolved(command.snapshot.schema, column)
+        identity = Rules.of(command.txn.protocol, command.txn.metadata).identity.get(exact[0])
+        if identity is None or f is None or len(exact) > 1:
+            raise InvalidArgumentError(
+                f"{schemas.dotted(exact)} is no identity column of {log.table}: SYNC IDENTITY needs one.",
+                condition="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+            )
+        command.txn.read_whole_table()
+        last = functions.max if identity.step > 0 else functions.min
+        row = scan.frame(spark, log, snapshot=command.snapshot).select(last(schemas.dotted(exact))).first()
+        furthest = None if row is None else row[0]
+        mark = None if furthest is None else identity.moved(furthest)
+        if mark is not None:
+            f = replace(f, metadata={**f.metadata, MARK: mark})
+        fields = tuple(f if one.name == f.name else one for one in command.snapshot.schema)
+        metadata = replace(command.txn.metadata, schema_string=schemas.to_json(StructType(fields)))
+        return _commit(command, metadata, Operation("CHANGE COLUMN", {"column": _told(exact, f)}))
 
 
 def _commit(command: Command, metadata: Metadata, operation: Operation) -> Committed:

@@ -7,10 +7,9 @@ from pyspark.sql import Column, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Committed
 from ...engine.read import scan
 from ...engine.write import writer
-from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
 from .touched_files import remove_all, remove_matching
 
@@ -22,12 +21,13 @@ def delete(
     log: DeltaLog,
     condition: str | Column | None = None,
     *,
-    alias: str | None = None,
+    alias: scan.Alias | None = None,
     options: CommitOptions = PLAIN,
-) -> Committed | None:
+) -> RowsChanged | None:
     """Delete the rows for which `condition` is TRUE (None: all rows) and commit.
 
-    `alias` is the table's name in the condition. Returns None if no row matches; then there is no commit. Raises
+    `alias` is the table's name in the condition. If no row matches, there is no commit. Returns None if the transaction
+    of `options` was already committed. Raises
     AppendOnlyTableError, InvalidArgumentError or UnsupportedFeatureError for a condition that can't be evaluated twice,
     the conflict errors and CommitStateUnknownError.
     """
@@ -41,18 +41,16 @@ def delete(
             if condition is None:
                 removal, printed = remove_all(command.txn), ["true"]
             else:
-                frame = scan.for_conditions(spark, command.snapshot)
-                split = scan.split_condition(
-                    frame.alias(alias) if alias else frame, condition, command.snapshot.mapping
-                )
+                frame = scan.for_conditions(spark, command.snapshot, alias)
+                split = scan.split_condition(frame, condition, command.snapshot.mapping)
                 removal = remove_matching(command, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
-                return None
+                return RowsChanged(None, 0)
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return command.commit(removal.actions(log.clock.now_ms()), operation)
+            return RowsChanged(command.commit(removal.actions(log.clock.now_ms()), operation), removal.deleted_rows)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:

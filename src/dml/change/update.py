@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from ...core.deltalog import DeltaLog
 from ...core.protocol.schema import VOID, StructType, dotted
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Committed
 from ...engine.jvm import settings
 from ...engine.jvm.types import frame_schema
 from ...engine.read import scan
@@ -22,7 +21,7 @@ from ...engine.sql.hidden_names import free_names
 from ...engine.sql.violations import translated
 from ..command import assignments, change_data, row_deletion, rows
 from ..command.assignments import Path
-from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
 from .touched_files import matching_places, record_read, touched_files
 
@@ -35,10 +34,11 @@ def update(
     values: Mapping[str, str | Column],
     condition: str | Column | None = None,
     *,
-    alias: str | None = None,
+    alias: scan.Alias | None = None,
     options: CommitOptions = PLAIN,
-) -> Committed | None:
-    """Update the rows for which `condition` is TRUE (None: all rows) and commit. Returns None if nothing changes.
+) -> RowsChanged | None:
+    """Update the rows for which `condition` is TRUE (None: all rows) and commit. If no row matches, there is no commit.
+    Returns None if the transaction of `options` was already committed.
 
     The keys of `values` are columns, or struct fields (`a.b`). The values are SQL expressions or Columns, evaluated on
     the row before the update. `alias` is the table's name in all expressions. Raises AppendOnlyTableError;
@@ -53,8 +53,7 @@ def update(
         if command.applied_already:
             return None
         with command.discarded_on_failure():
-            frame = scan.for_conditions(spark, command.snapshot)
-            frame = frame.alias(alias) if alias else frame
+            frame = scan.for_conditions(spark, command.snapshot, alias)
             split = None
             if condition is not None:
                 split = scan.split_condition(frame, condition, command.snapshot.mapping)
@@ -62,15 +61,15 @@ def update(
             removal = _removed(command, split)
             if not removal.removed:
                 logger.info("%s: no row matches the condition of UPDATE, nothing committed", log.table)
-                return None
+                return RowsChanged(None, 0)
             done = _write(command, updated, removal)
             metrics = _metrics(done, round((time.monotonic() - began) * 1000))
             operation = Operation("UPDATE", {"predicate": split.sql if split else []}, metrics)
-            return command.commit(done.actions(log.clock.now_ms()), operation)
+            return RowsChanged(command.commit(done.actions(log.clock.now_ms()), operation), done.deleted_rows)
 
 
 def _assignments(
-    command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: str | None
+    command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: scan.Alias | None
 ) -> dict[Path, assigned_values.Value]:
     columns = command.snapshot.schema
     case_sensitive = settings.case_sensitive(command.spark)

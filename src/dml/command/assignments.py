@@ -1,6 +1,6 @@
 """The columns that an UPDATE or a MERGE clause assigns, and the resulting column values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from ...core.protocol.schema import StructField, StructType, dotted, find
+from ...engine.read.scan import Alias
 from ...errors import InvalidArgumentError, SchemaMismatchError
 
 Path: TypeAlias = tuple[str, ...]
@@ -18,20 +19,19 @@ def path_of(
     name: str,
     parts: Sequence[str],
     columns: StructType,
-    alias: str | None,
+    alias: Alias | None,
     *,
     case_sensitive: bool,
     command: str = "UPDATE",
 ) -> Path:
     """Resolve `name`, split into `parts`, to a column or struct field, spelled as in the table's schema.
 
-    The table's alias may be the first part. `command` names the command in error messages. Raises SchemaMismatchError
+    The table's alias may come first. `command` names the command in error messages. Raises SchemaMismatchError
     if there is no such column. Fields inside arrays and maps cannot be assigned individually.
     """
     match = None
-    if alias is not None and len(parts) > 1 and parts[0].lower() == alias.lower():
-        match = find(columns, parts[1:], case_sensitive=case_sensitive)
-    match = match or find(columns, parts, case_sensitive=case_sensitive)
+    for path in (*without_alias(parts, alias), parts):
+        match = match or find(columns, path, case_sensitive=case_sensitive)
     if match is None:
         listed = ", ".join(dotted((f.name,)) for f in columns)
         raise SchemaMismatchError(
@@ -41,6 +41,16 @@ def path_of(
             parameters={"objectName": name, "proposal": listed},
         )
     return match[0]
+
+
+def without_alias(parts: Sequence[str], alias: Alias | None) -> Iterator[Path]:
+    """The parts of a name without the table's alias, or without the last parts of it; the longest first."""
+    qualifier = [part.lower() for part in ([alias] if isinstance(alias, str) else alias or ())]
+    folded = [part.lower() for part in parts]
+    for start in range(len(qualifier)):
+        count = len(qualifier) - start
+        if len(parts) > count and folded[:count] == qualifier[start:]:
+            yield tuple(parts[count:])
 
 
 def field_of(path: Path, columns: StructType) -> StructField:

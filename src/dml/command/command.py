@@ -49,6 +49,14 @@ PLAIN = CommitOptions()
 """The default commit options."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """What a command did. `committed` is None if no row changed; `rows` is None if the rows were not counted."""
+
+    committed: Committed | None
+    rows: int | None
+
+
 @contextmanager
 def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[None]:
     """Run a command: tag its Spark jobs and record its commits, so that errors can report what was committed.

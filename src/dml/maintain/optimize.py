@@ -8,7 +8,7 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, schema
@@ -91,7 +91,7 @@ def optimize(
     spark: SparkSession,
     log: DeltaLog,
     layout: OptimizeLayout,
-    where: str | None = None,
+    where: str | Column | None = None,
     *,
     within: Collection[Partition] | None = None,
     options: CommitOptions = PLAIN,
@@ -122,7 +122,7 @@ def optimize(
 # --- what is to be rewritten --------------------------------------------------------------------------------------
 
 
-def _condition(command: Command, layout: OptimizeLayout, name: str, where: str) -> scan.Condition:
+def _condition(command: Command, layout: OptimizeLayout, name: str, where: str | Column) -> scan.Condition:
     if cluster_by.current(command.snapshot) and not layout.purge:
         raise InvalidArgumentError(
             f"{command.log.table} is clustered: OPTIMIZE doesn't support a condition on a clustered table",

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
+from ...engine.read.scan import Alias
 from ...engine.sql.violations import translated
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
@@ -48,7 +49,7 @@ def merge(
     condition: str | Column,
     clauses: Sequence[Clause],
     *,
-    alias: str | None = None,
+    alias: Alias | None = None,
     evolve: bool = False,
     options: CommitOptions = PLAIN,
 ) -> Counts | None:

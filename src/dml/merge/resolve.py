@@ -11,12 +11,13 @@ from ...core.protocol.schema import StructField, StructType, dotted
 from ...engine.jvm import settings
 from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import scan
+from ...engine.read.scan import Alias
 from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ...errors import SchemaMismatchError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
 from ..command import rows, target_metadata
-from ..command.assignments import Path, check_distinct, field_of, path_of, whole
+from ..command.assignments import Path, check_distinct, field_of, path_of, whole, without_alias
 from ..command.command import Command
 from .clauses import Clause, assigned_columns
 
@@ -75,7 +76,7 @@ def resolve(
     condition: str | Column,
     clauses: Sequence[Clause],
     *,
-    alias: str | None,
+    alias: Alias | None,
     evolve: bool,
 ) -> Resolved:
     """Resolve the condition and the clauses; with `evolve`, stage the evolved schema in the transaction.
@@ -84,8 +85,7 @@ def resolve(
     and UnsupportedFeatureError.
     """
     command.avoid_columns(source.columns)
-    frame = scan.for_conditions(command.spark, command.snapshot)
-    scope = Scope(frame.alias(alias) if alias else frame, source)
+    scope = Scope(scan.for_conditions(command.spark, command.snapshot, alias), source)
     names = _Names(command, scope, alias)
     if evolve:
         _evolve(command, names, clauses)
@@ -99,7 +99,7 @@ def resolve(
 class _Names:
     """Resolves column names that the user wrote."""
 
-    def __init__(self, command: Command, scope: Scope, alias: str | None) -> None:
+    def __init__(self, command: Command, scope: Scope, alias: Alias | None) -> None:
         self._scope = scope
         self._alias = alias
         self.case_sensitive = settings.case_sensitive(command.spark)
@@ -108,9 +108,7 @@ class _Names:
     def parts(self, name: str) -> Path:
         """The parts of a name, without the table's alias."""
         parts = name_parts(self._scope.target, name)
-        if self._alias is not None and len(parts) > 1 and parts[0].lower() == self._alias.lower():
-            return parts[1:]
-        return parts
+        return next(without_alias(parts, self._alias), parts)
 
     def path(self, name: str, columns: StructType, clause: Clause, table: str) -> Path:
         """The column of the table with this name. Raises SchemaMismatchError if there is none."""

@@ -102,6 +102,27 @@ def writer_state(writer: Any) -> WriterState:
     )
 
 
+def v2_table_name(writer: Any) -> Any:
+    """The parts of the name in `df.writeTo(name)`, as a Scala `Seq`."""
+    return _private(writer._jwriter, "tableName")
+
+
+def v2_options(writer: Any) -> dict[str, str]:
+    """The options of a `DataFrameWriterV2`."""
+    return string_map(_private(writer._jwriter, "options"))
+
+
+def merge_statement(writer: Any) -> Any:
+    """The plan of the MERGE of `df.mergeInto(name, condition)`, like that of a parsed statement."""
+    return writer._jwriter.mergeCommand()
+
+
+def _private(jvm_object: Any, name: str) -> Any:
+    field = jvm_object.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(jvm_object)
+
+
 def session_conf(spark: Any) -> dict[str, str]:
     """All keys and values of the session's configuration, in one call."""
     return string_map(jvm_session(spark).conf().getAll())

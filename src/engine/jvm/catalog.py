@@ -52,6 +52,28 @@ class CatalogEntry:
         return bool(self.table.tableType().name() == "MANAGED")
 
     @property
+    def comment(self) -> str:
+        """The description, empty if there is none."""
+        comment = self.table.comment()
+        return str(comment.get()) if comment.isDefined() else ""
+
+    @property
+    def created_ms(self) -> int:
+        """When the entry was created, in milliseconds since the epoch."""
+        return int(self.table.createTime())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties in the catalog."""
+        pairs = Gateway.elements(self.table.properties().toSeq())
+        return {str(pair.productElement(0)): str(pair.productElement(1)) for pair in pairs}
+
+    @property
+    def location_uri(self) -> str:
+        """The location as Hadoop spells it."""
+        return str(self.table.storage().locationUri().get()).replace("file:///", "file:/", 1)
+
+    @property
     def is_parquet(self) -> bool:
         """Whether it is a table of Parquet files, by Spark's provider or Hive's."""
         serde = self.table.storage().serde()

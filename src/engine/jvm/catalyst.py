@@ -43,6 +43,13 @@ def limited(gateway: Gateway, plan: JavaObject, count: int) -> JavaObject:
     return catalyst.plans.logical.LocalLimit(catalyst.expressions.Literal(count, integer), plan)
 
 
+def aliased(gateway: Gateway, name: Sequence[str], plan: JavaObject) -> JavaObject:
+    """A logical plan whose columns have the qualifier `name`, such as (catalog, database, table)."""
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    identifier = catalyst.AliasIdentifier(name[-1], gateway.seq(name[:-1]))
+    return catalyst.plans.logical.SubqueryAlias(identifier, plan)
+
+
 def local_relation(gateway: Gateway, output: JavaObject, rows: JavaObject) -> JavaObject:
     """A logical plan of rows (a Scala `Seq` of `InternalRow`) on the driver, with these attributes."""
     return gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(output, rows, False, gateway.none)

@@ -80,7 +80,7 @@ def strings(sequence: JavaObject) -> tuple[str, ...]:
     return tuple(str(one) for one in Gateway.elements(sequence))
 
 
-def texts(scala_map: JavaObject) -> dict[str, str]:
+def texts(scala_map: JavaObject) -> dict[str, Any]:
     """A Scala `Map` of texts; a null stays None."""
     pairs = [(pair._1(), pair._2()) for pair in Gateway.elements(scala_map.toSeq())]
     return {str(key): value if value is None else str(value) for key, value in pairs}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
 from ...settings.spark_own import EXECUTION_ID
-from . import frames, sessions
+from . import frames, sessions, settings
 from .classes import EXPRESSIONS, INTERNAL_ROW
 from .environment import check_environment
 from .java_errors import thrown_by_java
@@ -274,6 +274,10 @@ class Gateway:
         for column in self.references(expression):
             if column.resolved() and column.exprId().id() not in kept:
                 index = names.getFieldIndex(column.name())
+                if not index.isDefined() and not settings.case_sensitive(frame.sparkSession):
+                    index = names.getFieldIndexCaseInsensitive(
+                        column.name()
+                    )  # a resolved column keeps the user's spelling
                 if index.isDefined():
                     mapping[column] = output.apply(index.get())
         if not mapping:
@@ -314,9 +318,13 @@ class Gateway:
             return plan
         return self.jvm.org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime.apply(plan)
 
-    def printed_conjuncts(self, spark: "SparkSession", text: str) -> list[str]:
+    def printed_conjuncts(self, spark: "SparkSession", condition: "str | Column") -> list[str]:
         """The parts of a condition that are joined by AND, as SQL; parsed, not resolved."""
-        remaining, conjuncts = [sessions.session_state(spark).sqlParser().parseExpression(text)], []
+        if isinstance(condition, str):
+            expression = sessions.session_state(spark).sqlParser().parseExpression(condition)
+        else:
+            expression = self.expression(spark, condition)
+        remaining, conjuncts = [expression], []
         while remaining:
             node = remaining.pop()
             if node.getClass().getSimpleName() == "And":

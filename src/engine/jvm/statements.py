@@ -1,6 +1,6 @@
 """SQL statements, from the plans of Spark's parser: their kind, their target and their directory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -8,18 +8,14 @@ from ...settings.spark_own import SOURCE_DEFAULT
 from . import plans, settings
 from .gateway import Gateway, JavaObject
 from .java_errors import thrown_by_java
-from .sessions import hadoop_configuration, is_instance, session_state
+from .sessions import hadoop_configuration, is_instance, jvm_session, session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The attribute that holds the target. For a temporary view as the target Spark's own errors don't name the view.
-_SUBJECTS = {
-    "DeleteFromTable": "table",
-    "UpdateTable": "table",
-    "MergeIntoTable": "targetTable",
-    "AddCheckConstraint": "child",
-}
+# Spark refuses these of a temporary view by errors of its planner, which name no view.
+_SUBJECTS = {"AddCheckConstraint": "child"}
+_PRIVILEGES = "__required_write_privileges__"  # an option of Spark's own
 _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
 
 
@@ -40,6 +36,27 @@ def parsed(spark: "SparkSession", text: str) -> JavaObject:
     return session_state(spark).sqlParser().parsePlan(text)
 
 
+def parsed_with_values(spark: "SparkSession", text: str, args: "Mapping[str, object] | Sequence[object]") -> JavaObject:
+    """The plan of a statement with values in place of its parameter markers, by name or by position.
+
+    Spark's parser puts the values in. Raises Spark's ParseException, and its AnalysisException for a marker without a
+    value or a value that is not a constant. With `spark.sql.legacy.parameterSubstitution.constantsOnly` the parser
+    leaves the markers in the plan, and Spark's analyzer refuses them later.
+    """
+    from pyspark.sql import functions as F
+
+    gateway = Gateway.of(spark)
+    named = dict(args) if isinstance(args, Mapping) else {f"_pos_{i}": value for i, value in enumerate(args)}
+    expressions = {name: gateway.expression(spark, F.lit(value)) for name, value in named.items()}
+    literals = jvm_session(spark).resolveAndValidateParameters(gateway.scala_map(expressions))
+    contexts = gateway.jvm.org.apache.spark.sql.catalyst.parser
+    if isinstance(args, Mapping):
+        context = contexts.NamedParameterContext(literals)
+    else:
+        context = contexts.PositionalParameterContext(gateway.seq(literals.apply(name) for name in named))
+    return session_state(spark).sqlParser().parsePlanWithParameters(text, context)
+
+
 def frame_of(spark: "SparkSession", plan: JavaObject) -> "DataFrame":
     """The DataFrame of a parsed query. Raises Spark's AnalysisException."""
     return plans.frame_of(spark, plan)
@@ -56,15 +73,25 @@ def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
 
 
 def kind_of(plan: JavaObject) -> str | None:
-    """The class name of a parsed statement; None for a query."""
+    """The class name of a parsed statement; None for a query. Several INSERTs in one are of the class of INSERT."""
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     kind = str(plan.getClass().getSimpleName())
     if kind == "UnresolvedWith":
         return kind_of(plan.child())
+    if kind == "Union":
+        first = str(plan.children().apply(0).getClass().getSimpleName())
+        return first if first == "InsertIntoStatement" else None
     statement = kind == "InsertIntoDir" or any(
         is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
     )
     return kind if statement else None
+
+
+def has_unknown_name(plan: JavaObject) -> bool:
+    """Whether the name of a statement's table is an expression (an IDENTIFIER clause), so that its kind isn't known."""
+    if plan.getClass().getSimpleName() == "UnresolvedWith":
+        return has_unknown_name(plan.child())
+    return str(plan.getClass().getSimpleName()) in ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
 
 
 def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
@@ -93,10 +120,27 @@ def name_of(relation: JavaObject) -> JavaObject | None:
     return relation.multipartIdentifier() if relation.getClass().getSimpleName() == "UnresolvedRelation" else None
 
 
+def options_of(relation: JavaObject) -> dict[str, str]:
+    """The options that a statement gives for a table (`WITH (...)`)."""
+    while relation.getClass().getSimpleName() in ("SubqueryAlias", "Filter"):
+        relation = relation.child()
+    options = dict(relation.options().asCaseSensitiveMap())
+    return {str(key): str(value) for key, value in options.items() if key != _PRIVILEGES}
+
+
 def subject(plan: JavaObject) -> JavaObject | None:
-    """The name of the target of a DELETE, UPDATE, MERGE or ADD CONSTRAINT; None for other statements."""
+    """The name of the target of ADD CONSTRAINT; None for other statements."""
     attribute = _SUBJECTS.get(plan.getClass().getSimpleName())
     return None if attribute is None else name_of(getattr(plan, attribute)())
+
+
+def path_exists(spark: "SparkSession", location: str) -> bool:
+    """Whether there is a file or a directory at a location that Spark takes. False if Spark can't reach it."""
+    path = Gateway.of(spark).jvm.org.apache.hadoop.fs.Path(location)
+    try:
+        return bool(path.getFileSystem(hadoop_configuration(spark)).exists(path))
+    except thrown_by_java():
+        return False
 
 
 def has_log(spark: "SparkSession", location: str) -> bool:

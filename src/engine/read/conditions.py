@@ -102,9 +102,9 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)
 
 
-def printed_conjuncts(spark: "SparkSession", text: str) -> list[str]:
+def printed_conjuncts(spark: "SparkSession", condition: "str | Column") -> list[str]:
     """The conjuncts of a condition, as Delta prints them for OPTIMIZE. Raises ParseException."""
-    return Gateway.of(spark).printed_conjuncts(spark, text)
+    return Gateway.of(spark).printed_conjuncts(spark, condition)
 
 
 def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:

@@ -50,6 +50,18 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
     return frame_of(spark, plan.transformUpWithSubqueries(function)), True
 
 
+def reads_delta(plan: JavaObject) -> bool:
+    """Whether a plan reads a Delta table by the native route or the Arrow route."""
+    for relation in Gateway.elements(plan.collectLeaves()):
+        kind = relation.getClass().getSimpleName()
+        if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
+            if gateway_proxy(relation.relation().location()):
+                return True
+        elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow.NAME):
+            return True
+    return False
+
+
 def _leaves(gateway: Gateway, plan: JavaObject) -> list[JavaObject]:
     """The leaf nodes of a plan and its subqueries."""
     plans = [plan, *gateway.elements(plan.subqueriesAll())]

@@ -3,9 +3,13 @@
 See `routes` for the ways in which Spark can read the files.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...errors import InvalidArgumentError
+from ..jvm import catalyst, plans
+from ..jvm.frames import analyzed
+from ..jvm.gateway import Gateway
 from ..jvm.types import frame_schema, read_schema
 from ..sql import column_names
 from ..storage import hadoop_settings
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 __all__ = [
+    "Alias",
     "Condition",
     "candidates",
     "columns_of",
@@ -35,6 +40,9 @@ __all__ = [
     "refresh_cached",
     "split_condition",
 ]
+
+Alias: TypeAlias = str | Sequence[str]
+"""The name of a table in expressions: an alias, or the parts of its full name, of which the last ones are enough."""
 
 
 def frame(
@@ -97,12 +105,18 @@ def columns_of(snapshot: "Snapshot") -> frozenset[str]:
     return column_names.all_names(snapshot.mapping)
 
 
-def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
+def for_conditions(spark: "SparkSession", snapshot: "Snapshot", alias: Alias | None = None) -> "DataFrame":
     """A frame over a version to resolve and plan conditions on (`split_condition`). It may not be executable.
 
-    It always uses the native route, where Spark plans conditions completely, and accesses no file.
+    `alias` is the table's name in the conditions. The frame always uses the native route, where Spark plans conditions
+    completely, and accesses no file.
     """
-    return column_names.with_void(native.for_conditions(spark, snapshot), frame_schema(snapshot.schema))
+    rows = column_names.with_void(native.for_conditions(spark, snapshot), frame_schema(snapshot.schema))
+    if not alias:
+        return rows
+    if isinstance(alias, str):
+        return rows.alias(alias)
+    return plans.frame_of(spark, catalyst.aliased(Gateway.of(spark), alias, analyzed(rows)))
 
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:

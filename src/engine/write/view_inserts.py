@@ -1,4 +1,4 @@
-"""INSERT INTO a view of a table: Spark resolves the statement against a substitute table that can't be written to.
+"""INSERT INTO a table: Spark resolves the statement against a substitute table that can't be written to.
 
 Spark's own rules resolve names, positions, casts, defaults and partitions. The result is a query to store and the part
 of the table that it replaces, and `dml.change.write` writes it like a DataFrame. The SQL text is neither parsed nor
@@ -80,15 +80,43 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
         plan = inserts.resolved_plan(spark, inserts.unresolved_relation(gateway, name))
     except thrown_by_java():
         return None  # the name doesn't exist, or Spark can't read it
-    while plan.getClass().getSimpleName() in ("SubqueryAlias", "View"):
+    key = inserts.tag(gateway, _TAG)
+    text = plan.getTagValue(key)
+    while not text.isDefined():
+        if plan.getClass().getSimpleName() not in ("SubqueryAlias", "View") and not _selects_all(plan):
+            return None
         plan = plan.child()
-    text = plan.getTagValue(inserts.tag(gateway, _TAG))
-    if not text.isDefined():
-        return None
+        text = plan.getTagValue(key)
     tag = json.loads(text.get())
     with _lock:
         log = _logs.get(tag["log"])
     return Target(tag["table"], tag["version"], log)
+
+
+def shows_part(spark: "SparkSession", name: JavaObject) -> bool:
+    """Whether a temporary view without a `target` reads a part of a Delta table, or several tables."""
+    try:
+        plan = inserts.resolved_plan(spark, inserts.unresolved_relation(Gateway.of(spark), name))
+    except thrown_by_java():
+        return False
+    return pinning.reads_delta(plan)
+
+
+def _selects_all(plan: JavaObject) -> bool:
+    """Whether the node selects all columns of its child under their names, as a view of `SELECT *` does."""
+    if plan.getClass().getSimpleName() != "Project":
+        return False
+    columns, below = plan.projectList(), plan.child().output()
+    if columns.size() != below.size():
+        return False
+    for i in range(below.size()):
+        column, attribute = columns.apply(i), below.apply(i)
+        value = column.child() if column.getClass().getSimpleName() == "Alias" else column
+        if value.getClass().getSimpleName() == "Cast" and value.dataType().equals(attribute.dataType()):
+            value = value.child()  # a view casts to the types that it was created with
+        if column.name() != attribute.name() or not value.fastEquals(attribute):
+            return False
+    return True
 
 
 # --- statements ---------------------------------------------------------------------------------------------------
@@ -107,6 +135,17 @@ def inserts_of(plan: JavaObject) -> list[JavaObject]:
     return []
 
 
+def clauses_of(statement: JavaObject) -> set[str]:
+    """The clauses of an INSERT that only newer versions of Spark parse: "SchemaEvolution", "InsertReplaceUsing", ..."""
+    found = {statement.productElementName(i): i for i in range(statement.productArity())}
+    clauses = set()
+    if "withSchemaEvolution" in found and statement.withSchemaEvolution():
+        clauses.add("SchemaEvolution")
+    if "replaceCriteriaOpt" in found and statement.replaceCriteriaOpt().isDefined():
+        clauses.add(str(statement.replaceCriteriaOpt().get().getClass().getSimpleName()))
+    return clauses
+
+
 def of_frame(frame: "DataFrame", name: str, *, overwrite: bool) -> JavaObject:
     """The statement that is equivalent to `DataFrameWriter.insertInto`."""
     spark = frame.sparkSession
@@ -119,7 +158,6 @@ def resolved(
     spark: "SparkSession",
     plan: JavaObject,
     targets: "Sequence[tuple[JavaObject, DeltaLog, Snapshot]]",
-    parameters: inserts.Parameters = None,
 ) -> list[Insert]:
     """The INSERTs of a parsed statement, resolved by Spark's analyzer against the snapshots of their tables.
 
@@ -128,12 +166,10 @@ def resolved(
     """
     gateway = Gateway.of(spark)
     tables = {
-        statement: changed(
-            statement, table=inserts.relation_of(gateway, _shown(spark, plan, statement, snapshot, parameters))
-        )
+        statement: changed(statement, table=inserts.relation_of(gateway, _shown(spark, plan, statement, snapshot)))
         for statement, _, snapshot in targets
     }
-    root = inserts.resolved_plan(spark, inserts.with_parameters(spark, _exchanged(gateway, plan, tables), parameters))
+    root = inserts.resolved_plan(spark, _exchanged(gateway, plan, tables))
     resolved_inserts = [_insert(node, plans.frame_of(spark, node.query())) for node in _writes(root)]
     if len(resolved_inserts) == 1:
         return resolved_inserts
@@ -166,7 +202,7 @@ def _writes(plan: JavaObject) -> list[JavaObject]:
 
 
 def _shown(
-    spark: "SparkSession", plan: JavaObject, statement: JavaObject, snapshot: "Snapshot", parameters: inserts.Parameters
+    spark: "SparkSession", plan: JavaObject, statement: JavaObject, snapshot: "Snapshot"
 ) -> inserts.InsertTarget:
     """The table with the columns for which the statement has values, if it lists them.
 
@@ -181,9 +217,7 @@ def _shown(
         names = gateway.elements(statement.userSpecifiedCols())
     elif by_name and len(inserts_of(plan)) == 1:
         query = _exchanged(gateway, plan, {statement: statement.query()})
-        names = list(
-            inserts.resolved_plan(spark, inserts.with_parameters(spark, query, parameters)).schema().fieldNames()
-        )
+        names = list(inserts.resolved_plan(spark, query).schema().fieldNames())
     else:
         return _target(gateway, snapshot, fields)
     if not replaces_where:

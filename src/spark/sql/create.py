@@ -13,7 +13,6 @@ from ...dml.alter.like import definition_like
 from ...engine.jvm import definitions, settings, statements
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.definitions import Partitioning, TableSpecification
-from ...engine.jvm.inserts import with_parameters
 from ...errors import (
     InvalidArgumentError,
     SchemaMismatchError,
@@ -27,7 +26,6 @@ from ..conf import delta_log, session_conf
 from ..options import Options, write_request
 from ..writer import commit_of, session_commit
 from . import tables
-from .inserts import parameters
 from .results import nothing
 from .statement import Statement
 
@@ -192,7 +190,7 @@ def _run_defined(statement: Statement, mode: CreateMode) -> DataFrame | None:
     with_rows = statement.kind in ("CreateTableAsSelect", "ReplaceTableAsSelect")
     definition = with_layout(name, Definition(comment=spec.comment), layout)
     if with_rows:
-        query = with_parameters(spark, plan.query(), parameters(statement.args))
+        query = plan.query()
         own = {key: value for key, value in spec.options.items() if key.startswith("delta.")}
         table = NewTable(
             name,
@@ -222,6 +220,7 @@ def _create_like(statement: Statement) -> DataFrame | None:
     source_name = plan.source().multipartIdentifier()
     source = tables.find(spark, source_name)
     changed = definitions.texts(plan.properties())
+    definition: Definition | None
     if source is not None:
         definition = definition_like(source.log.snapshot(source.version), changed)
     elif provider is None:

@@ -5,10 +5,17 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from . import alter, create, describe
+from . import alter, changes, create, describe, inserts, merge
 from .statement import Statement
 
 Handler: TypeAlias = Callable[[Statement], DataFrame | None]
 """Runs a statement and returns its answer; None if the statement isn't about a Delta table: Spark runs it then."""
 
-HANDLERS: Mapping[str, Handler] = {**create.HANDLERS, **alter.HANDLERS, **describe.HANDLERS}
+HANDLERS: Mapping[str, Handler] = {
+    **create.HANDLERS,
+    **alter.HANDLERS,
+    **describe.HANDLERS,
+    **inserts.HANDLERS,
+    **changes.HANDLERS,
+    **merge.HANDLERS,
+}

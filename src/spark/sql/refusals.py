@@ -85,12 +85,8 @@ _CATALOG = {
 }
 _WRITES = {
     "create": _AS_SELECT,
-    "merge": f"{_TABLE}.merge(source, condition)",
     "replace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
     "createOrReplace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
-    "append": 'df.write.format("delta").mode("append").save(path) or saveAsTable(name)',
-    "overwrite": f"{_OVERWRITE} with the option replaceWhere",
-    "overwritePartitions": f"{_OVERWRITE} with the option partitionOverwriteMode=dynamic",
 }
 
 
@@ -148,7 +144,7 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
         if condition == "PARSE_SYNTAX_ERROR":
             word = parameters.get("error", "").strip("'").upper()
             if word in _OWN_SQL:
-                return later(f"{word} in SQL", _OWN_SQL[word])
+                return later(f"{word} inside another statement", _OWN_SQL[word])
         if condition == "UNSUPPORTED_INSERT.MULTI_PATH" and _is_twice_one(parameters.get("paths", "")):
             return UnsupportedFeatureError(
                 "An INSERT into a temporary view of a Delta table needs a view of the whole table without time travel, "

@@ -16,7 +16,10 @@ Expression: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of `spark.sql`. `text` is what the user wrote, for messages; `args` are its parameters."""
+    """One statement of `spark.sql`. `text` is what the user wrote, for messages.
+
+    `plan` has the values of the parameters `args` in place of the markers.
+    """
 
     spark: SparkSession
     text: str

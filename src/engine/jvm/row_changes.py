@@ -1,0 +1,152 @@
+"""What the plan of a parsed DELETE, UPDATE, MERGE or TRUNCATE says: the table, the conditions and the assignments."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from .gateway import Gateway, JavaObject, changed
+from .sessions import is_instance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ActionKind: TypeAlias = Literal["update", "insert", "delete"]
+
+_ACTIONS: dict[str, ActionKind] = {
+    "UpdateAction": "update",
+    "UpdateStarAction": "update",
+    "InsertAction": "insert",
+    "InsertStarAction": "insert",
+    "DeleteAction": "delete",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that a statement changes: the parts of its name (a Scala `Seq`), and its alias."""
+
+    name: JavaObject
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """`column = value`. `column` has the parts of the name; `value` is None for the keyword DEFAULT."""
+
+    column: tuple[str, ...]
+    value: JavaObject | None
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a WHEN clause of MERGE does. `assignments` is None for DELETE, UPDATE * and INSERT *."""
+
+    kind: ActionKind
+    condition: JavaObject | None
+    assignments: tuple[Assigned, ...] | None
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The parts of a MERGE: the source is a plan, the condition an expression."""
+
+    target: Target
+    source: JavaObject
+    condition: JavaObject
+    matched: tuple[Action, ...]
+    not_matched: tuple[Action, ...]
+    not_matched_by_source: tuple[Action, ...]
+    evolves: bool
+
+
+def target(relation: JavaObject) -> Target | None:
+    """The table of a relation that isn't resolved; None if the name is not known yet (an IDENTIFIER clause)."""
+    alias = None
+    if _kind(relation) == "SubqueryAlias":
+        alias, relation = str(relation.alias()), relation.child()
+    named = _kind(relation) in ("UnresolvedRelation", "UnresolvedTable")
+    return Target(relation.multipartIdentifier(), alias) if named else None
+
+
+class CommonTables:
+    """The WITH clause of a statement, which its conditions, values and source may refer to. `plan`: the statement."""
+
+    def __init__(self, spark: "SparkSession", statement: JavaObject) -> None:
+        self._gateway = Gateway.of(spark)
+        self._clause = statement if _kind(statement) == "UnresolvedWith" else None
+        self.plan = statement if self._clause is None else self._clause.child()
+
+    def query(self, plan: JavaObject) -> JavaObject:
+        """A query of the statement, with the clause."""
+        return plan if self._clause is None else changed(self._clause, child=plan)
+
+    def expression(self, expression: JavaObject) -> JavaObject:
+        """An expression of the statement whose subqueries have the clause."""
+        if self._clause is None or not self._gateway.has_subquery(expression):
+            return expression
+        subqueries = {one: one.withNewPlan(self.query(one.plan())) for one in _subqueries(expression)}
+        return expression.transformDown(self._gateway.scala_map(subqueries))
+
+
+def merge(plan: JavaObject) -> Merge | None:
+    """The parts of a parsed MERGE; None if the table's name is not known yet."""
+    table = target(plan.targetTable())
+    if table is None:
+        return None
+    return Merge(
+        table,
+        plan.sourceTable(),
+        plan.mergeCondition(),
+        _actions(plan.matchedActions()),
+        _actions(plan.notMatchedActions()),
+        _actions(plan.notMatchedBySourceActions()),
+        bool(plan.withSchemaEvolution()),
+    )
+
+
+def assignments(sequence: JavaObject) -> tuple[Assigned, ...]:
+    """The assignments of an UPDATE or of a clause of MERGE."""
+    return tuple(_assigned(one) for one in Gateway.elements(sequence))
+
+
+def optional(option: JavaObject) -> JavaObject | None:
+    """The value of a Scala `Option`."""
+    return option.get() if option.isDefined() else None
+
+
+def is_true(expression: JavaObject) -> bool:
+    """Whether an expression is the constant TRUE, which stands for a DELETE without a condition."""
+    return _kind(expression) == "Literal" and expression.value() is True
+
+
+def _actions(sequence: JavaObject) -> tuple[Action, ...]:
+    return tuple(_action(one) for one in Gateway.elements(sequence))
+
+
+def _action(action: JavaObject) -> Action:
+    name = _kind(action)
+    values = assignments(action.assignments()) if name in ("UpdateAction", "InsertAction") else None
+    return Action(_ACTIONS[name], optional(action.condition()), values)
+
+
+def _assigned(assignment: JavaObject) -> Assigned:
+    key, value = assignment.key(), assignment.value()
+    parts = _name_parts(key)
+    default = _name_parts(value)
+    is_default = default is not None and [part.upper() for part in default] == ["DEFAULT"]
+    return Assigned((str(key.sql()),) if parts is None else parts, None if is_default else value)
+
+
+def _name_parts(expression: JavaObject) -> tuple[str, ...] | None:
+    if _kind(expression) != "UnresolvedAttribute":
+        return None
+    return tuple(str(part) for part in Gateway.elements(expression.nameParts()))
+
+
+def _subqueries(expression: JavaObject) -> list[JavaObject]:
+    if is_instance(expression, "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"):
+        return [expression]
+    return [one for child in Gateway.elements(expression.children()) for one in _subqueries(child)]
+
+
+def _kind(node: JavaObject) -> str:
+    return str(node.getClass().getSimpleName())

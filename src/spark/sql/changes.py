@@ -1,0 +1,159 @@
+"""DELETE, UPDATE and TRUNCATE TABLE."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.types import LongType, StructField, StructType
+
+from ...core.protocol.schema import DEFAULT_KEY, dotted
+from ...dml.change.delete import delete
+from ...dml.change.truncate import truncate
+from ...dml.change.update import update
+from ...dml.command import assignments
+from ...dml.command.command import RowsChanged
+from ...engine.jvm import row_changes, settings, statements
+from ...engine.jvm.row_changes import Assigned, CommonTables
+from ...engine.read.scan import Alias
+from ...engine.write import view_inserts
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ..describe import local_frame
+from ..writer import commit_of, session_commit
+from . import results, tables
+from .statement import Statement
+
+_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+_UNKNOWN = -1
+"""Delta's number of affected rows where files were removed whose rows nobody has counted."""
+
+
+def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables.NamedTable, Alias] | None:
+    """The Delta table that a statement changes, with its name in expressions; None: it isn't about a Delta table.
+
+    Raises InvalidArgumentError for a view of an older version, or of a part of a table.
+    """
+    if target is None:
+        return None
+    table = tables.find(spark, target.name)
+    if table is None:
+        _refuse_part(spark, target)
+        return None
+    table.check_newest()
+    if target.alias is not None:
+        return table, target.alias
+    return table, table.entry.name.split(".") if table.entry else statements.strings(spark, target.name)
+
+
+def run_delete(statement: Statement) -> DataFrame | None:
+    """DELETE FROM table [AS alias] [WHERE condition]."""
+    clause = CommonTables(statement.spark, statement.plan)
+    found = find(statement.spark, row_changes.target(clause.plan.table()))
+    if found is None:
+        return None
+    table, alias = found
+    condition = clause.plan.condition()
+    given = None if row_changes.is_true(condition) else statement.column(clause.expression(condition))
+    with session_commit(statement.spark) as options:
+        return _affected(statement.spark, delete(statement.spark, table.log, given, alias=alias, options=options))
+
+
+def run_update(statement: Statement) -> DataFrame | None:
+    """UPDATE table [AS alias] SET column = value, ... [WHERE condition]."""
+    clause = CommonTables(statement.spark, statement.plan)
+    found = find(statement.spark, row_changes.target(clause.plan.table()))
+    if found is None:
+        return None
+    table, alias = found
+    condition = row_changes.optional(clause.plan.condition())
+    given = None if condition is None else statement.column(clause.expression(condition))
+    values = values_of(statement, clause, row_changes.assignments(clause.plan.assignments()), table, alias, "UPDATE")
+    with session_commit(statement.spark) as options:
+        done = update(statement.spark, table.log, values, given, alias=alias, options=options)
+    return _affected(statement.spark, done)
+
+
+def run_truncate(statement: Statement) -> DataFrame | None:
+    """TRUNCATE TABLE table."""
+    table = _to_truncate(statement)
+    if table is None:
+        return None
+    truncate(statement.spark, table.log, commit_of(statement.spark))
+    return results.nothing(statement.spark)
+
+
+def refuse_truncate_partition(statement: Statement) -> DataFrame | None:
+    """TRUNCATE TABLE table PARTITION (...), which Delta refuses."""
+    table = _to_truncate(statement)
+    if table is None:
+        return None
+    raise UnsupportedFeatureError(
+        f"TRUNCATE TABLE {table.name} can't name a partition, as in Delta: nothing was deleted. Use DELETE FROM "
+        f"{table.name} WHERE with a condition on the partition columns.",
+        condition="DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+        table=table.log.table,
+    )
+
+
+def values_of(
+    statement: Statement,
+    clause: CommonTables,
+    assigned: Sequence[Assigned],
+    table: tables.NamedTable,
+    alias: Alias,
+    command: str,
+) -> dict[str, str | Column]:
+    """The assignments of an UPDATE or of a clause of MERGE, for the commands.
+
+    Raises InvalidArgumentError for a column that is assigned twice.
+    """
+    paths = [tuple(part.lower() for part in one.column) for one in assigned]
+    if len(set(paths)) < len(paths):
+        assignments.check_distinct(paths, command=command)
+    return {
+        dotted(one.column): _default(statement.spark, table, one, alias, command)
+        if one.value is None
+        else statement.column(clause.expression(one.value))
+        for one in assigned
+    }
+
+
+def _default(spark: SparkSession, table: tables.NamedTable, one: Assigned, alias: Alias, command: str) -> Column:
+    """The value of the keyword DEFAULT: the column's default, or null."""
+    columns = table.log.snapshot().schema
+    name = dotted(one.column)
+    case_sensitive = settings.case_sensitive(spark)
+    path = assignments.path_of(name, one.column, columns, alias, case_sensitive=case_sensitive, command=command)
+    text = assignments.field_of(path, columns).metadata.get(DEFAULT_KEY)
+    return functions.lit(None) if text is None else functions.expr(str(text))
+
+
+def _refuse_part(spark: SparkSession, target: row_changes.Target) -> None:
+    """Raise InvalidArgumentError for a temporary view that reads Delta tables, but isn't a whole table."""
+    if not statements.is_temporary_view(spark, target.name) or not view_inserts.shows_part(spark, target.name):
+        return
+    name = ".".join(statements.strings(spark, target.name))
+    raise InvalidArgumentError(
+        f"The view {name} doesn't show all rows and columns of one Delta table, as they are: its rows can't be "
+        "changed, and nothing was written. Name the table.",
+        condition="DELTA_NOT_A_DELTA_TABLE",
+        parameters={"tableName": name},
+    )
+
+
+def _to_truncate(statement: Statement) -> tables.NamedTable | None:
+    target = row_changes.target(statement.plan.table())
+    if target is None or statements.is_temporary_view(statement.spark, target.name):
+        return None  # Spark refuses a view
+    return tables.find(statement.spark, target.name)
+
+
+def _affected(spark: SparkSession, done: RowsChanged | None) -> DataFrame:
+    rows = [] if done is None else [(_UNKNOWN if done.rows is None else done.rows,)]
+    return local_frame(spark, rows, _AFFECTED)
+
+
+HANDLERS = {
+    "DeleteFromTable": run_delete,
+    "UpdateTable": run_update,
+    "TruncateTable": run_truncate,
+    "TruncatePartition": refuse_truncate_partition,
+}

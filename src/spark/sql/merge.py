@@ -1,0 +1,62 @@
+"""MERGE INTO, as a statement and by `DataFrame.mergeInto`."""
+
+from pyspark.sql import DataFrame
+
+from ...dml.merge.clauses import Clause, Kind
+from ...engine.jvm import row_changes
+from ...engine.jvm.row_changes import Action, CommonTables
+from ...engine.read.scan import Alias
+from ...errors import InvalidArgumentError
+from ..merge import DeltaMergeBuilder
+from . import changes
+from .statement import Statement
+from .tables import NamedTable
+
+
+def run_merge(statement: Statement) -> DataFrame | None:
+    """MERGE [WITH SCHEMA EVOLUTION] INTO table [AS alias] USING source ON condition WHEN ... THEN ..."""
+    common = CommonTables(statement.spark, statement.plan)
+    parsed = row_changes.merge(common.plan)
+    found = None if parsed is None else changes.find(statement.spark, parsed.target)
+    if parsed is None or found is None:
+        return None
+    table, alias = found
+    by_kind: dict[Kind, tuple[Action, ...]] = {
+        "matched": parsed.matched,
+        "not matched": parsed.not_matched,
+        "not matched by source": parsed.not_matched_by_source,
+    }
+    clauses = [
+        _clause(statement, common, kind, action, table, alias)
+        for kind, actions in by_kind.items()
+        for action in actions
+    ]
+    return DeltaMergeBuilder(
+        statement.spark,
+        table.log,
+        alias,
+        statement.frame(common.query(parsed.source)),
+        statement.column(common.expression(parsed.condition)),
+        tuple(clauses),
+        evolves=parsed.evolves,
+    ).execute()
+
+
+def _clause(
+    statement: Statement, common: CommonTables, kind: Kind, action: Action, table: NamedTable, alias: Alias
+) -> Clause:
+    condition = None if action.condition is None else statement.column(common.expression(action.condition))
+    if action.assignments is None:
+        if action.kind == "update" and kind == "not matched by source":
+            raise InvalidArgumentError(
+                "WHEN NOT MATCHED BY SOURCE THEN UPDATE * has no source row to take the values from: list the columns "
+                "to set.",
+                table=table.log.table,
+            )
+        return Clause(kind, action.kind, condition)
+    text = f"WHEN {kind.upper()} THEN {action.kind.upper()}"
+    values = changes.values_of(statement, common, action.assignments, table, alias, text)
+    return Clause(kind, action.kind, condition, values)
+
+
+HANDLERS = {"MergeIntoTable": run_merge}
