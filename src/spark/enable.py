@@ -274,6 +274,23 @@ def _create_table(original: Method) -> Method:
     return create_table
 
 
+def _refresh_table(original: Method) -> Method:
+    """Spark's method looks for the catalog entry in the plan of the table, which a Delta table doesn't have there."""
+    explained = _of_catalog("refreshTable")(original)
+
+    def refresh_table(self: Any, tableName: str) -> None:
+        spark = builders.session_of(self)
+        if is_enabled(spark):
+            from .sql.tables import find_by_text
+
+            if find_by_text(spark, tableName) is not None:
+                spark.sql(f"REFRESH TABLE {tableName}")
+                return
+        explained(self, tableName)
+
+    return refresh_table
+
+
 def _to_directory(original: Method) -> Method:
     """Prevent writing files of another format into the directory of a Delta table."""
 
@@ -430,6 +447,6 @@ def _patches() -> dict[str, Patch]:
         by_name[f"DataFrameWriterV2.{name}"] = _write_to(name)
     for name in ("create", "replace", "createOrReplace"):
         by_name[f"DataFrameWriterV2.{name}"] = _creates_table(name)
-    by_name["Catalog.createTable"] = _create_table
+    by_name |= {"Catalog.createTable": _create_table, "Catalog.refreshTable": _refresh_table}
     (rest,) = (one for one in PATCHES if one.attribute == "*")
     return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patching.targets(rest)}

@@ -14,6 +14,7 @@ from ...core.protocol.schema import ArrayType, Column, MapType, StructField, Str
 from ...core.schema_evolution import changes
 from ...core.schema_evolution.changes import ColumnChange, NewColumn
 from ...core.schema_evolution.columns import resolved, type_at
+from ...core.schema_evolution.replacing import columns_replaced
 from ...core.table import clustering
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
@@ -131,7 +132,7 @@ def replace_columns(
     """
     command = Command.on(spark, log, options)
     old = command.txn.metadata
-    changed = changes.columns_replaced(old, command.txn.protocol, columns)
+    changed = columns_replaced(old, command.txn.protocol, columns)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     for f in before:
         known = after.get(f.name)

@@ -93,10 +93,12 @@ class InsertTarget:
         default = f.metadata.get(schemas.DEFAULT_KEY)
         if default is None:
             return kind.create(f.name, data_type, True, None, None)
+        return kind.create(f.name, data_type, True, None, self._default(default, data_type), None)
+
+    def _default(self, sql: str, data_type: JavaObject) -> JavaObject:
         connector = self._gateway.jvm.org.apache.spark.sql.connector
         # EXISTS_DEFAULT, the value for existing rows, is irrelevant here.
-        existing = connector.expressions.LiteralValue(None, data_type)
-        return kind.create(f.name, data_type, True, None, connector.catalog.ColumnDefaultValue(default, existing), None)
+        return connector.catalog.ColumnDefaultValue(sql, connector.expressions.LiteralValue(None, data_type))
 
     @carried
     def partitioning(self) -> JavaObject:

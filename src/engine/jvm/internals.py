@@ -132,7 +132,7 @@ PATCHES: tuple[Patch, ...] = (
     *_methods("pyspark.sql.merge", "MergeIntoWriter", "merge", "refuses tables, and names the supported operation"),
     *_methods("pyspark.sql.session", "SparkSession", "sql table", "statements on tables, and tables by name"),
     *_methods("pyspark.sql.catalog", "Catalog", "tableExists", "finds Delta tables, which Spark doesn't know"),
-    *_methods("pyspark.sql.catalog", "Catalog", "createTable", "creates Delta tables"),
+    *_methods("pyspark.sql.catalog", "Catalog", "createTable refreshTable", "knows Delta tables"),
     *_methods("pyspark.sql.catalog", "Catalog", "*", "refuses tables, and names the supported operation"),
     Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
     Patch(

@@ -190,14 +190,13 @@ def _run_defined(statement: Statement, mode: CreateMode) -> DataFrame | None:
     with_rows = statement.kind in ("CreateTableAsSelect", "ReplaceTableAsSelect")
     definition = with_layout(name, Definition(comment=spec.comment), layout)
     if with_rows:
-        query = plan.query()
         own = {key: value for key, value in spec.options.items() if key.startswith("delta.")}
         table = NewTable(
             name,
             mode,
             replace(definition, properties={**own, **spec.properties}),
             spec.location,
-            statement.frame(query),
+            statement.frame(plan.query()),
             spec.options,
         )
     else:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from ...core.deltalog import DeltaLog
 from ...engine.jvm import statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.jvm.inserts import parsed_name
 from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
@@ -65,6 +66,11 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
     if entry is None or not entry.is_delta:
         return None
     return NamedTable(spark, entry.name, _of_entry(spark, entry), entry)
+
+
+def find_by_text(spark: SparkSession, name: str) -> NamedTable | None:
+    """`find` for a name as SQL. Raises Spark's ParseException."""
+    return find(spark, parsed_name(spark, name))
 
 
 def _at_path(spark: SparkSession, path: str) -> DeltaLog:
