@@ -215,8 +215,8 @@ def test_save_as_table_with_delta_as_the_default_format(spark, tmp_path, databas
 def test_names_that_the_catalog_cannot_have_are_refused_before_anything_is_written(spark, tmp_path, database):
     for name, match in [
         ("nowhere.t", "The database nowhere"),
-        ("own.`a b`", "'a b' is no name"),
-        ("own.`é`", "no name"),
+        ("own.`a b`", "'a b' isn't a valid table name"),
+        ("own.`é`", "isn't a valid table name"),
     ]:
         with pytest.raises(InvalidArgumentError, match=match):
             spark.range(2).write.format("delta").saveAsTable(name, path=str(tmp_path / "x"))
