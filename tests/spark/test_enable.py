@@ -147,28 +147,14 @@ def test_delta_as_the_default_format(spark, table, conf):
     assert spark.read.load(table.path).count() == 2
 
 
-def test_what_needs_the_catalog_says_that_it_comes_later(spark, table):
-    table.write(spark.range(1))
-    later = pytest.raises(UnsupportedFeatureError, match="not supported")
+def test_a_name_that_is_not_in_the_catalog(spark):
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.range(1).write.format("delta").insertInto("t")
-    with later:
-        spark.catalog.createTable("t", path=table.path, source="DELTA")
-    with later:
-        spark.range(1).writeTo("t").using("delta").create()
-    with later:
-        spark.catalog.createTable("t", path=table.path, source="delta")
 
 
 @pytest.mark.parametrize(
     ("sql", "what", "instead"),
     [
-        ("SELECT * FROM delta.`{}`", "A query by SQL", "createOrReplaceTempView"),
-        ("SELECT count(*) FROM DELTA.`{}` GROUP BY id", "A query by SQL", "createOrReplaceTempView"),
-        ("CREATE TABLE t (id INT) USING delta", "CREATE TABLE", "DeltaTable.create"),
-        ("CREATE TABLE t (id INT) USING DELTA", "CREATE TABLE", "DeltaTable.create"),
-        ("CREATE TABLE t USING Delta LOCATION '{}'", "CREATE TABLE", "DeltaTable.create"),
-        ("CREATE TABLE t USING DELTA AS SELECT 1 AS id", "CREATE TABLE", "saveAsTable(name)"),
         ("CREATE TEMPORARY VIEW t USING DELTA OPTIONS (path '{}')", "TEMPORARY VIEW", "createOrReplaceTempView"),
         ("INSERT OVERWRITE DIRECTORY '{}' USING DELTA SELECT 1", "INSERT OVERWRITE DIRECTORY", "overwrite"),
         ("EXPLAIN OPTIMIZE delta.`{}`", "OPTIMIZE inside another statement", "optimize()"),
