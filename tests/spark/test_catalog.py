@@ -261,13 +261,6 @@ def test_errors_of_names_are_spark_s_own_or_say_what_is_wrong(spark, table, data
     assert not spark.catalog.tableExists("own.nothing")
     stream = spark.readStream.format("rate").load().writeStream.option("checkpointLocation", f"{table.path}-stream")
     for by_spark, what, instead in (
-        (lambda: spark.sql("SELECT * FROM own.t"), "query by SQL", "createOrReplaceTempView"),
-        (lambda: spark.catalog.getTable("own.t"), "spark.catalog.getTable", "DeltaTable.forName"),
-        (lambda: spark.catalog.listColumns("own.t"), "spark.catalog.listColumns", "spark.table(name).schema"),
-        (lambda: spark.catalog.refreshTable("own.t"), "spark.catalog.refreshTable", "newest version"),
-        (lambda: spark.catalog.cacheTable("own.t"), "spark.catalog.cacheTable", "cache()"),
-        (lambda: spark.catalog.isCached("own.t"), "spark.catalog.isCached", "is_cached"),
-        (lambda: spark.catalog.recoverPartitions("own.t"), "spark.catalog.recoverPartitions", "DeltaTable"),
         (lambda: spark.range(1).write.mode("append").saveAsTable("own.t", format="csv"), "saveAsTable", '"delta"'),
         (lambda: spark.readStream.table("own.t"), "readStream.table", "in batches"),
         (lambda: stream.toTable("own.t"), "writeStream.toTable", "foreachBatch"),
