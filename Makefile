@@ -125,7 +125,7 @@ SPARKS := 4.1 4.2
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
 	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/test_internals.py tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
 		$(addprefix tests/engine/write/test_,$(addsuffix .py,conform every_route failures)) \
-		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) \
+		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) tests/spark/sql \
 		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge)) -m "not slow"
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
