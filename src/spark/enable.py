@@ -176,6 +176,11 @@ def _streaming(name: str) -> Patch:
 
             if name != "readStream.table" and _is_delta(self, format):
                 raise refusals.streaming(name)
+            if name == "writeStream.toTable":
+                from .names import is_delta_table
+
+                if is_delta_table(builders.session_of(self), kwargs.get("tableName", args[0] if args else None)):
+                    raise refusals.streaming(name)
             if name == "writeStream.start":
                 from .sql.other_formats import check
 
