@@ -10,7 +10,7 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import schema as schemas
 from ...dml.alter.create import CreateMode, Definition, check_same, create
 from ...dml.alter.like import definition_like
-from ...engine.jvm import definitions, settings, statements
+from ...engine.jvm import definitions, inserts, settings, statements
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.definitions import Partitioning, TableSpecification
 from ...errors import (
@@ -208,6 +208,17 @@ def _run_defined(statement: Statement, mode: CreateMode) -> DataFrame | None:
     return nothing(spark)
 
 
+def _refuse_like(statement: Statement) -> DataFrame | None:
+    """CREATE TABLE ... LIKE as Spark 4.1 parses it: its own command would add a name without a table to the catalog."""
+    source = inserts.parsed_name(statement.spark, statement.plan.sourceTable().quotedString())
+    if tables.find(statement.spark, source) is None:
+        return None
+    raise UnsupportedFeatureError(
+        "CREATE TABLE ... LIKE with a Delta table needs Spark 4.2 or newer: nothing was created. Use CREATE TABLE with "
+        "the columns, or CREATE TABLE ... AS SELECT with LIMIT 0."
+    )
+
+
 def _create_like(statement: Statement) -> DataFrame | None:
     spark, plan = statement.spark, statement.plan
     name = _name(statement)
@@ -311,4 +322,5 @@ HANDLERS = {
     "ReplaceTable": _replace,
     "ReplaceTableAsSelect": _replace,
     "CreateTableLike": _create_like,
+    "CreateTableLikeCommand": _refuse_like,
 }
