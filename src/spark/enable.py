@@ -177,10 +177,9 @@ def _streaming(name: str) -> Patch:
             if name != "readStream.table" and _is_delta(self, format):
                 raise refusals.streaming(name)
             if name == "writeStream.toTable":
-                from .sql.tables import find_by_text
+                from .names import is_delta_table
 
-                table_name = kwargs.get("tableName", args[0] if args else None)
-                if isinstance(table_name, str) and find_by_text(builders.session_of(self), table_name) is not None:
+                if is_delta_table(builders.session_of(self), kwargs.get("tableName", args[0] if args else None)):
                     raise refusals.streaming(name)
             if name == "writeStream.start":
                 from .sql.other_formats import check

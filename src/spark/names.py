@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
-from ..errors import InvalidArgumentError, TableNotFoundError
+from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
@@ -31,6 +31,20 @@ def is_absolute(path: str) -> bool:
 def what_is(entry: CatalogEntry) -> str:
     """Describes a catalog entry that isn't a Delta table, for messages."""
     return f"its provider is {entry.provider}" if entry.location else "it is a view"
+
+
+def is_delta_table(spark: SparkSession, name: object) -> bool:
+    """Whether a name is that of a Delta table of the catalog, or of a path (``delta.`path` ``)."""
+    if not isinstance(name, str):
+        return False
+    named = by_path(name)
+    if named is not None:
+        return named[0] == "delta"
+    try:
+        entry = SessionCatalog(spark).find(name)
+    except (AnalysisException, UnsupportedFeatureError):
+        return False  # Spark raises its own error for a name that it can't parse; other catalogs have no tables of ours
+    return entry is not None and entry.is_delta
 
 
 @dataclass(frozen=True)

