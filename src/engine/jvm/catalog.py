@@ -81,6 +81,14 @@ class CatalogEntry:
         return bool(self.location) and (self.provider == "parquet" or hive)
 
 
+def location_text(gateway: Gateway, uri: JavaObject) -> str:
+    """A location of Spark's catalog: a path on this machine, or a URI."""
+    # Hadoop writes the directory "a%20b" as file:/a%20b without escapes. Decoding that URI gives another directory.
+    on_this_machine = uri.getScheme() in (None, "file")
+    utilities = gateway.jvm.org.apache.spark.sql.catalyst.catalog.CatalogUtils
+    return str(uri.getPath() if on_this_machine else utilities.URIToString(uri))
+
+
 class SessionCatalog:
     """The session's own catalog (`spark_catalog`), with Hive's metastore or without."""
 
@@ -241,9 +249,7 @@ class SessionCatalog:
         return self._text(uri.get()) if uri.isDefined() else ""
 
     def _text(self, uri: JavaObject) -> str:
-        # Hadoop writes the directory "a%20b" as file:/a%20b without escapes. Decoding that URI gives another directory.
-        on_this_machine = uri.getScheme() in (None, "file")
-        return str(uri.getPath() if on_this_machine else self._classes.catalog.CatalogUtils.URIToString(uri))
+        return location_text(self._gateway, uri)
 
     def _uri(self, location: str) -> JavaObject:
         if scheme_of(location) != "file":

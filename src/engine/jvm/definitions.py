@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.protocol import rules
 from ...core.protocol import schema as schemas
 from . import types
+from .catalog import location_text
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -70,6 +71,19 @@ class AlteredColumn:
     default: str | None
 
 
+@dataclass(frozen=True)
+class TableLike:
+    """CREATE TABLE LIKE. `name` and `source` are Scala `Seq`s of the parts of names; `serde`: as above."""
+
+    name: JavaObject
+    source: JavaObject
+    provider: str | None
+    location: str | None
+    properties: Mapping[str, str]
+    if_not_exists: bool
+    serde: bool
+
+
 def option(value: JavaObject) -> Any:
     """The value of a Scala `Option`, None for an empty one."""
     return value.get() if value.isDefined() else None
@@ -126,6 +140,31 @@ def partitioning(transforms: JavaObject) -> Partitioning:
     return Partitioning(tuple(names), cluster_by, tuple(unsupported))
 
 
+def like(spark: "SparkSession", plan: JavaObject) -> TableLike | None:
+    """The clauses of CREATE TABLE LIKE; None if a name is not resolved. Before Spark 4.2, the plan is a V1 command."""
+    provider, properties = option(plan.provider()), texts(plan.properties())
+    if plan.getClass().getSimpleName() == "CreateTableLikeCommand":
+        storage = plan.fileFormat()
+        uri = option(storage.locationUri())
+        location = None if uri is None else location_text(Gateway.of(spark), uri)
+        name, source = (_parts(spark, one) for one in (plan.targetTable(), plan.sourceTable()))
+        serde = bool(storage.inputFormat().isDefined())
+        return TableLike(name, source, provider, location, properties, bool(plan.ifNotExists()), serde)
+    if plan.name().getClass().getSimpleName() != "UnresolvedIdentifier":
+        return None
+    if plan.source().getClass().getSimpleName() != "UnresolvedTableOrView":
+        return None
+    return TableLike(
+        plan.name().nameParts(),
+        plan.source().multipartIdentifier(),
+        provider,
+        option(plan.location()),
+        properties,
+        bool(plan.ifNotExists()),
+        bool(plan.serdeInfo().isDefined()),
+    )
+
+
 def clustering(plan: JavaObject) -> tuple[schemas.Column, ...]:
     """The columns of ALTER TABLE CLUSTER BY; empty for NONE."""
     found = option(plan.clusterBySpec())
@@ -175,6 +214,12 @@ def altered_columns(specifications: JavaObject) -> list[AlteredColumn]:
 def entry_columns(table: JavaObject) -> schemas.StructType:
     """The columns of a `CatalogTable` of another format."""
     return _declared(json.loads(table.schema().json())["fields"])
+
+
+def _parts(spark: "SparkSession", identifier: JavaObject) -> JavaObject:
+    """The parts of a `TableIdentifier`, as a Scala `Seq`."""
+    parts = (option(identifier.catalog()), option(identifier.database()), str(identifier.table()))
+    return Gateway.of(spark).seq([part for part in parts if part is not None])
 
 
 def _elements(sequence: JavaObject) -> list[JavaObject]:

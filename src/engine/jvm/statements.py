@@ -105,6 +105,8 @@ def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
         provider, location = plan.tableSpec().provider(), plan.tableSpec().location()
     elif kind == "CreateTableLike":
         provider, location = plan.provider(), plan.location()
+    elif kind == "CreateTableLikeCommand":  # before Spark 4.2
+        provider, location = plan.provider(), plan.fileFormat().locationUri()
     else:
         return None
     if not location.isDefined():

@@ -10,7 +10,7 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import schema as schemas
 from ...dml.alter.create import CreateMode, Definition, check_same, create
 from ...dml.alter.like import definition_like
-from ...engine.jvm import definitions, inserts, settings, statements
+from ...engine.jvm import definitions, settings, statements
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.definitions import Partitioning, TableSpecification
 from ...errors import (
@@ -208,39 +208,26 @@ def _run_defined(statement: Statement, mode: CreateMode) -> DataFrame | None:
     return nothing(spark)
 
 
-def _refuse_like(statement: Statement) -> DataFrame | None:
-    """CREATE TABLE ... LIKE as Spark 4.1 parses it: its own command would add a name without a table to the catalog."""
-    source = inserts.parsed_name(statement.spark, statement.plan.sourceTable().quotedString())
-    if tables.find(statement.spark, source) is None:
-        return None
-    raise UnsupportedFeatureError(
-        "CREATE TABLE ... LIKE with a Delta table needs Spark 4.2 or newer: nothing was created. Use CREATE TABLE with "
-        "the columns, or CREATE TABLE ... AS SELECT with LIMIT 0."
-    )
-
-
 def _create_like(statement: Statement) -> DataFrame | None:
-    spark, plan = statement.spark, statement.plan
-    name = _name(statement)
-    provider = definitions.option(plan.provider())
-    if name is None or plan.serdeInfo().isDefined() or (provider is not None and provider.lower() != "delta"):
+    spark = statement.spark
+    clauses = definitions.like(spark, statement.plan)
+    if clauses is None or clauses.serde or (clauses.provider is not None and clauses.provider.lower() != "delta"):
         return None
-    if plan.source().getClass().getSimpleName() != "UnresolvedTableOrView":
+    name = _own_name(spark, clauses.name)
+    if name is None:
         return None
-    source_name = plan.source().multipartIdentifier()
-    source = tables.find(spark, source_name)
-    changed = definitions.texts(plan.properties())
-    definition: Definition | None
+    source = tables.find(spark, clauses.source)
     if source is not None:
-        definition = definition_like(source.log.snapshot(source.version), changed)
-    elif provider is None:
-        return None
+        definition = definition_like(source.log.snapshot(source.version), clauses.properties)
     else:
-        definition = _like_other_format(spark, source_name, changed)
-        if definition is None:
+        if clauses.provider is None:
+            return None
+        other = _like_other_format(spark, clauses.source, clauses.properties)
+        if other is None:
             return None  # Spark raises the error for a table that is missing
-    mode: CreateMode = "createIfNotExists" if plan.ifNotExists() else "create"
-    run(spark, NewTable(name, mode, definition, definitions.option(plan.location())))
+        definition = other
+    mode: CreateMode = "createIfNotExists" if clauses.if_not_exists else "create"
+    run(spark, NewTable(name, mode, definition, clauses.location))
     return nothing(spark)
 
 
@@ -263,10 +250,13 @@ def _name(statement: Statement) -> tuple[str, ...] | None:
     identifier = statement.plan.name()
     if identifier.getClass().getSimpleName() != "UnresolvedIdentifier":
         return None
-    name = definitions.strings(identifier.nameParts())
-    if is_path(name) or SessionCatalog(statement.spark).is_own_name(identifier.nameParts()):
-        return name
-    return None
+    return _own_name(statement.spark, identifier.nameParts())
+
+
+def _own_name(spark: SparkSession, name_parts: Any) -> tuple[str, ...] | None:
+    """The parts of a name of a path or of the session catalog; None for a name of another catalog."""
+    name = definitions.strings(name_parts)
+    return name if is_path(name) or SessionCatalog(spark).is_own_name(name_parts) else None
 
 
 def _is_delta(spark: SparkSession, provider: str | None, *, serde: bool) -> bool:
@@ -322,5 +312,5 @@ HANDLERS = {
     "ReplaceTable": _replace,
     "ReplaceTableAsSelect": _replace,
     "CreateTableLike": _create_like,
-    "CreateTableLikeCommand": _refuse_like,
+    "CreateTableLikeCommand": _create_like,  # before Spark 4.2
 }

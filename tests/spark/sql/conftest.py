@@ -51,7 +51,10 @@ def routes(spark, tmp_path):
 
 @pytest.fixture
 def database(spark, tmp_path):
-    """The current database: it is new, and its tables are in `tmp_path / "db"`."""
+    """The current database: it is new, and its tables are in `tmp_path / "db"`. No temporary view hides them."""
+    for found in spark.catalog.listTables():
+        if found.isTemporary:
+            spark.catalog.dropTempView(found.name)
     spark.sql(f"CREATE DATABASE own LOCATION '{tmp_path / 'db'}'")
     spark.catalog.setCurrentDatabase("own")
     yield "own"

@@ -9,7 +9,6 @@ from pyspark.sql.types import StructType
 
 from support.spark_tables import Table
 from tablelog.engine.jvm.catalog import SessionCatalog
-from tablelog.errors import UnsupportedFeatureError
 from tablelog.spark import DeltaTable, IdentityGenerator
 from tablelog.spark.exceptions import TablelogError
 
@@ -212,12 +211,6 @@ def test_what_delta_does_not_support(spark, tmp_path, database, clauses, expecte
 
 
 def test_like(spark, tmp_path, database):
-    if spark.version.startswith("4.1."):
-        spark.sql("CREATE TABLE t (id INT) USING delta")
-        with pytest.raises(UnsupportedFeatureError, match="newer"):
-            spark.sql(f"CREATE TABLE u LIKE t LOCATION '{tmp_path / 'u'}'")
-        assert (entry(spark, "u"), os.path.exists(tmp_path / "u")) == (None, False)
-        return
     spark.sql(
         "CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, g STRING GENERATED ALWAYS AS (CAST(p AS STRING)), "
         "p INT NOT NULL COMMENT 'c') USING delta PARTITIONED BY (p) COMMENT 'd' TBLPROPERTIES (a = 'b', "
