@@ -394,9 +394,9 @@ def _table(original: Method) -> Method:
         try:
             return original(self, tableName)
         except Exception as error:
-            from .sql.refusals import is_of_delta
+            from .sql.refusals import is_missing_provider
 
-            if not is_of_delta(error):
+            if not is_missing_provider(error):
                 raise
         from .reader import table as delta_table
 

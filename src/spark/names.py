@@ -1,11 +1,13 @@
 """Names of tables: a path, provider.`path`, or a name in Spark's catalog."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from ..core.deltalog import DeltaLog
 from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
@@ -26,6 +28,11 @@ def by_path(identifier: str) -> tuple[str, str] | None:
 def is_absolute(path: str) -> bool:
     """Whether the text is an absolute path or a URI."""
     return _ABSOLUTE.match(path) is not None
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """A name of one or more parts, each in backquotes."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def what_is(entry: CatalogEntry) -> str:
@@ -87,6 +94,19 @@ def found(spark: SparkSession, name: str) -> CatalogEntry:
             parameters={"tableName": entry.name},
         )
     return entry
+
+
+def log_of(spark: SparkSession, entry: CatalogEntry) -> DeltaLog:
+    """The log of the table of a catalog entry. Raises TableNotFoundError if its location has no Delta table."""
+    log = delta_log(entry.location, session_conf(spark, entry.location))
+    if not log.exists():
+        raise TableNotFoundError(
+            f"{entry.name} has the location {entry.location}, where there is no Delta table.",
+            condition="DELTA_MISSING_DELTA_TABLE",
+            parameters={"tableName": entry.name},
+            table=log.table,
+        )
+    return log
 
 
 def place(spark: SparkSession, identifier: str | None, location: str | None) -> TableLocation:

@@ -156,6 +156,23 @@ def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str
     return None if opened_table is None else opened_table.log
 
 
+def existing_table(spark: SparkSession, path: str) -> DeltaLog:
+    """The table at `path`, or the one that has it as a partition directory. Raises TableNotFoundError."""
+    conf = session_conf(spark, path)
+    log = find_table(path, conf, {})
+    if log is None:
+        raise missing_table(path, conf)
+    return log
+
+
+def missing_table(
+    path: str, conf: Mapping[str, str], file_system: Mapping[str, str] | None = None
+) -> TableNotFoundError:
+    """The error for a path that is neither a table nor a partition directory of one."""
+    error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
+    return error.with_context(table=delta_log(path, conf, file_system).table)
+
+
 def not_a_table(
     path: str, *, condition: str = "DELTA_PATH_DOES_NOT_EXIST", parameters: Mapping[str, str] | None = None
 ) -> TableNotFoundError:

@@ -25,7 +25,7 @@ from ..dml.maintain.vacuum import Mode, vacuum
 from ..engine.jvm.sessions import is_classic
 from ..engine.read import scan
 from ..engine.write import view_inserts
-from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from . import describe, names, upkeep
 from .arguments import assignments_of, checked, names_of
 from .boundary import with_pyspark_errors
@@ -35,7 +35,7 @@ from .convert import converted, named
 from .create import DeltaTableBuilder
 from .merge import DeltaMergeBuilder
 from .optimize import DeltaOptimizeBuilder, run_optimize
-from .reader import find_table, not_a_table
+from .reader import find_table, missing_table
 from .time_travel import timestamp_ms
 from .writer import commit_of, session_commit
 
@@ -68,8 +68,7 @@ class DeltaTable:
         conf, file_system = session_conf(sparkSession, path), _file_system(hadoopConf)
         table = find_table(path, conf, file_system)
         if table is None:
-            error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
-            raise error.with_context(table=delta_log(path, conf, file_system).table)
+            raise missing_table(path, conf, file_system)
         return cls(sparkSession, table)
 
     @classmethod
@@ -83,16 +82,7 @@ class DeltaTable:
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
             return cls.forPath(sparkSession, named_by_path[1])
-        entry = names.found(sparkSession, tableOrViewName)
-        log = delta_log(entry.location, session_conf(sparkSession, entry.location))
-        if not log.exists():
-            raise TableNotFoundError(
-                f"{entry.name} has the location {entry.location}, where there is no Delta table.",
-                condition="DELTA_MISSING_DELTA_TABLE",
-                parameters={"tableName": entry.name},
-                table=log.table,
-            )
-        return cls(sparkSession, log)
+        return cls(sparkSession, names.log_of(sparkSession, names.found(sparkSession, tableOrViewName)))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:

@@ -145,18 +145,13 @@ def _strings(option: Any) -> tuple[str, ...]:
 def new_table_state(writer: Any) -> NewTableState:
     """The table that a `DataFrameWriterV2` is to create. Spark has no methods for it, so its fields are read."""
     jvm_writer = writer._jwriter
-    kind = jvm_writer.getClass()
-
-    def value(name: str) -> Any:
-        field = kind.getDeclaredField(name)
-        field.setAccessible(True)
-        return field.get(jvm_writer)
-
-    provider, partitioning, clustering = value("provider"), value("partitioning"), value("clustering")
+    provider, partitioning, clustering = (
+        _private(jvm_writer, name) for name in ("provider", "partitioning", "clustering")
+    )
     gateway = Gateway.of(session_of(writer))
     transforms = partitioning.get() if partitioning.isDefined() else gateway.seq([])
     if clustering.isDefined():
         transforms = transforms.appended(clustering.get())
-    options, properties = (definitions.texts(value(name)) for name in ("options", "properties"))
+    options, properties = (definitions.texts(_private(jvm_writer, name)) for name in ("options", "properties"))
     provider_name = str(provider.get()) if provider.isDefined() else None
-    return NewTableState(value("tableName"), provider_name, options, properties, transforms)
+    return NewTableState(v2_table_name(writer), provider_name, options, properties, transforms)

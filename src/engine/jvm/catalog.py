@@ -89,6 +89,14 @@ def location_text(gateway: Gateway, uri: JavaObject) -> str:
     return str(uri.getPath() if on_this_machine else utilities.URIToString(uri))
 
 
+def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:
+    """A `CatalogTable` with values for its first fields; the others have their defaults."""
+    companion = gateway.jvm.org.apache.spark.sql.catalyst.catalog.CatalogTable
+    arity = len(gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
+    defaults = (getattr(companion, f"apply$default${i}")() for i in range(len(fields) + 1, arity + 1))
+    return companion.apply(*fields, *defaults)
+
+
 class SessionCatalog:
     """The session's own catalog (`spark_catalog`), with Hive's metastore or without."""
 
@@ -167,21 +175,18 @@ class SessionCatalog:
 
         As with delta-spark, the entry has the table's description, but no columns and no properties.
         """
-        catalog_table, kinds = self._classes.catalog.CatalogTable, self._classes.catalog.CatalogTableType
+        kinds = self._classes.catalog.CatalogTableType
         uri = self._uri(location)
         storage = changed(self._classes.catalog.CatalogStorageFormat.empty(), locationUri=self._some(uri))
-        arguments = (
+        entry = catalog_table(
+            self._gateway,
             self._identifier(name),
             kinds.MANAGED() if managed else kinds.EXTERNAL(),
             storage,
             self._gateway.schema(_NO_COLUMNS),
             self._some("delta"),
         )
-        arity = len(self._gateway.type(_TABLE).getConstructors()[0].getParameterTypes())
-        defaults = (getattr(catalog_table, f"apply$default${i}")() for i in range(len(arguments) + 1, arity + 1))
-        entry = changed(
-            catalog_table.apply(*arguments, *defaults), comment=self._some(comment), tracksPartitionsInCatalog=True
-        )
+        entry = changed(entry, comment=self._some(comment), tracksPartitionsInCatalog=True)
         self._catalog.createTable(entry, False, False)
 
     def relocate(self, entry: CatalogEntry, location: str) -> None:

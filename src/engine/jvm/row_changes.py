@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from .definitions import option
 from .gateway import Gateway, JavaObject, changed
 from .sessions import is_instance
 
@@ -108,11 +109,6 @@ def assignments(sequence: JavaObject) -> tuple[Assigned, ...]:
     return tuple(_assigned(one) for one in Gateway.elements(sequence))
 
 
-def optional(option: JavaObject) -> JavaObject | None:
-    """The value of a Scala `Option`."""
-    return option.get() if option.isDefined() else None
-
-
 def is_true(expression: JavaObject) -> bool:
     """Whether an expression is the constant TRUE, which stands for a DELETE without a condition."""
     return _kind(expression) == "Literal" and expression.value() is True
@@ -125,7 +121,7 @@ def _actions(sequence: JavaObject) -> tuple[Action, ...]:
 def _action(action: JavaObject) -> Action:
     name = _kind(action)
     values = assignments(action.assignments()) if name in ("UpdateAction", "InsertAction") else None
-    return Action(_ACTIONS[name], optional(action.condition()), values)
+    return Action(_ACTIONS[name], option(action.condition()), values)
 
 
 def _assigned(assignment: JavaObject) -> Assigned:

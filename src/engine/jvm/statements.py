@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...settings.spark_own import SOURCE_DEFAULT
-from . import plans, settings
+from . import settings
 from .gateway import Gateway, JavaObject
 from .java_errors import thrown_by_java
 from .sessions import hadoop_configuration, is_instance, jvm_session, session_state
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # Spark refuses these of a temporary view by errors of its planner, which name no view.
 _SUBJECTS = {"AddCheckConstraint": "child"}
@@ -55,16 +55,6 @@ def parsed_with_values(spark: "SparkSession", text: str, args: "Mapping[str, obj
     else:
         context = contexts.PositionalParameterContext(gateway.seq(literals.apply(name) for name in named))
     return session_state(spark).sqlParser().parsePlanWithParameters(text, context)
-
-
-def frame_of(spark: "SparkSession", plan: JavaObject) -> "DataFrame":
-    """The DataFrame of a parsed query. Raises Spark's AnalysisException."""
-    return plans.frame_of(spark, plan)
-
-
-def strings(spark: "SparkSession", name_parts: JavaObject) -> list[str]:
-    """The parts of a name (a Scala `Seq`)."""
-    return [str(part) for part in Gateway.of(spark).elements(name_parts)]
 
 
 def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:

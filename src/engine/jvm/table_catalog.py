@@ -6,7 +6,6 @@ classes. (An exception of a callback would reach Spark as Py4J's own, and Spark 
 """
 
 import json
-import logging
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from ...core.protocol import schema as schemas
 from ...errors import UnsupportedFeatureError
 from . import frames
 from .callbacks import Connections, carried
+from .catalog import catalog_table
 from .classes import TRUNCATABLE_TABLE
 from .gateway import Gateway, JavaObject
 from .inserts import InsertTarget
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ...core.table.snapshot import Snapshot
-
-logger = logging.getLogger(__name__)
 
 _CLASS = "tablelog.DeltaSessionCatalog"
 _SEPARATOR = "\0"
@@ -261,13 +259,3 @@ def _properties_shown(
         shown["external"] = "true"
     location = request.name[-1] if request.entry is None else snapshot.table.replace("file:///", "file:/", 1)
     return {**shown, "provider": "delta", "location": location}
-
-
-def catalog_table(gateway: Gateway, *fields: JavaObject) -> JavaObject:
-    """A `CatalogTable` with values for its first fields; the others have their defaults."""
-    companion = gateway.jvm.org.apache.spark.sql.catalyst.catalog.CatalogTable
-    arity = len(
-        gateway.type("org.apache.spark.sql.catalyst.catalog.CatalogTable").getConstructors()[0].getParameterTypes()
-    )
-    defaults = (getattr(companion, f"apply$default${i}")() for i in range(len(fields) + 1, arity + 1))
-    return companion.apply(*fields, *defaults)

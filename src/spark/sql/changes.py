@@ -11,7 +11,7 @@ from ...dml.change.truncate import truncate
 from ...dml.change.update import update
 from ...dml.command import assignments
 from ...dml.command.command import RowsChanged
-from ...engine.jvm import row_changes, settings, statements
+from ...engine.jvm import definitions, row_changes, settings, statements
 from ...engine.jvm.row_changes import Assigned, CommonTables
 from ...engine.read.scan import Alias
 from ...engine.write import view_inserts
@@ -40,7 +40,7 @@ def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables
     table.check_newest()
     if target.alias is not None:
         return table, target.alias
-    return table, table.entry.name.split(".") if table.entry else statements.strings(spark, target.name)
+    return table, table.entry.name.split(".") if table.entry else list(definitions.strings(target.name))
 
 
 def run_delete(statement: Statement) -> DataFrame | None:
@@ -63,7 +63,7 @@ def run_update(statement: Statement) -> DataFrame | None:
     if found is None:
         return None
     table, alias = found
-    condition = row_changes.optional(clause.plan.condition())
+    condition = definitions.option(clause.plan.condition())
     given = None if condition is None else statement.column(clause.expression(condition))
     values = values_of(statement, clause, row_changes.assignments(clause.plan.assignments()), table, alias, "UPDATE")
     with session_commit(statement.spark) as options:
@@ -130,7 +130,7 @@ def _refuse_part(spark: SparkSession, target: row_changes.Target) -> None:
     """Raise InvalidArgumentError for a temporary view that reads Delta tables, but isn't a whole table."""
     if not statements.is_temporary_view(spark, target.name) or not view_inserts.shows_part(spark, target.name):
         return
-    name = ".".join(statements.strings(spark, target.name))
+    name = ".".join(definitions.strings(target.name))
     raise InvalidArgumentError(
         f"The view {name} doesn't show all rows and columns of one Delta table, as they are: its rows can't be "
         "changed, and nothing was written. Name the table.",

@@ -45,8 +45,8 @@ class NewTable:
     def identifier(self) -> str:
         """The name, quoted as `names.place` takes it."""
         if self.is_path:
-            return f"delta.{_quoted(self.name[1])}"
-        return ".".join(map(_quoted, self.name))
+            return f"delta.{names.quoted(self.name[1:])}"
+        return names.quoted(self.name)
 
     @property
     def is_path(self) -> bool:
@@ -163,10 +163,6 @@ def _exists(name: str) -> TableAlreadyExistsError:
     )
 
 
-def _quoted(part: str) -> str:
-    return "`" + part.replace("`", "``") + "`"
-
-
 # --- the statements -----------------------------------------------------------------------------------------------
 
 
@@ -183,7 +179,7 @@ def _run_defined(statement: Statement, mode: CreateMode) -> DataFrame | None:
     """Run a statement with column definitions or with AS SELECT; None: it isn't about a Delta table."""
     spark, plan = statement.spark, statement.plan
     name, spec = _name(statement), definitions.specification(plan.tableSpec())
-    if name is None or not _is_delta(spark, spec.provider, serde=spec.serde):
+    if name is None or spec.serde or not is_delta(spark, spec.provider):
         return None
     _check_specification(name, spec)
     layout = definitions.partitioning(plan.partitioning())
@@ -213,7 +209,7 @@ def _create_like(statement: Statement) -> DataFrame | None:
     clauses = definitions.like(spark, statement.plan)
     if clauses is None or clauses.serde or (clauses.provider is not None and clauses.provider.lower() != "delta"):
         return None
-    name = _own_name(spark, clauses.name)
+    name = own_name(spark, clauses.name)
     if name is None:
         return None
     source = tables.find(spark, clauses.source)
@@ -250,18 +246,17 @@ def _name(statement: Statement) -> tuple[str, ...] | None:
     identifier = statement.plan.name()
     if identifier.getClass().getSimpleName() != "UnresolvedIdentifier":
         return None
-    return _own_name(statement.spark, identifier.nameParts())
+    return own_name(statement.spark, identifier.nameParts())
 
 
-def _own_name(spark: SparkSession, name_parts: Any) -> tuple[str, ...] | None:
+def own_name(spark: SparkSession, name_parts: Any) -> tuple[str, ...] | None:
     """The parts of a name of a path or of the session catalog; None for a name of another catalog."""
     name = definitions.strings(name_parts)
     return name if is_path(name) or SessionCatalog(spark).is_own_name(name_parts) else None
 
 
-def _is_delta(spark: SparkSession, provider: str | None, *, serde: bool) -> bool:
-    if serde:
-        return False
+def is_delta(spark: SparkSession, provider: str | None) -> bool:
+    """Whether a new table with the provider, or with none, is a Delta table."""
     return (provider or settings.in_force(spark, SOURCE_DEFAULT)).lower() == "delta"
 
 

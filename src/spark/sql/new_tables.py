@@ -6,14 +6,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from ...dml.alter.create import CreateMode, Definition
-from ...engine.jvm import builders, definitions, settings
-from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm import builders, definitions
 from ...engine.jvm.inserts import parsed_name
 from ...engine.jvm.types import declared
 from ...errors import InvalidArgumentError
-from ...settings.spark_own import SOURCE_DEFAULT
 from ..options import Options
-from .create import NewTable, is_path, run, with_layout
+from .create import NewTable, is_delta, own_name, run, with_layout
 
 _OVERWRITE_SCHEMA = "overwriteSchema"
 
@@ -22,10 +20,10 @@ def by_writer(writer: Any, mode: CreateMode) -> bool:
     """Create or replace a table by a `DataFrameWriterV2`. Returns False if it isn't a Delta table."""
     spark: SparkSession = builders.session_of(writer)
     state = builders.new_table_state(writer)
-    if not _is_delta(spark, state.provider):
+    if not is_delta(spark, state.provider):
         return False
-    name = definitions.strings(state.name_parts)
-    if not is_path(name) and not SessionCatalog(spark).is_own_name(state.name_parts):
+    name = own_name(spark, state.name_parts)
+    if name is None:
         return False
     options = Options(state.options)
     if mode != "create" and (options.get(_OVERWRITE_SCHEMA) or "").lower() == "false":
@@ -54,11 +52,10 @@ def by_catalog(
     options: dict[str, str],
 ) -> bool:
     """Create a table by `spark.catalog.createTable`. Returns False if it isn't a Delta table."""
-    if not _is_delta(spark, source):
+    if not is_delta(spark, source):
         return False
-    name_parts = parsed_name(spark, name)
-    parts = definitions.strings(name_parts)
-    if not is_path(parts) and not SessionCatalog(spark).is_own_name(name_parts):
+    parts = own_name(spark, parsed_name(spark, name))
+    if parts is None:
         return False
     texts = {key: str(value) for key, value in options.items() if key.lower() != "path"}
     definition = Definition(
@@ -69,7 +66,3 @@ def by_catalog(
     location = path or next((str(value) for key, value in options.items() if key.lower() == "path"), None)
     run(spark, NewTable(parts, "create", definition, location))
     return True
-
-
-def _is_delta(spark: SparkSession, provider: str | None) -> bool:
-    return (provider or settings.in_force(spark, SOURCE_DEFAULT)).lower() == "delta"

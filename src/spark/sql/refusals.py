@@ -105,21 +105,21 @@ def is_missing_provider(error: BaseException) -> bool:
 
 def of_catalog(error: BaseException, method: str) -> UnsupportedFeatureError | None:
     """The error for a method of `spark.catalog`; None if Spark's error isn't about a Delta table."""
-    if not is_of_delta(error):
+    if not is_missing_provider(error):
         return None
     return later(f"spark.catalog.{method}", _CATALOG.get(method, _TABLE))
 
 
 def of_writer(error: BaseException, writer_name: str, method: str) -> UnsupportedFeatureError | None:
     """The error for a method of a writer (`writer_name`); None if Spark's error isn't about a Delta table."""
-    if not is_of_delta(error):
+    if not is_missing_provider(error):
         return None
     return later(f"{writer_name}.{method}", _WRITES.get(method, _APPEND))
 
 
 def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | None:
     """The error for a streaming reader or writer; None if Spark's error isn't about a Delta table."""
-    if not is_of_delta(error):
+    if not is_missing_provider(error):
         return None
     return streaming(method)
 
@@ -127,11 +127,6 @@ def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | No
 def streaming(method: str) -> UnsupportedFeatureError:
     """The error for a method of `readStream` or `writeStream`, such as "readStream.load"."""
     return later(method, _BATCH_READ if method.startswith("read") else _BATCH_WRITE)
-
-
-def is_of_delta(error: BaseException) -> bool:
-    """Whether Spark's error is about a Delta table."""
-    return is_missing_provider(error)
 
 
 def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | None:
@@ -152,7 +147,7 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
                 "separate statement, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. "
                 f"Otherwise, use {_APPEND}."
             )
-    if plan is None or not is_of_delta(error):
+    if plan is None or not is_missing_provider(error):
         return None
     operation, instead = _operation(plan)
     return later(operation, instead)

@@ -7,7 +7,6 @@ from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
-from ...core.table.snapshot import Snapshot
 from ...dml.maintain import cluster_by
 from ...engine.jvm import table_catalog
 from ...engine.jvm.catalog import SessionCatalog
@@ -15,7 +14,7 @@ from ...engine.jvm.gateway import Gateway
 from ...engine.jvm.sessions import session_id
 from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
 from .. import reader
-from ..conf import delta_log, session_conf
+from ..conf import session_conf
 from ..options import Options
 
 
@@ -39,20 +38,10 @@ class SessionTables:
         if request.use is Use.QUERY:
             return table_catalog.query_table(self._spark, self._frame(location, request), request)
         if request.use is Use.COMMAND:
-            snapshot = self._snapshot(location)
+            snapshot = reader.existing_table(self._spark, location).snapshot()
             clustered_by = cluster_by.current(snapshot)
             return table_catalog.DescribedTable(Gateway.of(self._spark), request, snapshot, clustered_by)
         raise table_catalog.own_command_refused(request)
-
-    def _snapshot(self, location: str) -> Snapshot:
-        conf = session_conf(self._spark, location)
-        table = reader.find_table(location, conf, {})
-        if table is None:
-            error = reader.not_a_table(
-                location, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": location}
-            )
-            raise error.with_context(table=delta_log(location, conf).table)
-        return table.snapshot()
 
     def _frame(self, location: str, request: TableRequest) -> Any:
         options: dict[str, str] = {}

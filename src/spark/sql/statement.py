@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from ...engine.jvm import statements
+from ...engine.jvm import plans, statements
 from ...engine.jvm.gateway import Gateway
 
 LogicalPlan: TypeAlias = Any
@@ -37,4 +37,4 @@ class Statement:
 
     def frame(self, plan: LogicalPlan) -> DataFrame:
         """The DataFrame of a query within the statement. Raises Spark's AnalysisException."""
-        return statements.frame_of(self.spark, plan)
+        return plans.frame_of(self.spark, plan)

@@ -6,14 +6,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
-from ...engine.jvm import statements
+from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ...engine.jvm.inserts import parsed_name
 from ...engine.write import view_inserts
-from ...errors import InvalidArgumentError, TableNotFoundError
+from ...errors import InvalidArgumentError
 from .. import names
 from ..conf import delta_log, session_conf
-from ..reader import find_table, not_a_table
+from ..reader import existing_table
 from ..table import DeltaTable
 
 
@@ -52,8 +52,8 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
 
     Raises TableNotFoundError for a path or a catalog entry of the provider delta without a Delta table.
     """
-    parts = statements.strings(spark, name_parts)
-    quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    parts = definitions.strings(name_parts)
+    quoted = names.quoted(parts)
     if statements.is_temporary_view(spark, name_parts):
         target = view_inserts.target(spark, name_parts)
         if target is None:
@@ -61,34 +61,13 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
         log = target.log or delta_log(target.table, session_conf(spark, target.table))
         return NamedTable(spark, quoted, log, version=target.version, by_view=True)
     if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
-        return NamedTable(spark, quoted, _at_path(spark, parts[1]))
+        return NamedTable(spark, quoted, existing_table(spark, parts[1]))
     entry = SessionCatalog(spark).find_parts(name_parts)
     if entry is None or not entry.is_delta:
         return None
-    return NamedTable(spark, entry.name, _of_entry(spark, entry), entry)
+    return NamedTable(spark, entry.name, names.log_of(spark, entry), entry)
 
 
 def find_by_text(spark: SparkSession, name: str) -> NamedTable | None:
     """`find` for a name as SQL. Raises Spark's ParseException."""
     return find(spark, parsed_name(spark, name))
-
-
-def _at_path(spark: SparkSession, path: str) -> DeltaLog:
-    conf = session_conf(spark, path)
-    log = find_table(path, conf, {})
-    if log is None:
-        error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
-        raise error.with_context(table=delta_log(path, conf).table)
-    return log
-
-
-def _of_entry(spark: SparkSession, entry: CatalogEntry) -> DeltaLog:
-    log = delta_log(entry.location, session_conf(spark, entry.location))
-    if not log.exists():
-        raise TableNotFoundError(
-            f"{entry.name} has the location {entry.location}, where there is no Delta table.",
-            condition="DELTA_MISSING_DELTA_TABLE",
-            parameters={"tableName": entry.name},
-            table=log.table,
-        )
-    return log

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ...engine.jvm import statements
+from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
@@ -26,12 +26,12 @@ class TableName:
     def of(cls, values: Values, name: Name) -> "TableName":
         """The name of a statement. Raises Spark's ParseException."""
         seq = values.name_parts(name)
-        return cls(tuple(statements.strings(values.spark, seq)), seq)
+        return cls(definitions.strings(seq), seq)
 
     @property
     def quoted(self) -> str:
         """The name for messages."""
-        return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts)
+        return names.quoted(self.parts)
 
     @property
     def identifier(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from ...engine.jvm import inserts, parsing, statements
+from ...engine.jvm import inserts, parsing, plans, statements
 from ...errors import InvalidArgumentError
 from .grammar.errors import syntax_error
 from .grammar.nodes import Literal, Marker, Name, Parsed, Span, Value
@@ -100,7 +100,7 @@ class Values:
             raise syntax_error(self._parsed.text, part.start, part.text.split()[0], "expected a query")
         named = {name: functions.lit(value) for name, value in self._named.items()}
         values = named or list(self._questions_in(part).values())
-        return statements.frame_of(self.spark, inserts.with_parameters(self.spark, plan, values))
+        return plans.frame_of(self.spark, inserts.with_parameters(self.spark, plan, values))
 
     def columns(self, part: Span) -> StructType:
         """A list of columns with types. Raises Spark's ParseException."""
