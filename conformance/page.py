@@ -155,7 +155,7 @@ def _finding(finding: Finding) -> str:
         f'<details id="{_text(check.name)}" class="{_CLASSES[finding.verdict]}"'
         f"{' open' if finding.verdict is not Verdict.PASS else ''}>\n"
         f'<summary>{_badge(finding.verdict)} <span class="name">{_text(words.title(check.name))}</span> '
-        f'<span class="number">check {check.number}, {finding.seconds:.1f} s</span></summary>\n'
+        f'<span class="number">check {check.number}: {_text(check.name)}, {finding.seconds:.1f} s</span></summary>\n'
         f"{''.join(parts)}\n</details>\n"
     )
 
@@ -210,12 +210,12 @@ def _calibration(calibration: Calibration | None) -> str:
     rows = "".join(
         f'<tr><th scope="row">{_text(mutant.name)}<span>{_text(mutant.what)}</span></th>'
         f'<td><span class="badge {classes.get(mutant.outcome, "open")}">{_text(mutant.outcome)}</span></td>'
-        f"<td>{_text(', '.join(words.title(name) for name in mutant.caught_by))}"
+        f"<td>{_text('; '.join(words.title(name) for name in mutant.caught_by))}"
         f"{f'<p>{_text(mutant.reason)}</p>' if mutant.reason else ''}</td></tr>\n"
         for mutant in calibration.mutants
     )
     failed = calibration.control_failed
-    control = f"failed {', '.join(map(words.title, failed))}" if failed else "failed no check"
+    control = f"failed {'; '.join(map(words.title, failed))}" if failed else "failed no check"
     rate = f"{calibration.caught} of {calibration.ran}"
     percent = f" ({100 * calibration.caught / calibration.ran:.0f} %)" if calibration.ran else ""
     left_out = len(calibration.mutants) - calibration.ran
@@ -238,7 +238,7 @@ def _footer(report: Report) -> str:
     meanings = "".join(f"<div><dt>{_badge(verdict)}</dt><dd>{said}</dd></div>\n" for verdict, said in _MEANINGS.items())
     notes = []
     if report.not_asked:
-        names = ", ".join(words.title(name) for name in report.not_asked)
+        names = "; ".join(words.title(name) for name in report.not_asked)
         notes.append(f"<p>Not run at this level: {_text(names)}.</p>")
     if report.leftovers:
         items = "".join(f"<li>{_text(path)}</li>" for path in report.leftovers)

@@ -55,7 +55,7 @@ details.open { border-left-color: var(--open); }
 details[open] { padding-bottom: .7rem; }
 summary { padding: .45rem 0; cursor: pointer; }
 summary .name { font-weight: 600; margin: 0 .4rem; overflow-wrap: anywhere; }
-.number { font-size: .85rem; white-space: nowrap; }
+.number { font-size: .85rem; overflow-wrap: anywhere; }
 .asks, .evidence { font-size: .925rem; }
 ul.evidence { margin: .1rem 0 .5rem; padding-left: 1.2rem; overflow-wrap: anywhere; }
 .message { font-weight: 550; }

@@ -18,6 +18,7 @@ from .cleanup import clean
 from .interleave import Outcome
 from .model import Check, Context, Finding, Level, Target, Verdict
 from .verdicts import verdict_of
+from .words import title
 
 SHARE_SECONDS = {Level.QUICK: 15.0, Level.STANDARD: 60.0, Level.THOROUGH: 240.0}
 """The time limit of one check in seconds."""
@@ -63,10 +64,10 @@ class UnknownCheckError(ValueError):
 def chosen(checks: Sequence[Check], level: Level, only: Sequence[str] = ()) -> list[Check]:
     """The checks of `level`, or those that `only` names by name or number, of any level.
 
-    A name may have the form of the report: with spaces and a capital letter. Raises `UnknownCheckError` for an unknown
-    name or number.
+    A check is also selected by its title. Raises `UnknownCheckError` for an unknown name or number.
     """
-    names = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in only}
+    by_title = {title(check.name).lower(): check.name for check in checks}
+    names = {by_title.get(name.strip().lower(), re.sub(r"[\s-]+", "_", name.strip().lower())): name for name in only}
     for name, as_given in names.items():
         if not any(name in {check.name, str(check.number)} for check in checks):
             near = difflib.get_close_matches(name, [check.name for check in checks], 1)
@@ -107,7 +108,7 @@ def run(
         for before, number in enumerate(order):
             check, remaining = checks[number], end - time.monotonic()
             if progress:
-                progress.starts(check.name, before + 1, len(checks))
+                progress.starts(title(check.name), before + 1, len(checks))
             # Some time remains for each check, however many take too long.
             seconds = min(share, remaining, _FAIR * remaining / (len(order) - before))
             if seconds <= 0:
@@ -121,7 +122,7 @@ def run(
                 stuck += [check.name] * hangs
             findings[number] = finding
             if progress:
-                progress.ended(check.name, finding.verdict, finding.seconds)
+                progress.ended(title(check.name), finding.verdict, finding.seconds)
     return Run(tuple(findings[number] for number in sorted(findings)), tuple(leftovers), tuple(stuck))
 
 

@@ -142,7 +142,7 @@ def _calibration(report: Report, paint: Paint, width: int) -> Iterator[str]:
         text = f"{mutant.name}: {mutant.outcome}, {mutant.reason}"
         yield from _wrapped(text, f"   {_MARKS[kind]} ", width, paint, _COLOURS[kind].removeprefix("1;"))
     failed = calibration.control_failed
-    control = f"failed {', '.join(failed)}" if failed else "failed no check"
+    control = f"failed {'; '.join(map(words.title, failed))}" if failed else "failed no check"
     yield from _wrapped(f"a correct store {control}", "   ", width, paint, "31" if failed else "2")
     for race in words.races(calibration.control):
         yield from _wrapped(f"on the correct store: {race[:1].lower()}{race[1:]}", "   ", width, paint, "2")

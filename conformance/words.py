@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .model import Finding, Verdict
+from .titles import TITLES
 
 _COUNTED = frozenset({"cases", "commits", "files", "processes", "readers", "threads", "writes"})
 _STEP = re.compile(
@@ -58,9 +59,9 @@ def races(findings: Iterable[Finding]) -> list[str]:
 
 
 def title(check_name: str) -> str:
-    """The name of a check as words."""
+    """The title of a check by its id. A report of another version may have other checks: their ids become words."""
     words = check_name.replace("_", " ")
-    return words[:1].upper() + words[1:]
+    return TITLES.get(check_name) or words[:1].upper() + words[1:]
 
 
 def step(line: str) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..conformance import words
 from ..conformance.checks import CHECKS
 from ..conformance.examination import examine
 from ..conformance.junit import to_junit
@@ -198,7 +199,7 @@ def _listed(checks: Sequence[Check]) -> Iterator[str]:
         if group:
             yield f"{guarantee}. {title}\n" if guarantee else f"{title}\n"
         for check in group:
-            yield f"  {check.number:>2}  {check.name}\n      {check.summary}\n"
+            yield f"  {check.number:>2}  {words.title(check.name)}\n      {check.name}\n      {check.summary}\n"
 
 
 def _write(text: str) -> None:

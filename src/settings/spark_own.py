@@ -32,6 +32,12 @@ EXECUTION_ID = Setting[str | None](
     TEXT,
     "Identifies the running query: all its scans read the same version of a table.",
 )
+STREAMING_QUERY_ID = Setting[str | None](
+    "sql.streaming.queryId",
+    None,
+    TEXT,
+    "Set by Spark while a batch of a stream runs: the id of the query, under which a table stores its batches.",
+)
 EXTENSIONS = Setting[str](
     "spark.sql.extensions", "", TEXT, "`enable` refuses a session that has delta-spark's extension."
 )

@@ -1,8 +1,10 @@
 """The public PySpark API: `from tablelog.spark import DeltaTable, enable`."""
 
 from .create import DeltaTableBuilder, IdentityGenerator
-from .enable import disable, enable, is_enabled
+from .enable import disable, enable
+from .enabled_sessions import is_enabled
 from .merge import DeltaMergeBuilder
+from .new_sessions import enabled_sessions
 from .optimize import DeltaOptimizeBuilder
 from .table import DeltaTable
 
@@ -14,5 +16,6 @@ __all__ = [
     "IdentityGenerator",
     "disable",
     "enable",
+    "enabled_sessions",
     "is_enabled",
 ]

@@ -85,7 +85,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif isinstance(value, list | tuple) and inside:
         for item in value:
             if not _any(item, inside[0]):
-                raise ArgumentTypeError(f"{name} must hold {_described(inside[0])} each, not {_type_of(item)}")
+                raise ArgumentTypeError(f"each item of {name} must be {_described(inside[0])}, not {_type_of(item)}")
 
 
 def _any(value: Any, kind: Any) -> bool:
@@ -128,7 +128,7 @@ def _one(kind: Any) -> str:
     if origin is Mapping:
         return f"a dictionary of {_described(inside[0])} to {_described(inside[1])}"
     if origin in (Sequence, Iterable, list, tuple):
-        return f"a list of {_described(inside[0])} each"
+        return f"a list whose items are each {_described(inside[0])}"
     assert origin is None, f"{kind} is an annotation that `checked` doesn't know"
     assert isinstance(kind, type), f"{kind} is an annotation that `checked` doesn't know"
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

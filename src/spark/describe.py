@@ -103,7 +103,7 @@ def detail(spark: SparkSession, log: DeltaLog, name: str | None = None) -> DataF
 
 
 def detail_of_entry(spark: SparkSession, entry: CatalogEntry) -> DataFrame:
-    """One row about a catalog table of another format: what the catalog has."""
+    """One row about a catalog table of another format, from its catalog entry."""
     known = {
         "format": entry.provider,
         "name": entry.name,
@@ -117,7 +117,7 @@ def detail_of_entry(spark: SparkSession, entry: CatalogEntry) -> DataFrame:
 
 
 def detail_of_path(spark: SparkSession, path: str) -> DataFrame:
-    """One row about a directory that is no Delta table: where it is."""
+    """One row about a directory that isn't a Delta table; it has only the location."""
     known = {"location": path, "properties": dict[str, str]()}
     return local_frame(spark, [tuple(known.get(field.name) for field in DETAIL.fields)], DETAIL)
 

@@ -98,23 +98,23 @@ class TableAlreadyExistsError(errors.TableAlreadyExistsError, TablelogError):
 
 
 class VersionNotFoundError(errors.VersionNotFoundError, TablelogError):
-    """The version is not, or no longer, in the log; the message names the range that is."""
+    """The log doesn't have the version, or no longer; the message names the range that it has."""
 
 
 class TimestampOutOfRangeError(errors.TimestampOutOfRangeError, TablelogError):
-    """The timestamp lies before the first or after the last version; the message names the range."""
+    """The timestamp is before the first or after the last version; the message names the range."""
 
 
 class ChangeDataMissingError(errors.ChangeDataMissingError, TablelogError):
-    """A version in the range of a change data feed didn't record its changes; the message names it."""
+    """A version in the range of a change data feed has no change data; the message names the version."""
 
 
 class InvalidArgumentError(errors.InvalidArgumentError, TablelogError):
-    """An option, predicate, path or argument that can't be honoured as it was given."""
+    """An option, predicate, path or argument that isn't valid."""
 
 
 class ArgumentTypeError(errors.ArgumentTypeError, InvalidArgumentError):
-    """An argument of another type than the method takes; a ValueError and a TypeError, as delta.tables has either."""
+    """An argument has the wrong type; a ValueError and a TypeError, because delta.tables raises either."""
 
 
 class SchemaMismatchError(errors.SchemaMismatchError, TablelogError):
@@ -122,79 +122,79 @@ class SchemaMismatchError(errors.SchemaMismatchError, TablelogError):
 
 
 class SchemaChangedError(errors.SchemaChangedError, TablelogError):
-    """The table's schema changed under a DataFrame in a way that its rows can't be read by; make the frame anew."""
+    """The table's schema changed, so its rows no longer fit the schema of a DataFrame; create the DataFrame again."""
 
 
 class ChangeFeedSchemaError(errors.ChangeFeedSchemaError, TablelogError):
-    """The schema changed within the range of a change data feed, so that no one schema reads all of it."""
+    """The schema changed within the range of a change data feed, so one schema can't read the whole range."""
 
 
 class ConstraintViolationError(errors.ConstraintViolationError, TablelogError):
-    """A row breaks NOT NULL, an invariant or a constraint of the table; nothing was written."""
+    """A row violates NOT NULL, an invariant or a constraint of the table; nothing was written."""
 
 
 class AppendOnlyTableError(errors.AppendOnlyTableError, TablelogError):
-    """`delta.appendOnly` forbids to change or remove data."""
+    """`delta.appendOnly` forbids changing or removing data."""
 
 
 class FeatureInHistoryError(errors.FeatureInHistoryError, TablelogError):
-    """Versions that the log still holds need the feature that is to be dropped; run it again once they have expired."""
+    """Versions in the log still need the feature to drop; drop it again when they have expired."""
 
 
 class UnsupportedFeatureError(errors.UnsupportedFeatureError, TablelogError):
-    """The table needs protocol features that this version of tablelog doesn't have, named in `features`."""
+    """The table needs protocol features that this version of tablelog doesn't have; `features` names them."""
 
 
 class UntrustedTableError(errors.UntrustedTableError, TablelogError):
-    """The table's log asks for other code to be run, or for files outside of the table; the message names which."""
+    """The table's log refers to foreign code, or to files outside the table, that the session doesn't allow."""
 
 
 class LogStoreConfigurationError(errors.LogStoreConfigurationError, TablelogError):
-    """The configuration names no store, or one that can't serve."""
+    """The configuration names no store, or a store that can't be used."""
 
 
 class UnsupportedEnvironmentError(errors.UnsupportedEnvironmentError, TablelogError):
-    """This file system, Spark or session can't do safely what was asked; the message says what would."""
+    """This file system, Spark version or session can't do the operation safely; the message names one that can."""
 
 
 class UnsafeStoreError(errors.UnsafeStoreError, TablelogError):
-    """The store doesn't keep two writers apart, here and now; nothing was written, and the message says what to do."""
+    """The store doesn't prevent two writers from overwriting each other here; the message says what to do."""
 
 
 class StorageError(errors.StorageError, TablelogError):
-    """The storage refused or failed a request; a conditional write that it was surely did not happen."""
+    """The storage refused or failed a request; a conditional write was certainly not applied."""
 
 
 class StorageAccessError(errors.StorageAccessError, StorageError):
-    """Credentials are missing, wrong or expired, a permission is missing, or this machine's clock is off."""
+    """Credentials are missing, wrong or expired, a permission is missing, or this machine's clock is wrong."""
 
 
 class StorageMissingError(errors.StorageMissingError, StorageError):
-    """There is no such bucket, container or file system."""
+    """The bucket, container or file system doesn't exist."""
 
 
 class StorageUnavailableError(errors.StorageUnavailableError, StorageError):
-    """The storage is out of reach, overloaded or failing, and stayed so; the request can be made again later."""
+    """The storage is unreachable, overloaded or failing, also after retries; try the request again later."""
 
 
 class CorruptLogError(errors.CorruptLogError, TablelogError):
-    """The log holds something that no correct writer leaves."""
+    """The log contains something that no correct writer writes."""
 
 
 class MissingCommitError(errors.MissingCommitError, CorruptLogError):
-    """The versions in the log are not contiguous; the message names the hole."""
+    """The versions in the log are not contiguous; the message names the missing version."""
 
 
 class ChecksumMismatchError(errors.ChecksumMismatchError, CorruptLogError):
-    """The version checksum (`.crc`) disagrees with the replayed state; the message says where."""
+    """The version checksum (`.crc`) doesn't match the replayed state; the message says where."""
 
 
 class MissingDataFileError(errors.MissingDataFileError, TablelogError):
-    """A data file that the log lists is gone from storage; the message names table, version and file."""
+    """A data file that the log refers to doesn't exist; the message names table, version and file."""
 
 
 class UnreadableDataFileError(errors.UnreadableDataFileError, TablelogError):
-    """A data file is no Parquet file, damaged, or of other types than its table; the message names all three."""
+    """A data file isn't Parquet, is damaged, or has other types than its table; the message names all three."""
 
 
 _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {

@@ -50,7 +50,7 @@ def is_delta_table(spark: SparkSession, name: object) -> bool:
     try:
         entry = SessionCatalog(spark).find(name)
     except (AnalysisException, UnsupportedFeatureError):
-        return False  # Spark raises its own error for a name that it can't parse; other catalogs have no tables of ours
+        return False  # Spark raises an error for an invalid name; other catalogs have no Delta tables
     return entry is not None and entry.is_delta
 
 

@@ -217,9 +217,9 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
         )
     if not re.fullmatch(r"\d{1,18}", version):
         raise InvalidArgumentError(
-            f"Invalid value '{version}' for option 'txnVersion', must be an integer from 0 on.",
+            f"Invalid value '{version}' for option 'txnVersion', must be a non-negative integer.",
             condition="DELTA_ILLEGAL_OPTION",
-            parameters={"input": version, "name": "txnVersion", "explain": "must be an integer from 0 on"},
+            parameters={"input": version, "name": "txnVersion", "explain": "must be a non-negative integer"},
         )
     return app_id, int(version)
 

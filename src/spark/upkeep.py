@@ -12,7 +12,7 @@ from .describe import local_frame
 
 
 def removable(spark: SparkSession, log: DeltaLog, result: Vacuumed, *, shown: bool) -> DataFrame:
-    """The paths that a VACUUM found, if `shown`; else a frame without columns, as in Delta."""
+    """The paths that VACUUM can delete, if `shown`; else a frame without columns, as in Delta."""
     if not shown:
         return spark.createDataFrame([], StructType())
     names = (*result.files, *result.directories)

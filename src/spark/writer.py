@@ -69,11 +69,11 @@ def insert(spark: SparkSession, log: DeltaLog, statement: Insert, options: Optio
 
 
 @contextmanager
-def session_commit(spark: SparkSession) -> Iterator[CommitOptions]:
-    """The session's commit options for a command that writes rows, run inside the context."""
+def session_commit(spark: SparkSession, options: Options | None = None) -> Iterator[CommitOptions]:
+    """The commit options of `options`, else of the session, for a command that writes rows, run inside the context."""
     conf = session_conf(spark)
     with resetting_transaction(spark, conf):
-        yield commit_options(Options({}), conf)
+        yield commit_options(options or Options({}), conf)
 
 
 def commit_of(spark: SparkSession) -> CommitOptions:

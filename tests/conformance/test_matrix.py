@@ -30,8 +30,8 @@ def test_what_failed_or_is_not_established_is_said_once_for_each_reason() -> Non
         if line.startswith("-")
     ]
     assert len(notes) == 3
-    assert "FAIL: *one winner in every interleaving*: 2 of 2 writers" in notes[0]
-    assert "*a lost reply is never lost, a write that comes late*: the address of the service" in notes[1]
+    assert "FAIL: *One of two writers wins at every step*: 2 of 2 writers" in notes[0]
+    assert "*A lost reply is never lost; A write that comes late*: the address of the service" in notes[1]
     assert notes[2] == "- **X**, not run: why"
 
 

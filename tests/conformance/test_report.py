@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support.conformance_reports import ALL_PASSED, CALIBRATION, FAILED, OPEN, PASSED, RACED, REPORT
-from tablelog.conformance import words
+from tablelog.conformance import CHECKS, words
 from tablelog.conformance.calibration import Calibration
 from tablelog.conformance.junit import to_junit
 from tablelog.conformance.matrix import matrix
@@ -19,6 +19,7 @@ from tablelog.conformance.model import Verdict
 from tablelog.conformance.page import to_html
 from tablelog.conformance.report import Report, from_json, to_json
 from tablelog.conformance.terminal import Paint, Ticker, summary
+from tablelog.conformance.titles import TITLES
 
 PLAIN = Paint(io.StringIO())
 
@@ -134,7 +135,7 @@ def test_the_summary_says_all_that_decides() -> None:
     assert "FAIL 2 of 4 checks passed, 1 failed, 1 not established, in 61 s" in flat
     assert "not deleted: s3://bucket/prefix/tablelog-conformance-1/x" in said
     assert "caps its listing: missed" in flat
-    assert "on the correct store: one winner among threads: 40 rounds x 8 writers" in flat
+    assert "on the correct store: one of several threads creates the file: 40 rounds x 8 writers" in flat
     assert "rclone serve s3: not run, rclone isn't installed" in flat
     assert f"again: {REPORT.replay}" in said
     assert "writes_of_100_mb" in flat
@@ -237,12 +238,35 @@ def test_the_page_says_how_far_the_suite_could_see() -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", to_html(REPORT)).split())
     assert "caught 1 of 2 broken stores (50 %)" in said
     assert "1 could not be run here" in said
-    assert "The races on the correct store: One winner among threads: 40 rounds x 8 writers" in said
+    assert "The races on the correct store: One of several threads creates the file: 40 rounds x 8 writers" in said
     assert "not calibrated" in to_html(ALL_PASSED)
     assert REPORT.replay in to_html(REPORT)
 
 
 # ---- words ----
+
+
+def test_each_check_has_a_title_that_no_other_check_has() -> None:
+    assert {check.name for check in CHECKS} == TITLES.keys()
+    assert len({title.lower() for title in TITLES.values()}) == len(TITLES)
+    assert all(title.strip() == title and title[0].isupper() and len(title.split()) > 3 for title in TITLES.values())
+
+
+def test_a_title_fits_beside_its_verdict_on_the_narrowest_terminal() -> None:
+    assert {title for title in TITLES.values() if len(title) > 48} == set()
+
+
+def test_a_check_of_another_version_is_shown_by_its_id_as_words() -> None:
+    assert words.title("a_check_of_tomorrow") == "A check of tomorrow"
+
+
+@pytest.mark.parametrize("shown", [lambda report: summary(report, PLAIN, 80), to_html, lambda r: matrix([r])])
+def test_a_report_shows_the_title_of_a_failed_check(shown: Callable[[Report], str]) -> None:
+    assert "One of two writers wins at every step" in shown(REPORT)
+
+
+def test_the_page_has_the_id_of_each_check_for_only() -> None:
+    assert "check 3: one_winner_in_every_interleaving, 1.5 s" in to_html(REPORT)
 
 
 @pytest.mark.parametrize(

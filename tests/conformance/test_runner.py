@@ -323,8 +323,10 @@ def test_checks_are_chosen_by_level_name_or_number() -> None:
 
 
 @pytest.mark.parametrize("one", CHECKS, ids=lambda one: one.name)
-def test_each_check_is_chosen_alone_by_its_name_as_a_report_shows_it(one: Check) -> None:
-    assert chosen(CHECKS, Level.QUICK, [one.name]) == chosen(CHECKS, Level.QUICK, [words.title(one.name)]) == [one]
+def test_each_check_is_chosen_alone_by_its_id_or_its_title(one: Check) -> None:
+    as_words = one.name.replace("_", " ").capitalize()
+    for name in (one.name, as_words, words.title(one.name), words.title(one.name).upper()):
+        assert chosen(CHECKS, Level.QUICK, [name]) == [one]
 
 
 @pytest.mark.parametrize("one", CHECKS, ids=lambda one: one.name)

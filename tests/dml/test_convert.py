@@ -99,7 +99,7 @@ def test_what_is_refused(spark, tmp_path):
     with pytest.raises(InvalidArgumentError, match="is not valid for the type int"):
         converted(table, "p int")
     (table.root / "p=x" / "c.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(InvalidArgumentError, match="is no Parquet file"):
+    with pytest.raises(InvalidArgumentError, match="is not a Parquet file"):
         converted(table, "p string")
     (table.root / "p=x" / "c.parquet").unlink()
     put(table, "p=y/c.parquet", {"id": ["text"]})

@@ -73,8 +73,11 @@ def test_what_stops_it(table, spark):
     for version in (-1, 4):
         with pytest.raises(VersionNotFoundError):
             table.delta.restoreToVersion(version)
-    with pytest.raises(TimestampOutOfRangeError):
-        table.delta.restoreToTimestamp("2001-01-01")
+    for time, condition in [("2001-01-01", "EARLIER"), ("2999-01-01", "GREATER")]:
+        with pytest.raises(TimestampOutOfRangeError) as caught:
+            table.delta.restoreToTimestamp(time)
+        assert caught.value.getCondition() == f"DELTA_CANNOT_RESTORE_TIMESTAMP_{condition}"
+        assert caught.value.getMessageParameters()["requestedTimestamp"] == time
     gone = next(a["remove"]["path"] for a in table.actions(1) if "remove" in a)
     (table.root / gone).unlink()
     with pytest.raises(MissingDataFileError, match=gone):

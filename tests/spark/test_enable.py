@@ -1,6 +1,7 @@
 """What `enable` changes of PySpark, for whom, and that `disable` leaves nothing behind."""
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
@@ -52,12 +53,10 @@ def test_disabling_the_last_session_gives_pyspark_its_methods_back(spark):
 
 
 def test_disabling_restores_exactly_what_enabling_changed(spark):
+    patches = [patch for patch in PATCHES if not patch.on_instances and patch.by != "spark.new_sessions"]
+
     def attributes():
-        return {
-            (patch.module, patch.owner): dict(vars(patching._owner(patch)))
-            for patch in PATCHES
-            if not patch.on_instances
-        }
+        return {(patch.module, patch.owner): dict(vars(patching._owner(patch))) for patch in patches}
 
     disable(spark)
     try:
@@ -66,8 +65,8 @@ def test_disabling_restores_exactly_what_enabling_changed(spark):
         enabled = attributes()
         changed = {owner for owner in before if before[owner] != enabled[owner]}
         assert changed == set(before), "each owner in the registry is patched"
-        for patch in PATCHES:
-            if not patch.on_instances and patch.attribute != "*":
+        for patch in patches:
+            if patch.attribute != "*":
                 owner = (patch.module, patch.owner)
                 assert before[owner][patch.attribute] is not enabled[owner][patch.attribute], patch.name
         disable(spark)
@@ -174,21 +173,19 @@ def test_other_sql_errors_are_spark_s_own(spark):
     assert spark.sql("SELECT 1 AS one").first().one == 1
 
 
-def test_streams_say_that_they_come_later(spark, table, tmp_path):
+def test_streams_are_sparks_own_in_a_session_that_is_disabled(spark, table, tmp_path):
     table.write(spark.range(1))
-    with pytest.raises(
-        UnsupportedFeatureError, match=r"readStream.load is not supported for Delta tables yet.* in batches"
-    ):
-        spark.readStream.format("delta").load(table.path)
-    with pytest.raises(UnsupportedFeatureError, match=r"readStream\.load"):
-        spark.readStream.load(table.path, format="DELTA")
+    assert spark.readStream.load(table.path, format="DELTA").isStreaming
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(
-        UnsupportedFeatureError, match=r"writeStream.start is not supported .* writeStream.foreachBatch"
-    ):
-        stream.writeStream.format("delta").start(table.path)
-    with pytest.raises(UnsupportedFeatureError, match=r"writeStream\.toTable"):
-        stream.writeStream.format("DELTA").toTable("t")
+    disable(spark)
+    try:
+        with pytest.raises(Py4JJavaError, match="DATA_SOURCE_NOT_FOUND"):
+            spark.readStream.format("delta").load(table.path)
+        writer = stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c"))
+        with pytest.raises(Py4JJavaError, match="DATA_SOURCE_NOT_FOUND"):
+            writer.start(table.path)
+    finally:
+        enable(spark)
 
 
 def test_a_schema_and_layouts_that_delta_does_not_take(spark, table):

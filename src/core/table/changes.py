@@ -4,7 +4,7 @@ The changes of a version are in its change data files; if it has none, they are 
 removes. A file that one version removes and adds again has a new deletion vector: the changed rows are the difference.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ...errors import (
     VersionNotFoundError,
 )
 from ..log.replay import in_commit_timestamp
+from ..log.segment import Listing
 from ..protocol import column_mapping, paths
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, RemoveFile
 from ..protocol.change_data import DELETE, INSERT
@@ -38,6 +39,7 @@ from .history import in_commit_from
 
 if TYPE_CHECKING:
     from .readable_log import ReadableLog
+    from .snapshot import Snapshot
 
 _NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _MAY_GO_BACK = 100
@@ -77,7 +79,7 @@ class VectorChange:
 def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[VectorChange]]:
     """The changes in one version. CorruptLogError if a `remove` has too little information to read the file."""
     change_data = [FileChange(commit, action, None) for action in commit.actions if isinstance(action, AddCDCFile)]
-    if change_data or _changes_nothing(commit.actions):
+    if change_data or changes_nothing(commit.actions):
         return change_data, []
     adds = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, AddFile) and a.data_change}
     removes = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, RemoveFile) and a.data_change}
@@ -96,7 +98,7 @@ def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[Vector
     return changed, [VectorChange(commit, remove, adds[path]) for path, remove in removes.items() if path in both]
 
 
-def _changes_nothing(actions: Iterable[Action]) -> bool:
+def changes_nothing(actions: Iterable[Action]) -> bool:
     """Whether the commitInfo says that no row changed: a MERGE of Delta may rewrite files without changing rows."""
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None or info.operation != "MERGE" or info.operation_metrics is None:
@@ -132,13 +134,30 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
             )
         actions_of[version] = log.reader.parsed(version, data)
 
-    of_files = dict(history.monotonic(history.file_times(listing, 0, last)))
-    enabled_from = in_commit_from(log.snapshot())
+    in_commit = {version: in_commit_timestamp(actions) for version, actions in actions_of.items()}
+    time_of = _times(log, log.snapshot(), listing, in_commit)
+    return [Commit(version, time_of[version], actions) for version, actions in actions_of.items()]
+
+
+def times(log: "ReadableLog", newest: "Snapshot", in_commit: Mapping[int, int | None]) -> dict[int, int]:
+    """The times of versions, in milliseconds, as in `history`. It costs one listing.
+
+    `in_commit` has the in-commit timestamps of the versions, None for a commit without one.
+    """
+    listing = log.reader.list(max(min(in_commit) - _MAY_GO_BACK, 0))
+    return _times(log, newest, listing, in_commit)
+
+
+def _times(
+    log: "ReadableLog", newest: "Snapshot", listing: Listing, in_commit: Mapping[int, int | None]
+) -> dict[int, int]:
+    of_files = dict(history.monotonic(history.file_times(listing, 0, max(in_commit, default=0))))
+    enabled_from = in_commit_from(newest)
 
     def time_of(version: int) -> int:
         if enabled_from is None or version < enabled_from:
             return of_files[version]
-        timestamp = in_commit_timestamp(actions_of[version])
+        timestamp = in_commit[version]
         if timestamp is None:
             raise CorruptLogError(
                 f"version {version} of {log.table} has no in-commit timestamp, although the table has them enabled. "
@@ -149,7 +168,7 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
             )
         return timestamp
 
-    return [Commit(version, time_of(version), actions) for version, actions in actions_of.items()]
+    return {version: time_of(version) for version in in_commit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +193,7 @@ def version_range(
             history, and not `lenient`.
         InvalidArgumentError: The end is before the start.
     """
-    first = _first(log, start)
+    first = first_version(log, start)
     if first > newest:
         if lenient:
             return None
@@ -208,7 +227,8 @@ def version_range(
     return first, min(last, newest)
 
 
-def _first(log: "ReadableLog", start: Bound) -> int:
+def first_version(log: "ReadableLog", start: Bound) -> int:
+    """The first version at or after `start`; it may be one after the newest version."""
     if start.timestamp_ms is None:
         assert start.version is not None
         return start.version

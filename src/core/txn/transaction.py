@@ -22,9 +22,9 @@ from ...settings.declarations import MAX_COMMIT_ATTEMPTS, USER_METADATA
 from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
-from . import conflict, metadata_changes
+from . import conflict
 from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
-from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, Winner
+from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, Winner, metadata_changes
 from .operation import Operation
 from .post_commit import after_commit
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested

@@ -5,16 +5,15 @@ statistics and of the file are in memory: a store that writes a file in pieces g
 sidecar is in memory as a whole.
 """
 
-import io
 import logging
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import IO, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,22 +24,19 @@ from ...settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 from ..log import last_checkpoint
 from ..log.checkpoint_file import DamagedCheckpointError
 from ..log.last_checkpoint import LastCheckpoint
-from ..log.parquet_footer import sealed
-from ..protocol.actions import Action, CheckpointMetadata, Sidecar
+from ..protocol.actions import CheckpointMetadata, Sidecar
 from ..protocol.codec import serialise
 from ..protocol.features import supported
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, checkpoint_name, part_name, uuid_checkpoint_name
 from ..table.snapshot import Snapshot
 from . import checkpoint_rows as rows
 from . import spark_hash
+from .checkpoint_parquet import NO_BOUND, CheckpointFile, MemorySink, filled, top_level
 
 _Piece = TypeVar("_Piece")
 
 _log = logging.getLogger(__name__)
 
-_REPEATED = [f"{kind}.partitionValues.key_value.{part}" for kind in ("add", "remove") for part in ("key", "value")]
-"""The columns with a dictionary; the values of the others are mostly distinct, and a dictionary doubles the time."""
-NO_BOUND = 1 << 62
 _WAITING_ROWS = 8 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
 _SPOOLED_BYTES = 8 << 20
@@ -133,92 +129,6 @@ def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
     store.write(f"{log_path}/{LAST_CHECKPOINT}", last_checkpoint.serialise(hint), overwrite=True)
 
 
-class _Sink(io.RawIOBase):
-    """Collects written data in small pieces, whose memory is reused: allocating new memory takes time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        piece = bytes(data)  # no copy if it is `bytes`
-        self._pieces.append(piece)
-        return len(piece)
-
-    def take(self) -> list[bytes]:
-        """The pieces written since the last call."""
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-
-class _Sealing(io.RawIOBase):
-    """Passes on written data until `hold` is set; later data is collected in `held`."""
-
-    def __init__(self, sink: IO[bytes] | io.RawIOBase) -> None:
-        super().__init__()
-        self._sink = sink
-        self.hold = False
-        self.held: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        if self.hold:
-            self.held.append(bytes(data))
-            return len(self.held[-1])
-        return self._sink.write(data) or 0
-
-
-class _File:
-    """Writes one Parquet file: rows of one kind after another, in row groups of a limited size.
-
-    Its pages and its footer have checksums (`parquet_footer`).
-    """
-
-    def __init__(self, schema: pa.Schema, sink: IO[bytes] | io.RawIOBase, at_once: int) -> None:
-        self._schema = schema
-        self._at_once = at_once
-        self._sink = sink
-        self._sealing = _Sealing(sink)
-        self._writer = pq.ParquetWriter(
-            self._sealing,
-            schema,
-            compression="snappy",
-            use_compliant_nested_type=True,
-            use_dictionary=_REPEATED,
-            write_page_checksum=True,
-        )
-        self._waiting: list[pa.RecordBatch] = []
-        self.rows = 0
-
-    def put(self, kind: str, column: pa.Array) -> None:
-        if len(column) == 0:
-            return
-        arrays = [column if f.name == kind else pa.nulls(len(column), f.type) for f in self._schema]
-        self._waiting.append(pa.record_batch(arrays, schema=self._schema))
-        self.rows += len(column)
-        if sum(batch.num_rows for batch in self._waiting) >= self._at_once:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table, row_group_size=2 * rows.PIECE_ROWS)
-            self._waiting.clear()
-
-    def close(self) -> None:
-        self._flush()
-        self._sealing.hold = True
-        self._writer.close()
-        if self._sealing.held:
-            self._sink.write(sealed(b"".join(self._sealing.held)))
-            self._sealing.held = []
-
-
 class _Contents:
     """The rows of a version's checkpoint; `kept` are the tombstones that haven't expired."""
 
@@ -307,8 +217,8 @@ def _classic(contents: _Contents) -> Generator[bytes]:
 
 def _row_groups(contents: _Contents) -> Iterator[list[bytes]]:
     contents.num_adds = 0
-    sink = _Sink()
-    file = _File(rows.classic_schema(contents.layout.type), sink, rows.PIECE_ROWS)
+    sink = MemorySink()
+    file = CheckpointFile(rows.classic_schema(contents.layout.type), sink, rows.PIECE_ROWS)
     for kind, column in rows.structs(contents.header):  # in the first row group
         file.put(kind, column)
     for kind, column in contents.files():
@@ -331,9 +241,9 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
     with_vectors = "deletionVectors" in supported(contents.snapshot.protocol)
     with ExitStack() as stack:
         spools = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-        files: list[_File] = []
+        files: list[CheckpointFile] = []
         for spool in spools:
-            files.append(_File(schema, spool, at_once))
+            files.append(CheckpointFile(schema, spool, at_once))
             stack.callback(files[-1].close)  # always runs before the temporary file is closed
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # these rows have no path
@@ -382,40 +292,6 @@ def _write_v2(
     data = serialise(top) if kind.form == "json" else top_level(top, contents.layout.type)
     store.write(f"{log_path}/{uuid_checkpoint_name(version, str(uuid.uuid4()), kind.form)}", data, overwrite=True)
     return contents.hint(actions + len(top), size + len(data))
-
-
-def top_level(actions: Sequence[Action], add_type: pa.DataType) -> bytes:
-    """The top level of a V2 checkpoint as Parquet."""
-    buffer = io.BytesIO()
-    file = _File(rows.top_level_schema(add_type), buffer, rows.PIECE_ROWS)
-    for kind, column in rows.structs(actions):
-        file.put(kind, column)
-    file.close()
-    return buffer.getvalue()
-
-
-def filled(
-    layout: rows.CheckpointLayout, columns: Iterable[tuple[str, pa.Array]], most: int
-) -> Iterator[tuple[bytes, int]]:
-    """Sidecars of at most `most` rows each, as Parquet: (bytes, rows). `columns` are rows of `add` and `remove`."""
-    schema = rows.sidecar_schema(layout.type)
-    buffer, file = io.BytesIO(), None
-    for kind, column in columns:
-        start = 0
-        while start < len(column):
-            if file is None:
-                buffer = io.BytesIO()
-                file = _File(schema, buffer, rows.PIECE_ROWS)
-            part = column.slice(start, most - file.rows)
-            file.put(kind, part)
-            start += len(part)
-            if file.rows >= most:
-                file.close()
-                yield buffer.getvalue(), file.rows
-                file = None
-    if file is not None:
-        file.close()
-        yield buffer.getvalue(), file.rows
 
 
 def _hashes(files: pa.StructArray, with_vectors: bool) -> pa.Array:

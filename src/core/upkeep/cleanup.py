@@ -207,8 +207,8 @@ def _write_classic_name(store: LogStore, log_path: str, snapshot: Snapshot, newe
 
     They then get an error about the feature; otherwise they would see a log without a start.
     """
+    from .checkpoint_parquet import top_level
     from .checkpoint_rows import layout
-    from .checkpoint_writer import top_level
 
     newest = newer.checkpoints[-1]
     if newest.uuid is None:

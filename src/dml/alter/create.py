@@ -19,6 +19,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ...engine.read import pinning
 from ...engine.sql import conform, expressions
+from ...engine.sql.column_references import check_constant_default
 from ...engine.write import writer
 from ...errors import (
     ConcurrentWriteException,
@@ -85,7 +86,7 @@ def create(
             except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
                 if command.txn.read_version >= 0 or attempt == _ATTEMPTS:
                     raise
-                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+                logger.info("%s: another writer created the table concurrently; restarting the command", log.table)
     raise AssertionError("unreachable")
 
 
@@ -95,13 +96,16 @@ def _create(
     log, txn, old = command.log, command.txn, command.txn.snapshot
     if old is not None and mode in ("create", "createIfNotExists"):
         if mode == "createIfNotExists":
-            logger.info("%s already exists: nothing is created", log.table)
+            logger.info("%s already exists, so createIfNotExists keeps it", log.table)
             return None
         raise TableAlreadyExistsError(
             f"There is a Delta table at {log.table}. createIfNotExists keeps it, createOrReplace replaces it.",
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             parameters={"relationName": log.table},
         )
+    for f in definition.columns:
+        if schema.DEFAULT_KEY in f.metadata:
+            check_constant_default(command.spark, f, str(f.metadata[schema.DEFAULT_KEY]))
     if old is None and mode == "replace":
         raise TableNotFoundError(
             f"There is no Delta table at {log.table} to replace: createOrReplace would create it.",

@@ -66,7 +66,7 @@ def drop_feature(
 
 
 def _lowered(spark: SparkSession, log: DeltaLog, plan: Plan, protects: bool, options: CommitOptions) -> Committed:
-    """Commit the lowered protocol; retried on each new version while nothing in the table needs the feature."""
+    """Commit the lowered protocol; retry on each new version while nothing in the table needs the feature."""
     parameters = {"featureName": plan.name, "truncateHistory": plan.truncates}
     operation = Operation("DROP FEATURE", parameters, lowers_protocol=True)
     for attempt in range(_ATTEMPTS):

@@ -35,6 +35,20 @@ _ATTEMPTS_TO_CREATE = 5
 
 
 @dataclass(frozen=True)
+class StreamBatch:
+    """The batch of a streaming query that is written. Also a batch without rows is committed, as in Delta."""
+
+    query_id: str
+    batch: int
+    output_mode: str
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The parameters of the operation."""
+        return {"outputMode": self.output_mode, "queryId": self.query_id, "epochId": str(self.batch)}
+
+
+@dataclass(frozen=True)
 class WriteRequest:
     """A validated write request. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
 
@@ -53,6 +67,7 @@ class WriteRequest:
     dynamic_partitions: bool = False
     data_change: bool = True
     commit: CommitOptions = PLAIN
+    stream: StreamBatch | None = None
     file_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,7 +94,7 @@ def write(spark: SparkSession, log: DeltaLog, frame: DataFrame, request: WriteRe
             except (MetadataChangedException, ProtocolChangedException, ConcurrentWriteException):
                 if txn.read_version >= 0 or attempt == _ATTEMPTS_TO_CREATE:
                     raise
-                logger.info("%s was created by another writer meanwhile: starting again", log.table)
+                logger.info("%s: another writer created the table concurrently; restarting the write", log.table)
     raise AssertionError("unreachable")
 
 
@@ -141,10 +156,13 @@ def _write(
             removal = overwrite.partitions(command, written.adds) if dynamic else remove_all(txn)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
-        if not actions and txn.snapshot is not None and metadata == txn.snapshot.metadata:
+        unchanged = txn.snapshot is not None and metadata == txn.snapshot.metadata
+        if not actions and unchanged and request.stream is None:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
-        return command.commit([*layout, *actions], _operation(request, written, removal))
+        return command.commit(
+            [*layout, *actions], _operation(request, written, removal), empty=request.stream is not None
+        )
 
 
 def _stage_metadata(command: Command, frame: DataFrame, request: WriteRequest) -> None:
@@ -217,6 +235,15 @@ def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed
 
 def _operation(request: WriteRequest, written: writer.Written, removal: Removal) -> Operation:
     """The operation of `commitInfo`, with Delta's parameters and metrics."""
+    if request.stream is not None:
+        added = len(written.adds)
+        of_stream: dict[str, int | str] = {
+            "numAddedFiles": added,
+            "numRemovedFiles": len(removal.removed),
+            "numOutputRows": written.rows,
+            "numOutputBytes": written.bytes,
+        }
+        return Operation("STREAMING UPDATE", request.stream.parameters, of_stream)
     parameters: dict[str, object] = {"mode": request.mode, "partitionBy": list(request.partition_by)}
     if request.replace_where is not None:
         parameters["predicate"] = request.replace_where

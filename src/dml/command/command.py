@@ -220,14 +220,15 @@ class Command:
             self.spark, self.log, snapshot=seen, files=files, file_number=file_number, row_index=row_index
         )
 
-    def commit(self, actions: Sequence[Action], operation: Operation) -> Committed:
+    def commit(self, actions: Sequence[Action], operation: Operation, *, empty: bool = False) -> Committed:
         """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
-        The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty.
+        The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty and
+        `empty` is false.
         """
         if self.numbered:
             self._move_marks(actions, operation)
-        if actions and self.options.transaction is not None:
+        if (actions or empty) and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
         try:

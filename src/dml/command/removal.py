@@ -11,11 +11,14 @@ _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 
 @dataclass
 class Removal:
-    """Removed files, and the files that hold the remaining rows: new files, or the same ones with new deletion vectors.
+    """The files that a command removes, and the files with the remaining rows.
 
-    `changes` are change data files with the deleted rows, if `removed` and `added` don't imply them. `numbers` are the
-    indexes of `removed` in `snapshot.files`, filled in where the caller needs them. `deleted_rows` is `None` if the
-    rows were not counted. `by_vectors`: rows were deleted by deletion vectors.
+    `removed`: the files to remove.
+    `added`: the files with the remaining rows: new files, or the removed ones with new deletion vectors.
+    `changes`: change data files with the deleted rows, if `removed` and `added` don't imply them.
+    `numbers`: the indexes of `removed` in `snapshot.files`; empty unless the caller needs them.
+    `deleted_rows`: the number of deleted rows; None if they were not counted.
+    `by_vectors`: whether deletion vectors mark the deleted rows.
     """
 
     removed: list[AddFile] = field(default_factory=list)

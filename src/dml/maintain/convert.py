@@ -286,7 +286,7 @@ class _Sources:
                 logger.warning("%s/%s is skipped: it is not a Parquet file: %s", self._table, file.name, error)
                 return file, None
             raise InvalidArgumentError(
-                f"{self._table}/{file.name} is no Parquet file ({error}). Remove it, or set "
+                f"{self._table}/{file.name} is not a Parquet file ({error}). Remove it, or set "
                 f"{IGNORE_CORRUPT_FILES.key} to true to skip such files",
                 condition="DELTA_FAILED_READ_FILE_FOOTER",
                 parameters={"currentFile": file.name},

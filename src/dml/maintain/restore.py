@@ -88,10 +88,15 @@ def restore(
 def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:
     """The version at a timestamp; a timestamp out of range gets RESTORE's error condition, as in Delta."""
     try:
-        return log.version_at(timestamp[0], can_return_last=True)
+        return log.version_at(timestamp[0])
     except TimestampOutOfRangeError as error:
-        error.condition = "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"
-        error.message_parameters = {"requestedTimestamp": timestamp[1]}
+        earliest, latest = (error.message_parameters.get(name) for name in ("commitTs", "lastCommitTimestamp"))
+        if earliest is not None:
+            error.condition = "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"
+            error.message_parameters = {"requestedTimestamp": timestamp[1], "earliestTimestamp": earliest}
+        elif latest is not None:
+            error.condition = "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"
+            error.message_parameters = {"requestedTimestamp": timestamp[1], "latestTimestamp": latest}
         raise
 
 

@@ -42,7 +42,7 @@ _UP_TO = "latestCommitVersionOutsideOfRetentionWindow"
 _INVENTORY = ("path", "length", "isDir", "modificationTime")
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _MOST_THREADS = 64
-_ATTEMPTS_TO_TELL = 5
+_COMMIT_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _vacuum(
         return _vacuumed(unneeded, 0)
     tell = _tells(spark, log)
     if tell:
-        _tell(log, _start(window, unneeded), options)
+        _commit_marker(log, _start(window, unneeded), options)
     try:
         newest = log.snapshot()
         if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
@@ -129,11 +129,11 @@ def _vacuum(
         removed += files.remove_directories(unneeded.empty)
     except BaseException:
         if tell:
-            _tell(log, Operation("VACUUM END", {"status": "FAILED"}), options)
+            _commit_marker(log, Operation("VACUUM END", {"status": "FAILED"}), options)
         raise
     if tell:
         metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": unneeded.directories_seen}
-        _tell(log, Operation("VACUUM END", {"status": "COMPLETED"}, metrics), options)
+        _commit_marker(log, Operation("VACUUM END", {"status": "COMPLETED"}, metrics), options)
     if inventory is None and version is not None:
         _note(log, version)
     logger.info("%s: VACUUM removed %d files and directories, %d bytes", log.table, removed, unneeded.size_in_bytes)
@@ -258,14 +258,14 @@ def _start(window: _Window, unneeded: Removable) -> Operation:
     return Operation("VACUUM START", parameters, metrics)
 
 
-def _tell(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
-    """Make an empty commit with the operation; retried after concurrent commits."""
-    for attempt in range(1, _ATTEMPTS_TO_TELL + 1):
+def _commit_marker(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
+    """Make an empty commit with the operation; retry after concurrent commits."""
+    for attempt in range(1, _COMMIT_ATTEMPTS + 1):
         try:
             log.transaction().commit([], operation, user_metadata=options.user_metadata)
             return
         except DeltaConcurrentModificationException:
-            if attempt == _ATTEMPTS_TO_TELL:
+            if attempt == _COMMIT_ATTEMPTS:
                 raise
 
 

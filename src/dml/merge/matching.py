@@ -28,10 +28,13 @@ _WHOLE_ROWS = 32 << 20  # bytes; up to this size, whole rows are read, although 
 class Matches:
     """The result of the first pass. Files are identified by their index in `snapshot.files`.
 
-    `counts` maps (file, clause number) to the number of rows that the clause applies to. `pairs` are the matching rows,
-    each with its source row number, clause number and location (see `Command.names`): on the driver (`held`; `whole`:
-    with all columns of the table), or on the executors. `matched` are the source row numbers that match, if they are
-    on the driver. `several`: a table row matches several source rows.
+    `candidates`: the files that may contain rows to change.
+    `counts`: maps (file, clause number) to the number of rows to which the clause applies.
+    `pairs`: the matching rows, each with its source row number, clause number and location (see `Command.names`).
+    `held`: the rows of `pairs`, if they are on the driver; None if they are on the executors.
+    `whole`: whether `pairs` has all columns of the table.
+    `matched`: the numbers of the source rows that match, if `pairs` is on the driver.
+    `several`: whether a table row matches several source rows.
     """
 
     candidates: pa.Array
@@ -81,10 +84,11 @@ def joined(
     unmatched: bool,
     places: bool = True,
 ) -> DataFrame:
-    """Rows of the files, joined with the source rows that they match, with the number of the clause that applies.
+    """Join the rows of the files with their source rows, and add the number of the clause that applies.
 
-    With `unmatched`, rows without a match are kept, with nulls. The columns are the table's, `command.carried`, the
-    source's with the source row number, the location of the row, and the clause number (see `Command.names`).
+    With `unmatched`, the result also has rows without a match, with nulls. The columns are the table's,
+    `command.carried`, the source's with the source row number, the location of the row, and the clause number (see
+    `Command.names`).
     """
     names = command.names
     row_index = names.row_index if places else None

@@ -7,7 +7,7 @@ on the driver are reused by the second.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,11 +52,13 @@ def merge(
     alias: Alias | None = None,
     evolve: bool = False,
     options: CommitOptions = PLAIN,
+    recorded_as: Callable[[Mapping[str, int | str]], Operation] | None = None,
 ) -> Counts | None:
     """Merge `source` into the table and commit; if nothing changes, there is no commit.
 
     `alias` is the table's name in expressions. `evolve` adds columns to the table that clauses assign and only the
     source has; the session setting `spark.databricks.delta.schema.autoMerge.enabled` does the same.
+    `recorded_as` gives the operation in the history, by the metrics, for another command that is run as a MERGE.
 
     Returns: the counts; None if the transaction of `options` was already committed. Raises: Spark's AnalysisException
     for an expression that doesn't resolve; InvalidArgumentError for invalid clauses, and for a table row that matches
@@ -89,7 +91,8 @@ def merge(
                 "rewriteTimeMs": _ms(written),
             }
             metrics = {"numSourceRows": merge_source.rows, **outcome.metrics(), **times}
-            _commit(command, outcome, Operation("MERGE", resolved.parameters, metrics))
+            recorded = None if recorded_as is None else recorded_as(metrics)
+            _commit(command, outcome, recorded or Operation("MERGE", resolved.parameters, metrics))
         return Counts(outcome.updated, outcome.deleted, outcome.inserted)
 
 

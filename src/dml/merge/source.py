@@ -35,9 +35,12 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 class MergeSource:
     """The source rows of a MERGE, with a row number in the last column (`Command.names`).
 
-    `joining` is the same frame, prepared for the join; `rows` is the number of rows. `unique`: no table row can match
-    two source rows. `predicate` is fulfilled by every table row that matches. If there are few rows, `held` has them on
-    the driver, and `numbers` are their row numbers.
+    `frame`: the rows.
+    `joining`: the same rows, prepared for the join.
+    `rows`: the number of rows.
+    `unique`: whether no table row can match two source rows.
+    `predicate`: a condition that is TRUE for every table row that matches.
+    `held`: the rows on the driver, if there are few; `numbers` are their row numbers.
     """
 
     frame: DataFrame

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from . import definitions
+from . import definitions, frames
 from .gateway import Gateway
 from .sessions import jvm_session
 
@@ -100,6 +100,44 @@ def writer_state(writer: Any) -> WriterState:
         bucketed=bool(jvm_writer.numBuckets().isDefined()),
         sorted=bool(jvm_writer.sortColumnNames().isDefined()),
     )
+
+
+def stream_reader_state(reader: Any) -> ReaderState:
+    """The settings of a `DataStreamReader`."""
+    jvm_reader = reader._jreader
+    return ReaderState(
+        string_map(_private(jvm_reader, "extraOptions").originalMap()),
+        _private(jvm_reader, "userSpecifiedSchema").isDefined(),
+    )
+
+
+def stream_writer_state(writer: Any) -> WriterState:
+    """The settings of a `DataStreamWriter`; `mode` is the output mode."""
+    jvm_writer = writer._jwrite
+    return WriterState(
+        mode=str(_private(jvm_writer, "outputMode").toString()),
+        options=string_map(_private(jvm_writer, "extraOptions").originalMap()),
+        partition_columns=_strings(_private(jvm_writer, "partitioningColumns")),
+        clustering_columns=_strings(_private(jvm_writer, "clusteringColumns")),
+        bucketed=False,
+        sorted=False,
+    )
+
+
+def streaming_frame(writer: Any) -> Any:
+    """The DataFrame that a `DataStreamWriter` writes."""
+    return frames.of_dataset(_private(writer._jwrite, "ds"), session_of(writer))
+
+
+@contextmanager
+def stream_format(writer: Any, name: str) -> Iterator[None]:
+    """Within the context, a `DataStreamWriter` has the format `name`."""
+    original = source(writer)
+    writer._jwrite.format(name)
+    try:
+        yield
+    finally:
+        writer._jwrite.format(original)
 
 
 def v2_table_name(writer: Any) -> Any:

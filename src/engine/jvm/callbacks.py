@@ -68,6 +68,11 @@ def raised_for(text: str) -> BaseException | None:
     return _errors.find(text) if "tablelog-callback-" in text else None
 
 
+def kept(error: BaseException) -> str:
+    """Keep an exception for `raised_for`. Returns the token for the text of a Java exception."""
+    return _errors.keep(error)
+
+
 def carried(method: Callable[P, R]) -> Callable[P, R]:
     """Wrap a method that the JVM calls: its exception is kept for `raised_for`."""
 

@@ -88,8 +88,8 @@ def missing_in_python(version: str, declared: Sequence[PythonInternal] = PYTHON)
 
 def _has(one: PythonInternal) -> bool:
     owner: Any = import_module(one.module)
-    if one.owner:
-        owner = getattr(owner, one.owner, None)
+    for part in filter(None, one.owner.split(".")):
+        owner = getattr(owner, part, None)
     if owner is None:
         return False
     return one.attribute == "*" or hasattr(owner, one.attribute) or _is_set_by_methods(owner, one.attribute)
@@ -130,7 +130,8 @@ def missing_in_jvm(jvm: Any, version: str, declared: Sequence[JvmInternal] = JVM
             yield f"{one.name} ({one.use})"
         elif one.members:
             public = printed(java_class.getMethods()) + printed(java_class.getFields())
-            names = set(re.findall(r"\.([\w$]+)(?=[(,)])", public))
+            own = printed(java_class.getDeclaredMethods()) + printed(java_class.getDeclaredFields())  # private ones too
+            names = set(re.findall(r"\.([\w$]+)(?=[(,)])", public + own))
             yield from (f"{one.name}.{member} ({one.use})" for member in one.members if member not in names)
 
 

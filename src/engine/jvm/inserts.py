@@ -64,9 +64,17 @@ class InsertTarget:
     """
 
     def __init__(
-        self, gateway: Gateway, name: str, fields: Sequence[schemas.StructField], partition_columns: Sequence[str]
+        self,
+        gateway: Gateway,
+        name: str,
+        fields: Sequence[schemas.StructField],
+        partition_columns: Sequence[str],
+        *,
+        accepts_any: bool = False,
     ) -> None:
+        """`accepts_any`: Spark neither compares the rows with the columns nor casts them."""
         self._gateway = gateway
+        self._accepts_any = accepts_any
         self._name = name
         schema = schemas.StructType(tuple(fields))
         # Nullable, because the write itself checks nulls: its error names the column and the table.
@@ -112,6 +120,8 @@ class InsertTarget:
         capabilities = self._gateway.jvm.java.util.HashSet()
         for kind in (kinds.BATCH_WRITE, kinds.TRUNCATE, kinds.OVERWRITE_BY_FILTER, kinds.OVERWRITE_DYNAMIC):
             capabilities.add(kind)
+        if self._accepts_any:
+            capabilities.add(kinds.ACCEPT_ANY_SCHEMA)
         return capabilities
 
     @carried

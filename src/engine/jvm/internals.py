@@ -107,11 +107,11 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal("py4j.clientserver", "ClientServerConnection", "socket", "the port of a connection"),
 )
 
-_ENABLE = "spark.enable"
+_REPLACED = "spark.replaced_methods"
 
 
 def _methods(module: str, owner: str, names: str, why: str) -> tuple[Patch, ...]:
-    return tuple(Patch(module, owner, name, _ENABLE, why) for name in names.split())
+    return tuple(Patch(module, owner, name, _REPLACED, why) for name in names.split())
 
 
 PATCHES: tuple[Patch, ...] = (
@@ -125,13 +125,17 @@ PATCHES: tuple[Patch, ...] = (
         "create replace createOrReplace append overwrite overwritePartitions",
         "refuses tables, and names the supported operation",
     ),
-    *_methods(_STREAMING, "DataStreamReader", "load table", "refuses streams of tables"),
-    *_methods(_STREAMING, "DataStreamWriter", "start toTable", "refuses streams into tables"),
+    *_methods(_STREAMING, "DataStreamReader", "load table", "reads tables as streams"),
+    *_methods(_STREAMING, "DataStreamWriter", "start toTable", "writes streams into tables"),
     *_methods("pyspark.sql.merge", "MergeIntoWriter", "merge", "refuses tables, and names the supported operation"),
     *_methods("pyspark.sql.session", "SparkSession", "sql table", "statements on tables, and tables by name"),
     *_methods("pyspark.sql.catalog", "Catalog", "tableExists", "finds Delta tables, which Spark doesn't know"),
     *_methods("pyspark.sql.catalog", "Catalog", "createTable refreshTable", "knows Delta tables"),
     *_methods("pyspark.sql.catalog", "Catalog", "*", "refuses tables, and names the supported operation"),
+    *(
+        Patch("pyspark.sql.session", owner, name, "spark.new_sessions", "enables sessions that a program makes itself")
+        for owner, name in (("SparkSession.Builder", "getOrCreate"), ("SparkSession", "newSession"))
+    ),
     Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
     Patch(
         _CAPTURED, "CapturedException", "getMessage", "messages.make_readable", "removes plans and ids",

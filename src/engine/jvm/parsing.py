@@ -40,15 +40,16 @@ def literal(spark: "SparkSession", sql: str) -> tuple[str, str] | None:
 
     NULL has the type "void". Raises Spark's ParseException.
     """
-    return _literal_of(catalyst.parsed_expression(spark, sql))
+    return literal_of_expression(catalyst.parsed_expression(spark, sql))
 
 
 def literal_of_column(spark: "SparkSession", column: "Column") -> tuple[str, str] | None:
     """The same for a Column."""
-    return _literal_of(Gateway.of(spark).expression(spark, column))
+    return literal_of_expression(Gateway.of(spark).expression(spark, column))
 
 
-def _literal_of(expression: JavaObject) -> tuple[str, str] | None:
+def literal_of_expression(expression: JavaObject) -> tuple[str, str] | None:
+    """The same for an expression of the JVM."""
     if expression.getClass().getSimpleName() != "Literal":
         return None
     value = expression.value()

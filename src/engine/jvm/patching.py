@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from .internals import PATCHES, Patch
@@ -72,4 +73,4 @@ def remove(applied: Applied) -> None:
 
 def _owner(patch: Patch) -> Any:
     module = import_module(patch.module)
-    return getattr(module, patch.owner) if patch.owner else module
+    return attrgetter(patch.owner)(module) if patch.owner else module

@@ -135,11 +135,21 @@ def ansi_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> J
 
     The error of an overflow names `field`.
     """
+    casted = _cast(spark, value, field, ansi=True)
+    return Gateway.of(spark).expressions.CheckOverflowInTableInsert(casted, field.name)
+
+
+def legacy_cast(spark: "SparkSession", value: JavaObject, field: StructField) -> JavaObject:
+    """A resolved expression cast to the type of a column, with null for a value that can't be cast."""
+    return _cast(spark, value, field, ansi=False)
+
+
+def _cast(spark: "SparkSession", value: JavaObject, field: StructField, *, ansi: bool) -> JavaObject:
     gateway = Gateway.of(spark)
     cast = getattr(getattr(gateway.expressions, "Cast$"), "MODULE$")
     zone = gateway.jvm.scala.Option.apply(settings.time_zone(spark))
     wanted = gateway.schema(to_json(StructType((field,)))).apply(0).dataType()
-    return gateway.expressions.CheckOverflowInTableInsert(cast.apply(value, wanted, zone, True), field.name)
+    return cast.apply(value, wanted, zone, ansi)
 
 
 def assigned(df: "DataFrame", schema_json: str, table: str) -> "DataFrame":

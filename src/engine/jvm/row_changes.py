@@ -114,6 +114,12 @@ def is_true(expression: JavaObject) -> bool:
     return _kind(expression) == "Literal" and expression.value() is True
 
 
+def names_in(expression: JavaObject) -> list[tuple[str, ...]]:
+    """The names of columns in an expression that isn't resolved, each once; those in subqueries are not among them."""
+    names = [tuple(str(part) for part in Gateway.elements(one.nameParts())) for one in Gateway.references(expression)]
+    return list(dict.fromkeys(names))
+
+
 def _actions(sequence: JavaObject) -> tuple[Action, ...]:
     return tuple(_action(one) for one in Gateway.elements(sequence))
 

@@ -36,6 +36,16 @@ def parsed(spark: "SparkSession", text: str) -> JavaObject:
     return session_state(spark).sqlParser().parsePlan(text)
 
 
+def parsed_or_none(spark: "SparkSession", text: str) -> JavaObject | None:
+    """The plan of a statement; None if Spark's parser refuses it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return parsed(spark, text)
+    except PySparkException:
+        return None
+
+
 def parsed_with_values(spark: "SparkSession", text: str, args: "Mapping[str, object] | Sequence[object]") -> JavaObject:
     """The plan of a statement with values in place of its parameter markers, by name or by position.
 
@@ -62,12 +72,23 @@ def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
     return bool(session_state(spark).catalog().isTempView(name_parts))
 
 
+SCRIPT = "CompoundBody"
+"""What `kind_of` answers for `BEGIN ... END`."""
+
+EXECUTE_IMMEDIATE = "UnresolvedExecuteImmediate"
+
+UNKNOWN_NAMES = ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
+"""What `kind_of` answers if the name of the table is an expression (an IDENTIFIER clause)."""
+
+
 def kind_of(plan: JavaObject) -> str | None:
     """The class name of a parsed statement; None for a query. Several INSERTs in one are of the class of INSERT."""
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     kind = str(plan.getClass().getSimpleName())
     if kind == "UnresolvedWith":
         return kind_of(plan.child())
+    if kind in (SCRIPT, EXECUTE_IMMEDIATE, *UNKNOWN_NAMES):
+        return kind
     if kind == "Union":
         first = str(plan.children().apply(0).getClass().getSimpleName())
         return first if first == "InsertIntoStatement" else None
@@ -75,13 +96,6 @@ def kind_of(plan: JavaObject) -> str | None:
         is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
     )
     return kind if statement else None
-
-
-def has_unknown_name(plan: JavaObject) -> bool:
-    """Whether the name of a statement's table is an expression (an IDENTIFIER clause), so that its kind isn't known."""
-    if plan.getClass().getSimpleName() == "UnresolvedWith":
-        return has_unknown_name(plan.child())
-    return str(plan.getClass().getSimpleName()) in ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
 
 
 def destination(spark: "SparkSession", plan: JavaObject) -> str | None:

@@ -6,12 +6,9 @@ classes. (An exception of a callback would reach Spark as Py4J's own, and Spark 
 """
 
 import json
-import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...core.protocol import column_mapping
@@ -21,6 +18,7 @@ from . import frames
 from .callbacks import Connections, carried
 from .catalog import catalog_table
 from .classes import TRUNCATABLE_TABLE
+from .compiled import compiled_class
 from .gateway import Gateway, JavaObject
 from .inserts import InsertTarget
 from .sessions import session_state
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
 
     from ...core.table.snapshot import Snapshot
 
-_CLASS = "tablelog.DeltaSessionCatalog"
+_CLASS = "DeltaSessionCatalog"
 _SEPARATOR = "\0"
-_SINCE_4_3 = re.compile(r"// since 4\.3\n.*?// end\n", re.DOTALL)
 
 
 class Use(Enum):
@@ -90,28 +87,6 @@ class _Answers:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
 
 
-_lock = threading.Lock()
-_compiled: dict[int, tuple[Any, JavaObject]] = {}
-
-
-def _compiled_class(gateway: Gateway) -> JavaObject:
-    """The class of the catalog, compiled once for each JVM."""
-    with _lock:
-        known = _compiled.get(id(gateway.py4j))
-        if known is not None and known[0] is gateway.py4j:
-            return known[1]
-    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    source = resources.files(__package__).joinpath("DeltaSessionCatalog.java").read_text("utf-8")
-    if not gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext"):
-        source = _SINCE_4_3.sub("", source)
-    compiler.cook(source)
-    compiled = compiler.getClassLoader().loadClass(_CLASS)
-    with _lock:
-        return _compiled.setdefault(id(gateway.py4j), (gateway.py4j, compiled))[1]
-
-
 class InstalledCatalog:
     """The catalog in front of a session's own catalog, for `remove`."""
 
@@ -124,7 +99,7 @@ class InstalledCatalog:
         arguments.add(_Answers(gateway, tables))
         arguments.add(self._original)
         arguments.add(session_state(spark).catalog())
-        self._catalog = _compiled_class(gateway).getConstructors()[0].newInstance(arguments.toArray())
+        self._catalog = compiled_class(gateway, _CLASS).getConstructors()[0].newInstance(arguments.toArray())
         self._replace(self._catalog)
 
     def remove(self) -> None:

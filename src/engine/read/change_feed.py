@@ -35,7 +35,7 @@ _OF_COMMIT = (
     (StructField(COMMIT_VERSION, schemas.LONG), COMMIT_VERSION),
     (StructField(COMMIT_TIMESTAMP, schemas.TIMESTAMP), COMMIT_TIMESTAMP),
 )
-_FILES = pa.schema(
+FILES = pa.schema(
     [
         ("path", pa.string()),
         ("partitionValues", STRING_MAP),
@@ -43,10 +43,11 @@ _FILES = pa.schema(
         ("modificationTime", pa.int64()),
         ("deletionVector", DELETION_VECTOR),
         ("stats", pa.string()),
-        (CHANGE_TYPE, pa.string()),
-        (COMMIT_VERSION, pa.int64()),
-        (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
     ]
+)
+"""The columns of a table of files that is no part of one snapshot, for `scan.frame`."""
+_CHANGES = pa.schema(
+    [*FILES, (CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
 )
 
 
@@ -73,7 +74,20 @@ def frame(
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=_FILES)
+    return pa.Table.from_pylist(rows, schema=_CHANGES)
+
+
+def file_row(file: AddFile | RemoveFile | AddCDCFile) -> dict[str, Any]:
+    """A row of a table with the columns `FILES`."""
+    vector = _vector_of(file)
+    return {
+        "path": file.path,
+        "partitionValues": list((file.partition_values or {}).items()),
+        "size": file.size,
+        "modificationTime": file.modification_time if isinstance(file, AddFile) else None,
+        "deletionVector": None if vector is None else _vector(vector),
+        "stats": None if isinstance(file, AddCDCFile) else file.stats,
+    }
 
 
 def _row(
@@ -83,22 +97,21 @@ def _row(
     vector: DeletionVectorDescriptor | None,
 ) -> dict[str, Any]:
     return {
-        "path": file.path,
-        "partitionValues": list((file.partition_values or {}).items()),
-        "size": file.size,
-        "modificationTime": file.modification_time if isinstance(file, AddFile) else None,
-        "deletionVector": vector
-        and {
-            "storageType": vector.storage_type,
-            "pathOrInlineDv": vector.path_or_inline_dv,
-            "offset": vector.offset,
-            "sizeInBytes": vector.size_in_bytes,
-            "cardinality": vector.cardinality,
-        },
-        "stats": None if isinstance(file, AddCDCFile) else file.stats,
+        **file_row(file),
+        "deletionVector": None if vector is None else _vector(vector),
         CHANGE_TYPE: change_type,
         COMMIT_VERSION: commit.version,
         COMMIT_TIMESTAMP: commit.timestamp_ms * 1000,
+    }
+
+
+def _vector(vector: DeletionVectorDescriptor) -> dict[str, Any]:
+    return {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline_dv,
+        "offset": vector.offset,
+        "sizeInBytes": vector.size_in_bytes,
+        "cardinality": vector.cardinality,
     }
 
 

@@ -187,7 +187,7 @@ class Hidden:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for hidden columns with equal values."""
+        """A key that is equal for hidden columns with equal values."""
         return tuple(self.joined)
 
     def values(self, files: pa.Table) -> list[pa.Array]:
@@ -240,7 +240,7 @@ def ids(files: pa.Table) -> list[str | None]:
 
 
 def rows_to_join(spark: "SparkSession", vectors: Vectors, files: pa.Table, hidden: Hidden) -> "DataFrame":
-    """The frame (number of a vector, row) of all rows that the vectors of `files` delete."""
+    """A frame with the rows that the vectors of `files` delete, as (number of the vector, row index)."""
     numbers: list[pa.Array] = []
     indexes: list[pa.Array] = []
     done: set[str] = set()

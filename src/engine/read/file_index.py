@@ -171,7 +171,7 @@ class FileIndex:
     def _plan_by_spark(
         self, snapshot: "Snapshot", partition_filters: JavaObject, data_filters: JavaObject
     ) -> tuple[Plan, Listing] | None:
-        """`plan` with a listing of only the selected files; None if the driver has to read the log itself."""
+        """Select the files by a Spark job, and list only these; None if the driver has to read the log itself."""
         assert self._log is not None
         mapping, zone = snapshot.mapping, settings.time_zone(self._spark)
         of_values = translate(self._gateway, partition_filters, self.schema)

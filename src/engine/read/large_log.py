@@ -152,12 +152,15 @@ def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> 
     try:
         return reading_in(log, snapshot, settings.of(spark, SNAPSHOT_PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
-        logger.info("%s: its large log is read by the driver: %s", snapshot.table, error)
+        logger.info("%s: the driver reads the large log; the executors can't: %s", snapshot.table, error)
         return None
 
 
 def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
-    """`reading_of` in at most `count` tasks. UnsupportedEnvironmentError if only the driver can access the log."""
+    """The inputs of a job with at most `count` tasks that reads a version's large log.
+
+    Raises UnsupportedEnvironmentError if only the driver can access the log.
+    """
     files = snapshot.base.files if snapshot.base is not None else None
     assert files is not None
     places = {path.rpartition("/")[0] for path, _ in files}
@@ -191,7 +194,7 @@ class Reading:
     superseded: frozenset[FileKey]
 
     def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
-        """The result rows of the job; `None` if a task failed: then the driver reads the log itself."""
+        """Run the job and return its result rows; `None` if a task failed: then the driver reads the log itself."""
         tasks = len(self.tasks)
         try:
             rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, schema).toArrow()
@@ -201,7 +204,7 @@ class Reading:
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:
-            logger.warning("%s: the driver reads the large log itself, because of %s", self.table, trouble[0])
+            logger.warning("%s: the driver reads the large log itself; a task failed: %s", self.table, trouble[0])
             return None
         return rows
 

@@ -44,7 +44,7 @@ def _array(values: list[Any], known: Any = None) -> Any:
 
 
 def _summed(bounds: Any, weights: Any, wanted: Any, *, side: Any) -> tuple[Any, Any]:
-    """For each wanted value, the count and the total weight of the bounds at or below it (left: below it)."""
+    """For each wanted value, the count and total weight of the bounds <= the value (< if `side` is "left")."""
     order = np.argsort(bounds, kind="stable")
     at = np.searchsorted(bounds[order], wanted, side=side)
     return at, np.concatenate([[0.0], np.cumsum(weights[order])])[at]

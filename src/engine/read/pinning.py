@@ -14,7 +14,7 @@ from ..jvm.frames import analyzed, with_cached_data
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.plans import frame_of
 from .file_index import index_of
-from .routes import arrow
+from .routes import arrow, arrow_source
 from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
         if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
             if _reads_newest(relation.relation().location(), snapshot):
                 replacements.put(relation, _held(gateway, relation, snapshot))
-        elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow.NAME):
+        elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow_source.NAME):
             spec = json.loads(relation.options().get("spec"))
             if spec["newest"] and spec["table"] == snapshot.table:
                 replacements.put(relation, _held_of_arrow(gateway, spark, relation, spec, log, snapshot))
@@ -57,7 +57,7 @@ def reads_delta(plan: JavaObject) -> bool:
         if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
             if gateway_proxy(relation.relation().location()):
                 return True
-        elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow.NAME):
+        elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow_source.NAME):
             return True
     return False
 

@@ -72,7 +72,13 @@ class _Casts:
                 return F.transform(value, lambda one: self.casted(one, given.element_type, wanted.element_type))
             if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
                 return self._map(value, given, wanted)
-        if not _castable(given, wanted):
+        # Spark refuses the cast of an array, a map or a struct to a number, and the opposite, as it does for Delta.
+        mixed = (
+            wanted not in (*_OTHER, schemas.STRING)
+            and given not in _OTHER
+            and (isinstance(given, schemas.PrimitiveType) != isinstance(wanted, schemas.PrimitiveType))
+        )
+        if not mixed and not _castable(given, wanted):
             return value
         field = replace(self._field, data_type=wanted)
         return self._gateway.column(plans.ansi_cast(self._spark, self._gateway.expression(self._spark, value), field))

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_CONSTANTS = frozenset(
+    {"current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp"}
+    | {"current_user", "localtimestamp", "session_user", "user"}
+)
+"""Functions that SQL calls without parentheses: Spark's parser returns them as names of columns."""
+
+
 def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
     """The column names in an expression, up to the first non-dot access: `a.b[0].c` names `a.b`. Not resolved.
 
@@ -23,6 +30,18 @@ def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
     """
     named = (one.nameParts() for one in _nodes(spark, sql) if _kind(one) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
+
+
+def check_constant_default(spark: "SparkSession", f: StructField, sql: str) -> None:
+    """Raise `InvalidArgumentError` if the default value of the column `f` names a column."""
+    named = [name for name in columns_named(spark, sql) if len(name) > 1 or name[0].lower() not in _CONSTANTS]
+    if named:
+        raise InvalidArgumentError(
+            f"the default {sql} of the column {dotted((f.name,))} needs to be the same for every row, but it names "
+            f"{', '.join(sorted(map(dotted, named)))}",
+            condition="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
+            parameters={"statement": "CREATE TABLE", "colName": dotted((f.name,)), "defaultValue": sql},
+        )
 
 
 def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:

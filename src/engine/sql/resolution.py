@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..jvm import catalyst, plans
+from ..jvm import catalyst, plans, sessions
 from ..jvm.frames import analyzed, internal_rows
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.sessions import scala_context
@@ -69,10 +69,21 @@ class Scope:
     def condition(self, given: "str | Column", over: "DataFrame", subject: str) -> Expression:
         """Resolve a condition over one of the frames; `subject` names it in messages.
 
-        Raises Spark's AnalysisException, InvalidArgumentError for a nondeterministic condition and
+        Raises Spark's AnalysisException, InvalidArgumentError for an aggregate or a nondeterministic condition, and
         UnsupportedFeatureError for one with a subquery.
         """
-        plan = analyzed(over.where(self._bound(given)))
+        from pyspark.errors import AnalysisException
+
+        try:
+            plan = analyzed(over.where(self._bound(given)))
+        except AnalysisException as error:
+            if error.getCondition() != "INVALID_WHERE_CONDITION":
+                raise
+            raise InvalidArgumentError(
+                f"{subject} must depend on one row of each side, without aggregates, windows and generators",
+                condition="DELTA_AGGREGATION_NOT_SUPPORTED",
+                parameters={"operation": "MERGE", "predicate": subject},
+            ) from error
         java_condition = plan.condition()
         if self._gateway.has_subquery(java_condition):
             raise UnsupportedFeatureError(
@@ -222,6 +233,21 @@ def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
         f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
         for f, g in zip(columns, given, strict=True)
     )
+
+
+def columns_of(frame: "DataFrame") -> "list[Column]":
+    """The columns of a frame by position, as attributes, which keep their meaning in frames made from it."""
+    gateway = Gateway.of(frame.sparkSession)
+    return [gateway.column(one) for one in _output(gateway, frame)]
+
+
+def has_column(frame: "DataFrame", name: Sequence[str]) -> bool:
+    """Whether a frame has a column with the name, whose parts may begin with the frame's alias.
+
+    Raises Spark's AnalysisException if it has several.
+    """
+    gateway, state = Gateway.of(frame.sparkSession), sessions.session_state(frame.sparkSession)
+    return bool(analyzed(frame).resolve(gateway.seq(name), state.conf().resolver()).isDefined())
 
 
 def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:

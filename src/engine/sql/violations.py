@@ -76,7 +76,7 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
                 parameters=parameters,
             )
         if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):
-            fields = "DATATYPE_MISMATCH" if condition.startswith("DATATYPE") else "DELTA_FAILED_TO_MERGE_FIELDS"
+            fields = condition if condition.startswith("DATATYPE") else "DELTA_FAILED_TO_MERGE_FIELDS"
             return SchemaMismatchError(f"{table}: {text}", condition=fields, parameters=parameters)
     return None
 

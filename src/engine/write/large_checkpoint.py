@@ -41,7 +41,7 @@ def sidecars(
     if reading is None:
         return None
     # Imported late, because it loads Parquet: needed only if a checkpoint is due.
-    from ...core.upkeep.checkpoint_writer import NO_BOUND
+    from ...core.upkeep.checkpoint_parquet import NO_BOUND
 
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
     most = CHECKPOINT_PART_SIZE.of(log.conf) or NO_BOUND
@@ -73,7 +73,7 @@ class Writing:
     most: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from ...core.upkeep.checkpoint_writer import filled
+        from ...core.upkeep.checkpoint_parquet import filled
 
         results: list[tuple[str | None, int, int, str | None]] = []
         try:

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ...core.protocol import schema as schemas
-from ...errors import UnsupportedFeatureError
-from ..jvm import inserts, plans, statements
+from ...errors import SchemaMismatchError, UnsupportedFeatureError
+from ...settings.spark_own import STORE_ASSIGNMENT
+from ..jvm import inserts, plans, settings, statements
 from ..jvm.frames import analyzed
 from ..jvm.gateway import Gateway, JavaObject, changed
 from ..jvm.java_errors import thrown_by_java
 from ..jvm.types import read_schema
 from ..read import pinning
+from . import insert_casts, insert_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
@@ -41,6 +43,19 @@ class Target:
     table: str
     version: int | None
     log: "DeltaLog | None"
+
+
+@dataclass(frozen=True)
+class Into:
+    """An INSERT of a parsed statement (one of `inserts_of`), with the version of the table that it is resolved against.
+
+    `evolves`: columns that only the rows have are added to the table, and types are widened (mergeSchema).
+    """
+
+    statement: JavaObject
+    log: "DeltaLog"
+    snapshot: "Snapshot"
+    evolves: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +117,20 @@ def shows_part(spark: "SparkSession", name: JavaObject) -> bool:
     return pinning.reads_delta(plan)
 
 
+def filters_rows(spark: "SparkSession", name: JavaObject) -> bool:
+    """Whether a temporary view selects rows of one Delta table by a condition."""
+    gateway = Gateway.of(spark)
+    plan = inserts.resolved_plan(spark, inserts.unresolved_relation(gateway, name))
+    key, filtered = inserts.tag(gateway, _TAG), False
+    while not plan.getTagValue(key).isDefined():
+        kind = plan.getClass().getSimpleName()
+        if kind not in ("SubqueryAlias", "View", "Project", "Filter"):
+            return False
+        filtered = filtered or kind == "Filter"
+        plan = plan.child()
+    return filtered
+
+
 def _selects_all(plan: JavaObject) -> bool:
     """Whether the node selects all columns of its child under their names, as a view of `SELECT *` does."""
     if plan.getClass().getSimpleName() != "Project":
@@ -146,6 +175,30 @@ def clauses_of(statement: JavaObject) -> set[str]:
     return clauses
 
 
+@dataclass(frozen=True)
+class Replaced:
+    """What REPLACE USING and REPLACE ON replace: the rows with equal values in `columns`, or those of a condition.
+
+    `condition` is not resolved; `alias` is the table's name in it, if the statement gives it one.
+    """
+
+    columns: tuple[str, ...] = ()
+    condition: JavaObject | None = None
+    alias: str | None = None
+
+
+def replaced_by(statement: JavaObject) -> Replaced | None:
+    """The REPLACE USING or REPLACE ON of an INSERT; None if it has neither."""
+    clauses = clauses_of(statement)
+    if "InsertReplaceUsing" in clauses:
+        return Replaced(tuple(map(str, Gateway.elements(statement.replaceCriteriaOpt().get().cols()))))
+    if "InsertReplaceOn" in clauses:
+        found = statement.replaceCriteriaOpt().get()
+        alias = found.tableAliasOpt()
+        return Replaced(condition=found.cond(), alias=str(alias.get()) if alias.isDefined() else None)
+    return None
+
+
 def of_frame(frame: "DataFrame", name: str, *, overwrite: bool) -> JavaObject:
     """The statement that is equivalent to `DataFrameWriter.insertInto`."""
     spark = frame.sparkSession
@@ -154,32 +207,84 @@ def of_frame(frame: "DataFrame", name: str, *, overwrite: bool) -> JavaObject:
     return changed(like, table=relation, query=analyzed(frame), overwrite=overwrite)
 
 
-def resolved(
-    spark: "SparkSession",
-    plan: JavaObject,
-    targets: "Sequence[tuple[JavaObject, DeltaLog, Snapshot]]",
-) -> list[Insert]:
+def query_of(plan: JavaObject, statement: JavaObject) -> JavaObject:
+    """The query of an INSERT of a parsed statement, with the statement's common tables."""
+    has_clause = plan.getClass().getSimpleName() == "UnresolvedWith"
+    return changed(plan, child=statement.query()) if has_clause else statement.query()
+
+
+def resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) -> list[Insert]:
     """The INSERTs of a parsed statement, resolved by Spark's analyzer against the snapshots of their tables.
 
-    `targets`: each of `inserts_of(plan)` with its table. If there are several, all read the tables as they were before
-    the first write. Raises Spark's AnalysisException.
+    `targets`: all of `inserts_of(plan)`. If there are several, all read the tables as they were before the first write.
+    Raises Spark's AnalysisException.
     """
-    gateway = Gateway.of(spark)
-    tables = {
-        statement: changed(statement, table=inserts.relation_of(gateway, _shown(spark, plan, statement, snapshot)))
-        for statement, _, snapshot in targets
-    }
-    root = inserts.resolved_plan(spark, _exchanged(gateway, plan, tables))
-    resolved_inserts = [_insert(node, plans.frame_of(spark, node.query())) for node in _writes(root)]
+    resolved_inserts = _resolved(spark, plan, targets)
     if len(resolved_inserts) == 1:
         return resolved_inserts
     held = []
     for insert in resolved_inserts:
         frame = insert.frame
-        for log, snapshot in {log.table: (log, snapshot) for _, log, snapshot in targets}.values():
+        for log, snapshot in {one.log.table: (one.log, one.snapshot) for one in targets}.values():
             frame, _ = pinning.pinned(frame, log, snapshot)
         held.append(replace(insert, frame=frame))
     return held
+
+
+def _resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) -> list[Insert]:
+    """The INSERTs as Spark resolves them; where its store assignment refuses their types, with the casts of Delta."""
+    from pyspark.errors import AnalysisException
+
+    gateway = Gateway.of(spark)
+
+    def writes(*, accepts_any: bool) -> list[JavaObject]:
+        tables = {one.statement: _with_target(spark, plan, one, accepts_any=accepts_any) for one in targets}
+        return _writes(inserts.resolved_plan(spark, plan.transformDown(gateway.scala_map(tables))))
+
+    try:
+        return [_insert(node, plans.frame_of(spark, node.query())) for node in writes(accepts_any=False)]
+    except AnalysisException as error:
+        condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
+        if condition == "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS" and not any(map(_lists, targets)):
+            given, wanted = (parameters.get(key, "").count("`, `") + 1 for key in ("dataColumns", "tableColumns"))
+            raise insert_casts.arity_error(targets[0].log.table, given, wanted) from error
+        policy = settings.of(spark, STORE_ASSIGNMENT).upper()
+        refused = policy == "ANSI" and condition == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
+        if not refused and policy != "LEGACY":
+            raise
+    cast_inserts = []
+    for node in writes(accepts_any=True):
+        columns = schemas.parse_schema(str(node.table().schema().json()))
+        frame = plans.frame_of(spark, node.query())
+        table, by_name = targets[0].log.table, bool(node.isByName())
+        frame = insert_casts.casted(frame, columns, table, by_name=by_name, ansi=policy == "ANSI")
+        cast_inserts.append(_insert(node, frame))
+    return cast_inserts
+
+
+def _lists(target: Into) -> bool:
+    """Whether an INSERT lists its columns."""
+    replaces_where = target.statement.getClass().getSimpleName() == "OverwriteByExpression"
+    return not replaces_where and not target.statement.userSpecifiedCols().isEmpty()
+
+
+def resolved_values(spark: "SparkSession", plan: JavaObject, target: Into) -> "tuple[DataFrame, dict[str, Column]]":
+    """The query of the only INSERT of a statement, and what is stored of its rows, by the table's columns.
+
+    The query keeps its own columns and aliases. Raises Spark's AnalysisException.
+    """
+    gateway = Gateway.of(spark)
+    frame = plans.frame_of(spark, query_of(plan, target.statement))
+    statement = changed(target.statement, query=analyzed(frame), overwrite=False, replaceCriteriaOpt=gateway.none)
+    node = inserts.resolved_plan(spark, _with_target(spark, statement, replace(target, statement=statement)))
+    query = node.query()
+    names = list(node.table().schema().fieldNames())
+    if query.getClass().getSimpleName() == "Project" and query.outputSet() != analyzed(frame).outputSet():
+        listed = gateway.elements(query.projectList())
+        values = [one.child() if one.getClass().getSimpleName() == "Alias" else one for one in listed]
+    else:
+        values = gateway.elements(query.output())
+    return frame, {str(name): gateway.column(value) for name, value in zip(names, values, strict=True)}
 
 
 def _insert(node: JavaObject, frame: "DataFrame") -> Insert:
@@ -201,34 +306,57 @@ def _writes(plan: JavaObject) -> list[JavaObject]:
     return [] if plan.getClass().getSimpleName() == "CTERelationDef" else [plan]
 
 
-def _shown(
-    spark: "SparkSession", plan: JavaObject, statement: JavaObject, snapshot: "Snapshot"
-) -> inserts.InsertTarget:
+def _with_target(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool = False) -> JavaObject:
+    """The INSERT with the substitute of its table, for Spark's analyzer."""
+    gateway, statement = Gateway.of(spark), target.statement
+    relation = inserts.relation_of(gateway, _shown(spark, plan, target, accepts_any=accepts_any))
+    # The substitute has the evolved schema already.
+    evolves = {"withSchemaEvolution": False} if "SchemaEvolution" in clauses_of(statement) else {}
+    return changed(statement, table=relation, **evolves)
+
+
+def _check_distinct(names: Sequence[str], table: str) -> None:
+    lower = [name.lower() for name in names]
+    twice = sorted({name for name in lower if lower.count(name) > 1})
+    if twice:
+        raise SchemaMismatchError(
+            f"INSERT BY NAME: the query has a column twice: {', '.join(twice)}. Nothing was written.",
+            condition="DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA",
+            parameters={"duplicateCols": ", ".join(twice)},
+            table=table,
+        )
+
+
+def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool) -> inserts.InsertTarget:
     """The table with the columns for which the statement has values, if it lists them.
 
     The write adds the omitted columns: defaults, generated columns, identity columns.
     """
-    gateway = Gateway.of(spark)
-    readable = {f.name for f in read_schema(snapshot.schema)}
-    fields = [f for f in snapshot.schema if f.name in readable]
+    gateway, statement, snapshot = Gateway.of(spark), target.statement, target.snapshot
     replaces_where = statement.getClass().getSimpleName() == "OverwriteByExpression"
     by_name = statement.isByName() if replaces_where else statement.byName()
-    if not replaces_where and statement.userSpecifiedCols().nonEmpty():
-        names = gateway.elements(statement.userSpecifiedCols())
-    elif by_name and len(inserts_of(plan)) == 1:
-        query = _exchanged(gateway, plan, {statement: statement.query()})
-        names = list(inserts.resolved_plan(spark, query).schema().fieldNames())
-    else:
-        return _target(gateway, snapshot, fields)
+    listed, partition = [], {}
     if not replaces_where:
-        names += gateway.elements(statement.partitionSpec().keys().toSeq())
-    known = {str(name).lower() for name in names}
-    return _target(gateway, snapshot, [f for f in fields if f.name.lower() in known])
-
-
-def _target(gateway: Gateway, snapshot: "Snapshot", fields: "Sequence[schemas.StructField]") -> inserts.InsertTarget:
-    return inserts.InsertTarget(gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns)
-
-
-def _exchanged(gateway: Gateway, plan: JavaObject, nodes: dict[JavaObject, JavaObject]) -> JavaObject:
-    return plan.transformDown(gateway.scala_map(nodes))
+        listed = [str(name) for name in gateway.elements(statement.userSpecifiedCols())]
+        given = statement.partitionSpec()
+        partition = {str(key): given.apply(key).isDefined() for key in gateway.elements(given.keys().toSeq())}
+    of_query = None
+    if target.evolves or (by_name and not listed):
+        query = inserts.resolved_plan(spark, query_of(plan, statement))
+        of_query = schemas.parse_schema(str(query.schema().json()))
+        if by_name and not listed:
+            _check_distinct(of_query.names, snapshot.table)
+    columns = snapshot.schema
+    if target.evolves:
+        assert of_query is not None
+        static = {name for name, has_value in partition.items() if has_value}
+        columns = insert_schema.evolved(target.log, snapshot, of_query, listed=listed, by_name=by_name, static=static)
+    readable = {f.name for f in read_schema(columns)}
+    fields = [f for f in columns if f.name in readable]
+    names = listed or (list(of_query.names) if by_name and of_query is not None else [])
+    if names:
+        known = {name.lower() for name in [*names, *partition]}
+        fields = [f for f in fields if f.name.lower() in known]
+    return inserts.InsertTarget(
+        gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns, accepts_any=accepts_any
+    )

@@ -131,11 +131,12 @@ def _refuse_part(spark: SparkSession, target: row_changes.Target) -> None:
     if not statements.is_temporary_view(spark, target.name) or not view_inserts.shows_part(spark, target.name):
         return
     name = ".".join(definitions.strings(target.name))
+    filtered = view_inserts.filters_rows(spark, target.name)
     raise InvalidArgumentError(
         f"The view {name} doesn't show all rows and columns of one Delta table, as they are: its rows can't be "
         "changed, and nothing was written. Name the table.",
-        condition="DELTA_NOT_A_DELTA_TABLE",
-        parameters={"tableName": name},
+        condition="DELTA_UNEXPECTED_PARTIAL_SCAN" if filtered else "DELTA_NOT_A_DELTA_TABLE",
+        parameters={"path": name} if filtered else {"tableName": name},
     )
 
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from . import alter, changes, create, describe, inserts, merge
+from . import alter, changes, create, describe, explain, inserts, merge
 from .statement import Statement
 
 Handler: TypeAlias = Callable[[Statement], DataFrame | None]
@@ -18,4 +18,5 @@ HANDLERS: Mapping[str, Handler] = {
     **inserts.HANDLERS,
     **changes.HANDLERS,
     **merge.HANDLERS,
+    **explain.HANDLERS,
 }

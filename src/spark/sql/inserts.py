@@ -1,22 +1,16 @@
 """INSERT, as a statement and by `DataFrameWriter.insertInto`."""
 
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import statements
+from ...engine.jvm import definitions, statements
 from ...engine.write import view_inserts
 from ...errors import UnsupportedFeatureError
+from ...settings.declarations import AUTO_MERGE
 from ..options import Options
 from ..writer import insert
-from . import results, tables
+from . import replacing_inserts, results, tables
 from .statement import LogicalPlan, Statement
 from .tables import NamedTable
-
-_UNSUPPORTED = {
-    "InsertReplaceUsing": "INSERT ... REPLACE USING",
-    "InsertReplaceOn": "INSERT ... REPLACE ON",
-}
 
 
 def run_insert(statement: Statement) -> DataFrame | None:
@@ -50,33 +44,41 @@ def _run(spark: SparkSession, plan: LogicalPlan, options: dict[str, str] | None 
         raise UnsupportedFeatureError(
             "A statement with several INSERTs must not mix Delta tables and other tables: use separate statements."
         )
-    for one, table in zip(insert_plans, found, strict=True):
-        table.check_newest()
-        _check_supported(one, table)
-    snapshots = [(one, table.log, table.log.snapshot()) for one, table in zip(insert_plans, found, strict=True)]
-    resolved = view_inserts.resolved(spark, plan, snapshots)
-    for one, table, node in zip(resolved, found, insert_plans, strict=True):
-        insert(spark, table.log, one, Options(statements.options_of(node.table()) | (options or {})))
+    into = [_into(one, table, options or {}) for one, table in zip(insert_plans, found, strict=True)]
+    if any(view_inserts.replaced_by(one) is not None for one in insert_plans):
+        _run_replacing(spark, plan, into, found)
+        return True
+    resolved = view_inserts.resolved(spark, plan, [one for one, _ in into])
+    for one, (target, of_table) in zip(resolved, into, strict=True):
+        insert(spark, target.log, one, of_table)
     return True
 
 
-def _check_supported(one: Any, table: NamedTable) -> None:
-    """Raise UnsupportedFeatureError for the clauses of an INSERT that tablelog doesn't support."""
-    clauses = view_inserts.clauses_of(one)
-    unsupported = [_UNSUPPORTED[name] for name in clauses if name in _UNSUPPORTED]
-    if "SchemaEvolution" in clauses:
-        unsupported.append("INSERT WITH SCHEMA EVOLUTION")
-    if unsupported:
-        instead = (
-            'df.write.format("delta") with the option mergeSchema'
-            if "SchemaEvolution" in clauses
-            else "INSERT ... REPLACE WHERE, or DELETE or MERGE, and INSERT"
-        )
+def _into(one: LogicalPlan, table: NamedTable, options: dict[str, str]) -> tuple[view_inserts.Into, Options]:
+    """An INSERT with its table, and its options: those of the table in the statement, else those of the writer."""
+    table.check_newest()
+    given = statements.options_of(one.table()) | options
+    if "SchemaEvolution" in view_inserts.clauses_of(one):
+        given = {key: value for key, value in given.items() if key.lower() != "mergeschema"} | {"mergeSchema": "true"}
+    evolves = Options(given).boolean("mergeSchema")
+    evolves = AUTO_MERGE.of(table.log.conf) if evolves is None else evolves
+    return view_inserts.Into(one, table.log, table.log.snapshot(), evolves), Options(given)
+
+
+def _run_replacing(
+    spark: SparkSession, plan: LogicalPlan, into: list[tuple[view_inserts.Into, Options]], found: list[NamedTable]
+) -> None:
+    """INSERT ... REPLACE USING and REPLACE ON."""
+    if len(into) > 1:
         raise UnsupportedFeatureError(
-            f"{unsupported[0]} into {table.name} is not supported yet: nothing was written. Use {instead}.",
-            (unsupported[0],),
-            table=table.log.table,
+            "A statement with several INSERTs must not contain REPLACE USING or REPLACE ON: use separate statements."
         )
+    (target, options), table = into[0], found[0]
+    replaced = view_inserts.replaced_by(target.statement)
+    assert replaced is not None
+    name = definitions.strings(statements.name_of(target.statement.table()))
+    alias = table.entry.name.split(".") if table.entry else list(name)
+    replacing_inserts.run(spark, plan, target, replaced, alias, options)
 
 
 HANDLERS = {"InsertIntoStatement": run_insert, "OverwriteByExpression": run_insert}

@@ -9,59 +9,24 @@ from ...engine.jvm import statements
 from ...engine.jvm.java_errors import conditions
 from ...errors import UnsupportedFeatureError
 
-_READ = (
-    'spark.table(name) or spark.read.format("delta").load(path); for SQL, create a temporary view by '
-    "createOrReplaceTempView(view), and query the view"
-)
 _APPEND = (
     'df.write.format("delta").mode("append").save(path) or saveAsTable(name); for SQL, create a temporary view of the '
     "table by createOrReplaceTempView(view), and INSERT into the view"
 )
 _OVERWRITE = 'df.write.format("delta").mode("overwrite").save(path) or saveAsTable(name)'
-_CREATE = (
-    "DeltaTable.create(spark).tableName(name).addColumn(...).execute(), or the same with replace or createOrReplace"
-)
 _AS_SELECT = 'df.write.format("delta").saveAsTable(name)'
 _TABLE = "DeltaTable.forName(spark, name) or DeltaTable.forPath(spark, path)"
-_BATCH_READ = 'spark.read.format("delta") in batches, with the change data feed for new rows'
-_BATCH_WRITE = (
-    'writeStream.foreachBatch(function) with a function that writes each batch by df.write.format("delta") and the '
-    "options txnAppId and txnVersion, so that a repeated batch is not written twice"
-)
 
 # By the class of the parsed statement: its name, and the alternative.
 _STATEMENTS = {
-    "CreateTable": ("CREATE TABLE ... USING delta", _CREATE),
-    "CreateTableAsSelect": ("CREATE TABLE ... USING delta AS SELECT", _AS_SELECT),
-    "ReplaceTable": ("REPLACE TABLE ... USING delta", _CREATE),
-    "ReplaceTableAsSelect": ("REPLACE TABLE ... USING delta AS SELECT", _AS_SELECT + ' with mode("overwrite")'),
-    "CreateTableLike": ("CREATE TABLE ... LIKE with a Delta table", _CREATE),
     "CreateTempViewUsing": (
         "CREATE TEMPORARY VIEW ... USING delta",
         'spark.read.format("delta").load(path).createOrReplaceTempView(view)',
     ),
-    "InsertIntoStatement": ("INSERT", _APPEND),
-    "OverwriteByExpression": ("INSERT ... REPLACE WHERE", f"{_OVERWRITE} with the option replaceWhere"),
     "InsertIntoDir": ("INSERT OVERWRITE DIRECTORY ... USING delta", _OVERWRITE),
-    "DeleteFromTable": ("DELETE FROM", f"{_TABLE}.delete(condition)"),
-    "UpdateTable": ("UPDATE", f"{_TABLE}.update(condition, set)"),
-    "MergeIntoTable": ("MERGE INTO", f"{_TABLE}.merge(source, condition)"),
-    "TruncateTable": ("TRUNCATE TABLE", f"{_TABLE}.delete()"),
-    "AddColumns": ("ALTER TABLE ... ADD COLUMNS", f"{_TABLE}.addColumns(...)"),
-    "DropColumns": ("ALTER TABLE ... DROP COLUMNS", f"{_TABLE}.dropColumn(...)"),
-    "RenameColumn": ("ALTER TABLE ... RENAME COLUMN", f"{_TABLE}.renameColumn(...)"),
-    "AlterColumns": ("ALTER TABLE ... ALTER COLUMN", f"{_TABLE}.alterColumn(...)"),
-    "SetTableProperties": ("ALTER TABLE ... SET TBLPROPERTIES", f"{_TABLE}.setProperties(...)"),
-    "UnsetTableProperties": ("ALTER TABLE ... UNSET TBLPROPERTIES", f"{_TABLE}.unsetProperties(...)"),
     "AddCheckConstraint": ("ALTER TABLE ... ADD CONSTRAINT", f"{_TABLE}.addConstraint(...)"),
-    "DropConstraint": ("ALTER TABLE ... DROP CONSTRAINT", f"{_TABLE}.dropConstraint(...)"),
-    "AlterTableClusterBy": ("ALTER TABLE ... CLUSTER BY", f"{_TABLE}.clusterBy(...)"),
-    "DescribeRelation": ("DESCRIBE TABLE", f"{_TABLE}.detail(), or spark.table(name).printSchema()"),
-    "DescribeColumn": ("DESCRIBE TABLE", f"{_TABLE}.detail(), or spark.table(name).printSchema()"),
-    "CacheTable": ("CACHE TABLE", "spark.table(name).cache()"),
-    "UncacheTable": ("UNCACHE TABLE", "the DataFrame's unpersist()"),
-    "RefreshTable": ("REFRESH TABLE", "the table without a refresh: each query reads the newest version"),
 }
+_INSIDE = "A statement inside EXECUTE IMMEDIATE or a script", "spark.sql(text), with the statement itself"
 _OWN_SQL = {
     "VACUUM": f"{_TABLE}.vacuum()",
     "OPTIMIZE": f"{_TABLE}.optimize()",
@@ -70,19 +35,7 @@ _OWN_SQL = {
     "CONVERT": "DeltaTable.convertToDelta(spark, identifier)",
     "REORG": f"{_TABLE}.reorg()",
 }
-_DESCRIBED = {"`HISTORY`": f"{_TABLE}.history()", "`DETAIL`": f"{_TABLE}.detail()"}
-_CATALOG = {
-    "createTable": _CREATE,
-    "createExternalTable": _CREATE,
-    "listColumns": "spark.table(name).schema",
-    "cacheTable": "spark.table(name).cache()",
-    "isCached": "spark.table(name).is_cached",
-    "uncacheTable": "the DataFrame's unpersist()",
-    "refreshTable": "the table without a refresh: each query reads the newest version",
-    "dropTable": "DROP TABLE by spark.sql",
-    "truncateTable": f"{_TABLE}.delete()",
-    "getTableProperties": f"{_TABLE}.detail()",
-}
+_CATALOG = {"dropTable": "DROP TABLE by spark.sql"}
 _WRITES = {
     "create": _AS_SELECT,
     "replace": f'{_AS_SELECT} with mode("overwrite") and overwriteSchema',
@@ -117,25 +70,9 @@ def of_writer(error: BaseException, writer_name: str, method: str) -> Unsupporte
     return later(f"{writer_name}.{method}", _WRITES.get(method, _APPEND))
 
 
-def of_stream(error: BaseException, method: str) -> UnsupportedFeatureError | None:
-    """The error for a streaming reader or writer; None if Spark's error isn't about a Delta table."""
-    if not is_missing_provider(error):
-        return None
-    return streaming(method)
-
-
-def streaming(method: str) -> UnsupportedFeatureError:
-    """The error for a method of `readStream` or `writeStream`, such as "readStream.load"."""
-    return later(method, _BATCH_READ if method.startswith("read") else _BATCH_WRITE)
-
-
 def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | None:
     """The error for `spark.sql`; None if Spark's error isn't about a Delta table. `plan`: the statement, if parsed."""
     for condition, parameters in conditions(error):
-        if condition == "TABLE_OR_VIEW_NOT_FOUND":
-            described = _DESCRIBED.get(parameters.get("relationName", "").upper())
-            if described is not None:
-                return later(f"DESCRIBE {parameters['relationName'].strip('`').upper()}", described)
         if condition == "PARSE_SYNTAX_ERROR":
             word = parameters.get("error", "").strip("'").upper()
             if word in _OWN_SQL:
@@ -143,8 +80,7 @@ def of_statement(error: BaseException, plan: Any) -> UnsupportedFeatureError | N
         if condition == "UNSUPPORTED_INSERT.MULTI_PATH" and _is_twice_one(parameters.get("paths", "")):
             return UnsupportedFeatureError(
                 "An INSERT into a temporary view of a Delta table needs a view of the whole table without time travel, "
-                'created by spark.read.format("delta").load(path).createOrReplaceTempView(view), and must be a '
-                "separate statement, not in EXECUTE IMMEDIATE or in a script. Nothing was inserted. "
+                'created by spark.read.format("delta").load(path).createOrReplaceTempView(view). Nothing was inserted. '
                 f"Otherwise, use {_APPEND}."
             )
     if plan is None or not is_missing_provider(error):
@@ -168,4 +104,4 @@ def _is_twice_one(paths: str) -> bool:
 
 def _operation(plan: Any) -> tuple[str, str]:
     kind = statements.kind_of(plan)
-    return ("A query by SQL", _READ) if kind is None else _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))
+    return _INSIDE if kind is None else _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))

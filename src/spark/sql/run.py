@@ -6,11 +6,12 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import statements
+from ...engine.jvm import identifiers, plans, scripts, statements
 from ...engine.jvm.catalog import SessionCatalog
-from . import inserts, other_formats, own_statements, results
+from . import inserts, other_formats, own_statements, results, stream_queries
 from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
+from .scripts import run_immediate, run_script
 from .statement import Statement
 
 _QUERIES = ("SELECT", "VALUES")
@@ -36,6 +37,10 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
     try:
         return original(spark, text, args)
     except Exception as error:
+        if is_missing_provider(error):
+            stream = stream_queries.query(spark, text, args)
+            if stream is not None:
+                return stream
         refusal = of_statement(error, None)
         if refusal is None:
             raise
@@ -43,22 +48,75 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
+    answer, plan = _by_tablelog(spark, text, args)
+    return _by_spark(spark, lambda: original(spark, text, args), text, args, plan) if answer is None else answer
+
+
+def _by_tablelog(spark: SparkSession, text: Any, args: Any) -> tuple[DataFrame | None, Any]:
+    """The answer of a statement, None if Spark has to run it; and its plan, None if Spark can't parse it."""
     own = own_statements.before_spark(spark, text)
     plan = _parsed(spark, text, args) if own is None else None
     if own is None and plan is None:
         own = own_statements.after_spark(spark, text)
     if own is not None:
-        return own_statements.run(spark, own, args)
-    if plan is not None:
-        other_formats.check_statement(spark, plan)
-        handler = HANDLERS.get(statements.kind_of(plan) or "")
-        if handler is not None and (args is None or isinstance(args, dict | list)):
-            whole = statements.parsed_with_values(spark, text, args) if args else plan
-            answer = handler(Statement(spark, text, whole, args))
-            if answer is not None:
-                return answer
+        return own_statements.run(spark, own, args), None
+    return (None if plan is None else _answer(spark, text, args, plan)), plan
+
+
+def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame | None:
+    """The answer of a statement that Spark has parsed; None if Spark has to run it."""
+    other_formats.check_statement(spark, plan)
+    if args is not None and not isinstance(args, dict | list):
+        return None
+    kind = statements.kind_of(plan)
+    if kind == statements.EXECUTE_IMMEDIATE:
+        whole = statements.parsed_with_values(spark, text, args) if args else plan
+        return run_immediate(spark, whole, lambda inner, values: _by_immediate(spark, inner, values))
+    if kind == statements.SCRIPT:
+        if isinstance(args, list):
+            return None  # Spark refuses parameters by position
+        whole = statements.parsed_with_values(spark, text, args) if args else plan
+        return run_script(spark, whole, lambda one, of_one: _in_script(spark, one, of_one))
+    if kind not in HANDLERS and kind not in statements.UNKNOWN_NAMES:
+        return None
+    whole = statements.parsed_with_values(spark, text, args) if args else plan
+    answer = _handled(Statement(spark, text, whole, args))
+    if answer is None and (named := identifiers.with_names(spark, whole)) is not None:
+        answer = _handled(Statement(spark, text, named, args))
+    return answer
+
+
+def _handled(statement: Statement) -> DataFrame | None:
+    handler = HANDLERS.get(statement.kind or "")
+    return None if handler is None else handler(statement)
+
+
+def _by_immediate(spark: SparkSession, text: str, args: Any) -> DataFrame | None:
+    """Run the statement of an EXECUTE IMMEDIATE; None if Spark has to run it."""
+    answer, plan = _by_tablelog(spark, text, args)
+    if answer is None and plan is not None and statements.kind_of(plan) == "DropTable":
+        return _by_spark(spark, lambda: plans.frame_of(spark, plan), text, args, plan)
+    return answer
+
+
+def _in_script(spark: SparkSession, text: str, plan: Any) -> bool:
+    """Run a statement of a script. Returns False for an EXECUTE IMMEDIATE that Spark has to run."""
+    if scripts.is_execute_immediate(plan):
+        return run_immediate(spark, plan, lambda inner, values: _outside(spark, inner, values)) is not None
+    if _answer(spark, text, None, plan) is None:
+        _by_spark(spark, lambda: plans.frame_of(spark, plan), text, None, plan)
+    return True
+
+
+def _outside(spark: SparkSession, text: str, args: Any) -> DataFrame | None:
+    """`_by_immediate` without the variables of the script."""
+    return scripts.outside_script(spark, lambda: _by_immediate(spark, text, args))
+
+
+def _by_spark(spark: SparkSession, execute: Callable[[], DataFrame], text: Any, args: Any, plan: Any) -> DataFrame:
+    """Run a statement by Spark. Raises UnsupportedFeatureError if Spark refuses it because of a Delta table."""
     try:
-        return original(spark, text, args)
+        return execute()
     except Exception as error:
         if args is None and is_missing_provider(error) and SessionCatalog(spark).drop_by(text):
             return results.nothing(spark)
@@ -77,7 +135,7 @@ def _parsed(spark: SparkSession, text: Any, args: Any) -> Any:
     plan = None
     try:
         plan = statements.parsed(spark, text)
-        if not args or not statements.has_unknown_name(plan):
+        if not args or statements.kind_of(plan) not in statements.UNKNOWN_NAMES:
             return plan
     except PySparkException:
         pass  # Spark raises the error itself

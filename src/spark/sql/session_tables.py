@@ -13,9 +13,11 @@ from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.gateway import Gateway
 from ...engine.jvm.sessions import session_id
 from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
+from ...engine.jvm.table_functions import InstalledFunctions
 from .. import reader
 from ..conf import session_conf
 from ..options import Options
+from . import table_functions
 
 
 class SessionTables:
@@ -60,26 +62,29 @@ class SessionTables:
 
 
 _lock = Lock()
-_installed: dict[str, InstalledCatalog] = {}
+_installed: dict[str, tuple[InstalledCatalog, InstalledFunctions]] = {}
 _sessions: WeakSet[SparkSession] = WeakSet()
 """Objects of sessions that are in `_installed`: to ask the JVM for the id of a session costs a round trip."""
 
 
 def install(spark: SparkSession) -> None:
-    """Have Spark's analyzer ask tablelog for the Delta tables of this session; no effect if it does already."""
+    """Have Spark's analyzer ask tablelog for the Delta tables of this session, and give it tablelog's table functions.
+
+    No effect if the session has both already.
+    """
     if spark in _sessions:
         return
     key = session_id(spark)
     with _lock:
         if key not in _installed:
-            _installed[key] = InstalledCatalog(spark, SessionTables(spark))
+            _installed[key] = InstalledCatalog(spark, SessionTables(spark)), table_functions.install(spark)
         _sessions.add(spark)
 
 
 def remove(spark: SparkSession) -> None:
     """Undo `install`."""
     with _lock:
-        catalog = _installed.pop(session_id(spark), None)
+        installed = _installed.pop(session_id(spark), ())
         _sessions.clear()
-    if catalog is not None:
-        catalog.remove()
+    for one in installed:
+        one.remove()

@@ -25,7 +25,11 @@ class TableName:
     @classmethod
     def of(cls, values: Values, name: Name) -> "TableName":
         """The name of a statement. Raises Spark's ParseException."""
-        seq = values.name_parts(name)
+        return cls.parsed(values.name_parts(name))
+
+    @classmethod
+    def parsed(cls, seq: Any) -> "TableName":
+        """The name of its parts, a Scala `Seq`."""
         return cls(definitions.strings(seq), seq)
 
     @property

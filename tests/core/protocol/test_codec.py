@@ -26,6 +26,7 @@ from tablelog.core.protocol.actions import (
     SetTransaction,
     Sidecar,
 )
+from tablelog.core.protocol.codec.parsing import PARSERS
 from tablelog.errors import CorruptLogError, InvalidArgumentError
 
 ADD = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True}
@@ -118,7 +119,7 @@ def test_what_is_written_is_read_back(given_actions: list[Action]) -> None:
 
 
 @settings(max_examples=300)
-@given(json_values, st.sampled_from(sorted(codec._PARSERS)), st.sampled_from(["", *sorted(ADD)]))
+@given(json_values, st.sampled_from(sorted(PARSERS)), st.sampled_from(["", *sorted(ADD)]))
 def test_any_json_is_an_action_or_a_typed_error(value: Any, name: str, key: str) -> None:
     body = {**ADD, key: value} if key else value
     try:

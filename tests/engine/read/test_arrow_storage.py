@@ -14,7 +14,7 @@ from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.schema import parse_schema
 from tablelog.core.txn.operation import Operation
 from tablelog.engine.read import scan
-from tablelog.engine.read.routes.arrow import _source
+from tablelog.engine.read.routes.arrow_source import data_source
 from tablelog.settings.declarations import EXTERNAL_PATHS, READ_ROUTE
 
 from .conftest import Make
@@ -42,7 +42,7 @@ def read(path: Path, columns: list[str]) -> tuple[list[str], pa.Table]:
     """What reading the file's columns asks, and the rows."""
     Counting.asked.clear()
     systems = {"file://": (f"{__name__}:Counting", {})}
-    method: Any = _source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
+    method: Any = data_source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
     reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
     arrow = pa.schema([pq.read_schema(path).field(name) for name in columns])
     entry = {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "gone": ""}

@@ -78,7 +78,7 @@ def test_convert_names_the_file(spark: SparkSession, tmp_path: Path) -> None:
     for damage in ("text", "truncated", "empty", "encrypted"):
         table = damaged(spark, tmp_path / damage, damage)
         shutil.rmtree(table.root / "_delta_log")
-        with pytest.raises(InvalidArgumentError, match=f"{BAD} is no Parquet file"):
+        with pytest.raises(InvalidArgumentError, match=f"{BAD} is not a Parquet file"):
             DeltaTable.convertToDelta(spark, f"parquet.`{table.path}`")
 
 

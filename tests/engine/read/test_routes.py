@@ -156,11 +156,11 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
     import pyarrow.parquet as pq
     from pyspark import cloudpickle
 
-    from tablelog.engine.read.routes.arrow import _source
+    from tablelog.engine.read.routes.arrow_source import data_source
 
     pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), tmp_path / "x.parquet")
     arrow = pa.schema([("id", pa.int64()), ("p", pa.string())])
-    method = _source({}, takes_filters=False)({}).reader.__func__  # type: ignore[attr-defined]
+    method = data_source({}, takes_filters=False)({}).reader.__func__  # type: ignore[attr-defined]
     names = method.__code__.co_freevars
     reader_type = method.__closure__[names.index("reader")].cell_contents
     target = tmp_path / "reader"

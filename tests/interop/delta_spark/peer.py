@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import sql_outcomes
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -59,6 +60,12 @@ class Peer:
         log = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, path)
         none = self.spark._jvm.scala.Option.empty()
         log.checkpoint(log.update(False, none, none), none)
+
+    def statements(self, statements: list[str], root: str, tables: dict[str, str]) -> list[dict[str, Any]]:
+        return sql_outcomes.run(self.spark, statements, root, tables)
+
+    def cross_read(self, path: str) -> dict[str, Any]:
+        return sql_outcomes.cross_read(self.spark, path)
 
     def run(self, code: str, path: str) -> Any:
         """Run a few lines of PySpark that the test wrote; `result` is answered."""

@@ -32,10 +32,7 @@ DIFFERENT = {
     # another step finds it first
     "load of no table": ("DELTA_PATH_DOES_NOT_EXIST", "Spark looks for the path first there"),
     "delete by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
-    "merge by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
-    "merge clause by an aggregate": ("INVALID_WHERE_CONDITION", "Spark's condition for a filter"),
     "constraint on an aggregate": ("DELTA_AGGREGATE_IN_CHECK_CONSTRAINT", "found when it is resolved"),
-    "update to another type": ("DELTA_FAILED_TO_MERGE_FIELDS", "found when it is stored"),
     "write of a partition name with a space": (
         "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
         "columns are looked at first",
@@ -55,7 +52,6 @@ DIFFERENT = {
     "append of a wider type": (None, "stored with a cast, as Spark's store assignment does"),
     "unset of a property that isn't set": ("DELTA_UNSET_NON_EXISTENT_PROPERTY", "SQL there; ours is a method"),
     "vacuum of the future": ("DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "the method gives it another meaning there"),
-    "restore to a time after the last": (None, "the newest version is restored"),
 }
 
 

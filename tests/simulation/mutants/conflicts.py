@@ -6,8 +6,8 @@ from typing import Any
 from unittest import mock
 
 from tablelog.core.protocol.actions import Action
-from tablelog.core.txn import conflict, metadata_changes, transaction
-from tablelog.core.txn.conflict import IsolationLevel
+from tablelog.core.txn import conflict, transaction
+from tablelog.core.txn.conflict import IsolationLevel, metadata_changes, rules
 
 from . import Mutant
 
@@ -17,7 +17,7 @@ def _unchecked(name: str) -> Callable[[], Any]:
         return args[0]
 
     def patch() -> Any:
-        return mock.patch.object(conflict, name, skip)
+        return mock.patch.object(rules, name, skip)
 
     patch.__doc__ = f"The check {name} is skipped."
     return patch

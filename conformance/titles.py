@@ -1,0 +1,71 @@
+"""The titles of the checks, for reports and `--list`. The ids, which `--only` and the JSON use, stay as they are."""
+
+from collections.abc import Mapping
+from typing import Final
+
+TITLES: Final[Mapping[str, str]] = {
+    # Guarantee 1: atomic visibility
+    "a_killed_writer_leaves_all_or_nothing": "A killed writer leaves a complete file or none",
+    "pieces_are_seen_as_one": "A file in pieces appears only when complete",
+    "reads_what_was_written": "A file is read back unchanged",
+    "never_a_part_of_a_file": "A file is invisible until its write completes",
+    "a_reader_never_sees_a_part": "Readers never see an incomplete file",
+    "absent_is_not_found": "Reading a missing file raises FileNotFoundError",
+    # Guarantee 2: mutual exclusion
+    "pieces_exclude_as_any_write_does": "A write in pieces replaces no existing file",
+    "second_writer_loses": "Creating a file that exists fails",
+    "one_winner_among_threads": "One of several threads creates the file",
+    "one_winner_among_processes": "One of several processes creates the file",
+    "one_winner_in_every_interleaving": "One of two writers wins at every step",
+    "one_winner_when_all_stand_before_the_act": "One writer wins if all write at the same moment",
+    "processes_make_one_contiguous_log": "Concurrent commits make one log without gaps",
+    "exists_is_seen_in_every_form": "Every reply for an existing file is understood",
+    "a_paused_writer_goes_on_safely": "A writer that was paused replaces no file",
+    "a_large_write_loses_too": "A large write replaces no existing file",
+    "overwrite_and_create_exclude_each_other": "A create replaces no overwritten file",
+    "a_deleted_name_is_won_anew": "A deleted file can be created again, once",
+    "a_clock_that_is_off_changes_nothing": "A writer with a wrong clock breaks no write",
+    "a_lock_that_ran_out_is_lost_safely": "A writer whose lock expired replaces no file",
+    "a_second_process_is_served_or_refused": "A second process can write or is refused",
+    "one_winner_in_a_directory_of_thousands": "One writer wins in a directory of 1,000 files",
+    "one_winner_at_large_versions": "One writer wins at large version numbers",
+    # Guarantee 3: consistent listing
+    "lists_at_once": "The next listing shows every write and delete",
+    "other_processes_see_it_at_once": "Other processes see every change immediately",
+    "lists_from_the_name_on": "A listing starts at the given name",
+    "lists_in_byte_order": "A listing is in the order of UTF-8 bytes",
+    "lists_whole_directories": "A listing of more than 1,000 files is complete",
+    "lists_while_others_write": "A listing during commits has no gaps",
+    "lists_no_directories_below": "A listing has no subdirectories",
+    "lists_no_temporary_names": "A listing has no temporary files",
+    "lists_no_later_file_without_the_earlier": "A listing with a later file has the earlier one",
+    "missing_directory_is_not_found": "A listing of a missing directory has no files",
+    "listed_paths_are_the_files": "Every listed path can be read",
+    "lists_several_pages_while_others_write": "A listing of several pages misses no file",
+    # Guarantee 4: an honest answer
+    "no_error_after_a_write": "Two writers of a new directory get no error",
+    "a_lost_reply_is_never_a_loss": "A lost reply to a write: won or unknown",
+    "a_lost_reply_of_a_large_write_is_never_a_loss": "A lost reply to a large write: won or unknown",
+    "a_write_that_comes_late_is_never_denied": "A write that is applied late is unknown",
+    "what_was_never_sent_is_never_won": "A write that never arrived isn't won or lost",
+    "what_was_turned_away_is_never_a_loss": "A rejected write is never reported as lost",
+    "a_failed_write_leaves_nothing": "A write of invalid data leaves no file",
+    "a_write_without_room_leaves_nothing": "A full disk leaves no partial file",
+    "pieces_that_fail_leave_nothing": "A failed write in pieces changes nothing",
+    # The rest of the interface
+    "overwrite_replaces": "An overwrite replaces the whole file",
+    "overwrite_is_atomic_where_declared": "An overwrite is atomic if the store declares it",
+    "delete_is_idempotent": "Deleting a missing file is no error",
+    "resolves_spellings": "Spellings of one path resolve to one path",
+    "hostile_names_are_files_of_their_own": "Unusual file names are different files",
+    "hostile_tables_are_tables_of_their_own": "Unusual directory names are different tables",
+    "long_and_deep_paths_are_files_of_their_own": "Long and deep paths are different files",
+    "survives_pickling": "A pickled store serves the same files",
+    "survives_a_fork": "A forked process works or reports that it can't",
+    "threads_share_a_client": "Threads can share one client",
+    "losers_leave_nothing_behind": "Lost writes leave no open resources",
+    "declares_what_it_is": "The declarations of the store allow a log",
+    "declares_the_same_everywhere": "All clients make the same declarations",
+    "the_races_overlap": "Concurrent writes overlap in time",
+}
+"""The title by the id of a check: a short sentence that says what a correct store does."""

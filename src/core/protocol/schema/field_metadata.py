@@ -1,0 +1,22 @@
+"""The keys of a field's metadata, and what they say of the field."""
+
+import re
+
+from .types import StructField
+
+CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+INVARIANTS_KEY = "delta.invariants"
+GENERATION_KEY = "delta.generationExpression"
+DEFAULT_KEY = "CURRENT_DEFAULT"
+TYPE_CHANGES_KEY = "delta.typeChanges"
+IDENTITY_PREFIX = "delta.identity."
+
+
+def is_identity(f: StructField) -> bool:
+    return any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
+
+
+def char_varchar(f: StructField) -> tuple[str, int] | None:
+    """("char" or "varchar", length) of a string column that was declared with such a type, else `None`."""
+    match = re.fullmatch(r"(char|varchar)\((\d+)\)", str(f.metadata.get(CHAR_VARCHAR_KEY, "")))
+    return (match[1], int(match[2])) if match else None

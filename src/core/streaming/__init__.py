@@ -1,0 +1,1 @@
+"""Streaming reads of a table: offsets, limits, and the files of each batch. It needs no Spark."""

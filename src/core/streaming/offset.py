@@ -1,0 +1,108 @@
+"""The position of a stream in a table's log, in Delta's JSON form (`DeltaSourceOffset`).
+
+Spark stores it in the checkpoint of a query. Checkpoints of delta-spark have the same form, so that a query can change
+from one to the other.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...errors import CorruptLogError, UnsupportedFeatureError
+
+Position: TypeAlias = tuple[int, int]
+"""A version, and the index of a file in it; positions are ordered."""
+
+BEFORE_FILES = -100
+"""The index before the first file of a version. Stored as -1, as all versions of Delta understand it."""
+AFTER_FILES = (1 << 63) - 1 - 100
+"""The index after the last file of a version. It is never stored: the offset is then before the next version."""
+
+_STORED_BEFORE_FILES = -1
+_WRITTEN = 1
+_NEWEST_READ = 3
+_SCHEMA_CHANGES = (-20, -19)
+"""The indexes by which delta-spark marks a change of the schema, with `schemaTrackingLocation` only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """What a stream has read: all before `position`'s version, and its files up to and including `position`'s index.
+
+    `initial`: the version is the one that the stream began with, and its files are those of the whole table, ordered by
+    modification time and path. Otherwise its files are those that its commit added.
+    """
+
+    table_id: str
+    version: int
+    index: int
+    initial: bool
+
+    @property
+    def position(self) -> Position:
+        return self.version, self.index
+
+    @property
+    def last_version(self) -> int:
+        """The last version of which the stream has read something."""
+        return self.version - 1 if self.index == BEFORE_FILES else self.version
+
+    def to_json(self) -> str:
+        assert self.index != AFTER_FILES
+        fields = {
+            "sourceVersion": _WRITTEN,
+            "reservoirId": self.table_id,
+            "reservoirVersion": self.version,
+            "index": _STORED_BEFORE_FILES if self.index == BEFORE_FILES else self.index,
+            "isStartingVersion": self.initial,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+
+def parse(text: str) -> SourceOffset:
+    """Parse an offset from a checkpoint.
+
+    Raises:
+        CorruptLogError: It isn't an offset of a Delta table.
+        UnsupportedFeatureError: A newer version of Delta wrote it, or the query tracked schema changes.
+    """
+    try:
+        fields = json.loads(text)
+        source_version, version, index = (int(fields[name]) for name in ("sourceVersion", "reservoirVersion", "index"))
+        table_id, initial = str(fields["reservoirId"]), bool(fields["isStartingVersion"])
+    except (ValueError, TypeError, KeyError):
+        raise CorruptLogError(
+            f"The checkpoint of the stream has an offset that isn't one of a Delta table: {text[:200]!r}. If the query "
+            "read another kind of source before, start it with a new checkpoint location.",
+            condition="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+        ) from None
+    if source_version > _NEWEST_READ:
+        raise UnsupportedFeatureError(
+            f"The offset in the checkpoint has the form {source_version}, but only forms up to {_NEWEST_READ} are "
+            "known: a newer version of Delta wrote it.",
+            condition="DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
+            parameters={"expectedVersion": _NEWEST_READ, "realVersion": source_version},
+        )
+    if source_version not in (1, 3):
+        raise CorruptLogError(
+            f"The offset in the checkpoint has the form {source_version}, which doesn't exist.",
+            condition="DELTA_INVALID_SOURCE_VERSION",
+            parameters={"version": source_version},
+        )
+    if index in _SCHEMA_CHANGES:
+        raise UnsupportedFeatureError(
+            "The query stopped at a change of the table's schema that it tracks by schemaTrackingLocation, which is "
+            "not supported: go on with the program that wrote the checkpoint.",
+            ("schemaTrackingLocation",),
+        )
+    if source_version < _NEWEST_READ and index == _STORED_BEFORE_FILES:
+        index = BEFORE_FILES
+    return SourceOffset(table_id, version, index, initial)
+
+
+def after(position: Position, previous: SourceOffset) -> SourceOffset:
+    """The offset after everything up to `position` was read, from the offset before it."""
+    version, index = position
+    if index == AFTER_FILES:
+        return SourceOffset(previous.table_id, version + 1, BEFORE_FILES, False)
+    return SourceOffset(previous.table_id, version, index, version == previous.version and previous.initial)

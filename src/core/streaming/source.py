@@ -1,0 +1,383 @@
+"""A stream over one table: the offset to read to, and the files between two offsets. It needs no Spark."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from ...errors import (
+    ChangeDataMissingError,
+    MissingCommitError,
+    TablelogError,
+    TimestampOutOfRangeError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from ..protocol.actions import AddFile, FileAction
+from ..protocol.features import check_readable
+from ..protocol.paths import commit_name
+from ..protocol.properties import TableProperties
+from ..table import changes
+from ..table.changes import Bound, Commit
+from ..table.readable_log import ReadableLog
+from ..table.snapshot import Snapshot
+from .commit_tail import CommitTail, lost_end
+from .commits import NO_RULES, CommitFiles, CommitRules, of_commit
+from .limits import NO_LIMITS, Admission, ReadLimits
+from .offset import BEFORE_FILES, Position, SourceOffset, after
+from .planning import Span, VersionFiles, last_position, spans
+from .schema_check import StreamSchema, other_table
+
+_KEPT_FILES = 200_000
+_READ_AHEAD = 100
+"""The most commits that are read only to count the files that a stream has still to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options of a stream. Without `start` it begins with all rows of the newest version.
+
+    `lenient`: a start after the newest version isn't an error.
+    """
+
+    start: Bound | Literal["latest"] | None = None
+    limits: ReadLimits = NO_LIMITS
+    rules: CommitRules = NO_RULES
+    fail_on_data_loss: bool = True
+    lenient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The files of a batch: the commits that it reads from, each with only the file actions that belong to the batch.
+
+    The files of the first version of the table that a stream reads are those of the whole table. The times of `commits`
+    are 0 for a stream of new rows. `initial_version` is that first version, if the batch begins in it.
+    """
+
+    commits: Sequence[Commit] = ()
+    initial_version: int | None = None
+
+    @property
+    def added(self) -> list[AddFile]:
+        return [action for commit in self.commits for action in commit.actions if isinstance(action, AddFile)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outstanding:
+    """What a stream has still to read, as far as it knows: files and their bytes, in `versions` versions."""
+
+    files: int
+    bytes: int
+    versions: int
+
+
+class TableStream:
+    """Reads a table as a stream. One thread at a time uses it; it reads with the schema of the snapshot `read`."""
+
+    def __init__(self, log: ReadableLog, read: Snapshot, options: StreamOptions) -> None:
+        self._log = log
+        self._options = options
+        self._schema = StreamSchema(read, has_start=options.start is not None)
+        self._tail = CommitTail(log, read.metadata.id, fail_on_data_loss=options.fail_on_data_loss)
+        self._initial: _InitialFiles | None = None
+        self._checked_start = False
+        self._stops = False
+        self._bound: Position | None = None
+        self._kept: OrderedDict[int, CommitFiles] = OrderedDict()
+        self._kept_files = 0
+        self.read = read
+
+    def stop_at_newest(self) -> None:
+        """Read no further than the version that is the newest at the first call of `latest`."""
+        self._stops = True
+
+    def check(self, offset: SourceOffset) -> SourceOffset:
+        """Return the offset. Raises CorruptLogError if it belongs to another table."""
+        if offset.table_id != self.read.metadata.id:
+            raise other_table(self._log.table, found=self.read.metadata.id, expected=offset.table_id)
+        return offset
+
+    def latest(self, start: SourceOffset | None, *, unlimited: bool = False) -> SourceOffset | None:
+        """The offset at the end of the batch after `start`; it equals `start` if there is nothing new.
+
+        Args:
+            start: The end of the last batch; None before the first one.
+            unlimited: Whether the batch has no limits.
+
+        Raises:
+            UnsupportedFeatureError: A commit deletes, changes or renames what the options don't allow.
+            SchemaChangedError: The rows of a commit can't be read with the schema of the stream.
+            MissingCommitError: The log no longer has a commit that the stream needs.
+            CorruptLogError: The table was replaced by another one.
+        """
+        if self._stops:
+            self._stops = False
+            newest = self._latest(start, unlimited=True)
+            self._bound = None if newest is None else newest.position
+        return self._latest(start, unlimited=unlimited)
+
+    def _latest(self, start: SourceOffset | None, *, unlimited: bool) -> SourceOffset | None:
+        if not self._checked_start and start is not None and start.version > self.read.version + 1:
+            raise lost_end(self._log.table, start.version - 1, self.read.version)
+        begin = start or self._first
+        self._forget_before(begin)
+        admission = None if unlimited else Admission(self._options.limits)
+        last = last_position(
+            begin.position, self._versions(begin), admission, self._bound, stops_at_limit=self._options.rules.changes
+        )
+        if last is None:
+            return start
+        self._check_start(begin.version)
+        return after(last, begin)
+
+    def batch(self, start: SourceOffset | None, end: SourceOffset) -> Batch:
+        """The files after `start` up to and including `end`. Raises the same errors as `latest`."""
+        if start == end:
+            return Batch()
+        begin = start or self._first_before(end)
+        self._check_start(begin.version)
+        commits = []
+        for span in spans(begin.position, end.position, lambda version: self._count(begin, version)):
+            time, actions = 0, self._actions(begin, span)
+            if begin.initial and span.version == begin.version and self._options.rules.changes:
+                time = self._initial_files(begin.version).snapshot.timestamp_ms
+            kept = [action for action in actions if not self._options.rules.excludes(action.path)]
+            if kept:
+                commits.append(Commit(span.version, time, kept))
+        return Batch(self._with_times(commits, begin), begin.version if begin.initial else None)
+
+    def _actions(self, begin: SourceOffset, span: Span) -> Sequence[FileAction]:
+        if begin.initial and span.version == begin.version:
+            return self._initial_files(begin.version).add_files(span.first, span.end)
+        files = self._files_of(span.version)
+        return () if files is None or files.skipped else files.files[span.first : span.end]
+
+    def outstanding(self, offset: SourceOffset | None) -> Outstanding:
+        """What the stream has still to read after `offset`, in the versions that it has seen in the log.
+
+        It makes no listing. Commits that aren't read yet are read now, at most 100: files and bytes of further commits
+        aren't counted.
+        """
+        begin = offset or self._first
+        files = size = 0
+        versions, ahead = 0, 0
+        if begin.initial:
+            left = self._initial_files(begin.version).sizes[max(begin.index + 1, 0) :]
+            files, size, versions = len(left), sum(left), 1
+        first = begin.version + 1 if begin.initial else begin.version
+        for version in self._tail.known(first):
+            versions += 1
+            if version not in self._kept:
+                ahead += 1
+                if ahead > _READ_AHEAD:
+                    continue
+            commit = self._files_of(version)
+            if commit is not None and not commit.skipped:
+                rest = commit.files[max(begin.index + 1, 0) if version == begin.version else 0 :]
+                files += len(rest)
+                size += sum(file.size or 0 for file in rest)
+        return Outstanding(files, size, versions)
+
+    # --- the start ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _first(self) -> SourceOffset:
+        """The offset before the first file of the stream."""
+        version = self._start_version
+        if version is None:
+            return SourceOffset(self.read.metadata.id, self.read.version, BEFORE_FILES, True)
+        return SourceOffset(self.read.metadata.id, version, BEFORE_FILES, False)
+
+    @cached_property
+    def _start_version(self) -> int | None:
+        """The version that the user chose to start with; None for all rows of the newest version."""
+        start = self._options.start
+        if start is None:
+            return None
+        newest = self._log.snapshot().version
+        if start == "latest":
+            return newest + 1
+        assert isinstance(start, Bound)
+        version = changes.first_version(self._log, start)
+        if version > newest and not self._options.lenient:
+            if start.timestamp_ms is not None:
+                raise TimestampOutOfRangeError(
+                    f"The startingTimestamp is after version {newest}, the newest of {self._log.table}. Use a time at "
+                    "or before it, or startingVersion=latest.",
+                    condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+                    parameters={"providedTimestamp": start.timestamp_ms},
+                    table=self._log.table,
+                )
+            raise self._no_start(version, newest)
+        if start.version is not None and version <= newest:
+            earliest = self._log.reader.list(0).commits
+            if version not in earliest:
+                raise self._no_start(version, newest, min(earliest, default=None))
+        return version
+
+    def _no_start(self, version: int, newest: int, earliest: int | None = None) -> VersionNotFoundError:
+        available = f"up to {newest}" if earliest is None else f"from {earliest} to {newest}"
+        return VersionNotFoundError(
+            f"The stream can't start with version {version} of {self._log.table}: its log has those {available}.",
+            condition="DELTA_VERSION_NOT_FOUND",
+            parameters={"userVersion": version, "earliest": earliest, "latest": newest},
+            table=self._log.table,
+            version=version,
+        )
+
+    def _first_before(self, end: SourceOffset) -> SourceOffset:
+        """The start of the first batch, whose end was stored by a query that did not finish it."""
+        if self._start_version is not None:
+            return self._first
+        version = end.version if end.initial else end.version - 1
+        return SourceOffset(end.table_id, max(version, 0), BEFORE_FILES, True)
+
+    def _check_start(self, version: int) -> None:
+        """Check, once, that the rows of the first version can be read with the schema of the stream."""
+        if self._checked_start:
+            return
+        snapshot: Snapshot | None = self.read
+        if version != self.read.version:
+            try:
+                snapshot = self._log.snapshot(version=version)
+            except UnsupportedFeatureError:
+                raise
+            except TablelogError as error:
+                snapshot = None
+                if self.read.mapping.active:
+                    raise MissingCommitError(
+                        f"The columns of version {version} of {self._log.table}, with which the stream begins, aren't "
+                        "known, because the log can't be read at that version. As columns may have been renamed since, "
+                        "start the query with a new checkpoint location and a later version.",
+                        condition="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+                        table=self._log.table,
+                        version=version,
+                    ) from error
+        if snapshot is not None:
+            self._schema.check(snapshot.metadata, snapshot.version)
+            if self._options.rules.changes and not snapshot.properties.enable_change_data_feed:
+                raise self._no_changes(version)
+        self._checked_start = True
+
+    # --- versions -------------------------------------------------------------------------------------------------
+
+    def _versions(self, begin: SourceOffset) -> Iterator[VersionFiles]:
+        first = begin.version
+        if begin.initial:
+            yield self._initial_files(begin.version).planned(self._options.rules)
+            first += 1
+        for version in self._tail.versions(first):
+            files = self._files_of(version)
+            if files is not None:
+                yield files.planned(self._options.rules)
+
+    def _count(self, begin: SourceOffset, version: int) -> int | None:
+        if begin.initial and version == begin.version:
+            return len(self._initial_files(version).sizes)
+        files = self._files_of(version)
+        return None if files is None else len(files.files)
+
+    def _initial_files(self, version: int) -> "_InitialFiles":
+        if self._initial is None or self._initial.snapshot.version != version:
+            snapshot = self.read if version == self.read.version else self._snapshot(version)
+            self._initial = _InitialFiles(snapshot)
+        return self._initial
+
+    def _snapshot(self, version: int) -> Snapshot:
+        try:
+            return self._log.snapshot(version=version)
+        except VersionNotFoundError as error:
+            raise MissingCommitError(
+                f"The stream began with all rows of version {version} of {self._log.table}, which can't be read any "
+                "more: the query is too far behind. Start it with a new checkpoint location, and set a longer "
+                "delta.logRetentionDuration.",
+                condition="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+                table=self._log.table,
+                version=version,
+                path=commit_name(version),
+            ) from error
+
+    def _files_of(self, version: int) -> CommitFiles | None:
+        """The files of a commit; None if the log no longer has it and the stream tolerates that."""
+        kept = self._kept.get(version)
+        if kept is not None:
+            return kept
+        actions = self._tail.read(version)
+        if actions is None:
+            return None
+        files = of_commit(version, actions, self._options.rules, self._log.table)
+        if files.metadata is not None:
+            self._schema.check(files.metadata, version)
+            if self._options.rules.changes and not TableProperties.of(files.metadata).enable_change_data_feed:
+                raise self._no_changes(version)
+        if files.protocol is not None:
+            check_readable(files.protocol, files.metadata, self._log.table)
+        if self._kept_files + len(files.files) <= _KEPT_FILES:
+            self._kept[version] = files
+            self._kept_files += len(files.files)
+        return files
+
+    def _forget_before(self, begin: SourceOffset) -> None:
+        for version in [version for version in self._kept if version < begin.version]:
+            self._kept_files -= len(self._kept.pop(version).files)
+        if not begin.initial:
+            self._initial = None
+
+    def _no_changes(self, version: int) -> ChangeDataMissingError:
+        return ChangeDataMissingError(
+            f"The changes of {self._log.table} can't be read from version {version} on, because "
+            "delta.enableChangeDataFeed isn't true in that version. Start with a version that has change data.",
+            condition="DELTA_MISSING_CHANGE_DATA",
+            parameters={
+                "startVersion": version,
+                "endVersion": version,
+                "version": version,
+                "key": "delta.enableChangeDataFeed",
+            },
+            table=self._log.table,
+            version=version,
+        )
+
+    def _with_times(self, commits: Sequence[Commit], begin: SourceOffset) -> Sequence[Commit]:
+        """The commits with their times, for a stream of changes."""
+        if not self._options.rules.changes:
+            return commits
+        versions = [commit.version for commit in commits if not (begin.initial and commit.version == begin.version)]
+        if not versions:
+            return commits
+        in_commit = {version: self._in_commit_timestamp(version) for version in versions}
+        times = changes.times(self._log, self.read, in_commit)
+        return [Commit(one.version, times.get(one.version, one.timestamp_ms), one.actions) for one in commits]
+
+    def _in_commit_timestamp(self, version: int) -> int | None:
+        files = self._files_of(version)
+        return None if files is None else files.in_commit_timestamp
+
+
+@dataclass(slots=True)
+class _InitialFiles:
+    """All files of the version with which a stream begins, ordered by modification time and path."""
+
+    snapshot: Snapshot
+    sizes: list[int] = field(init=False)
+    _rows: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        files = self.snapshot.files.select(["modificationTime", "path", "size"])
+        order = files.append_column("row", [list(range(files.num_rows))]).sort_by(
+            [("modificationTime", "ascending"), ("path", "ascending")]
+        )
+        self._rows = order.column("row").to_pylist()
+        self.sizes = [size or 0 for size in order.column("size").to_pylist()]
+
+    def planned(self, rules: CommitRules) -> VersionFiles:
+        excluded: frozenset[int] = frozenset()
+        if rules.changes and rules.exclude is not None:
+            paths = self.snapshot.files.column("path").take(self._rows).to_pylist()
+            excluded = frozenset(i for i, path in enumerate(paths) if rules.excludes(path))
+        return VersionFiles(self.snapshot.version, self.sizes, excluded=excluded)
+
+    def add_files(self, first: int, end: int) -> list[AddFile]:
+        return self.snapshot.add_files(self._rows[first:end])

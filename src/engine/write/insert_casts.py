@@ -1,0 +1,96 @@
+"""The casts of an INSERT that Spark's store assignment refuses, and Delta does: text for a number, for example.
+
+Delta casts each value by ANSI rules: a value that can't be cast fails the job. With the policy LEGACY it is null.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...core.protocol import schema as schemas
+from ...core.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
+from ...core.schema_evolution.merging import as_nullable
+from ...errors import SchemaMismatchError
+from ..jvm import plans, settings
+from ..jvm.frames import analyzed
+from ..jvm.gateway import Gateway
+from ..jvm.types import table_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def arity_error(table: str, given: int, wanted: int) -> SchemaMismatchError:
+    """The error for an INSERT by position with fewer columns than the table has."""
+    return SchemaMismatchError(
+        f"The table has {wanted} columns, but the INSERT has {given}: list the columns that it has values for. Nothing "
+        "was written.",
+        condition="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        parameters={
+            "tableName": table,
+            "columnName": "not enough data columns",
+            "numColumns": str(wanted),
+            "insertColumns": str(given),
+        },
+        table=table,
+    )
+
+
+def casted(frame: "DataFrame", columns: StructType, table: str, *, by_name: bool, ansi: bool) -> "DataFrame":
+    """The rows of an INSERT, cast to the columns of the table that it has values for.
+
+    `by_name`: a column goes by its name; else by its place, as the fields of structs always do.
+    Raises SchemaMismatchError for too few or too many columns, and Spark's AnalysisException for a cast that no value
+    can have.
+    """
+    gateway = Gateway.of(frame.sparkSession)
+    given = as_nullable(table_schema(frame.schema))
+    wanted = as_nullable(columns)
+    if not by_name and len(given.fields) < len(wanted.fields):
+        raise arity_error(table, len(given.fields), len(wanted.fields))
+    if len(given.fields) > len(wanted.fields):
+        raise SchemaMismatchError(
+            f"The INSERT has more columns than the table: it has {', '.join(given.names)}, and the table has "
+            f"{', '.join(wanted.names)}. Nothing was written.",
+            table=table,
+        )
+    case_sensitive = settings.case_sensitive(frame.sparkSession)
+    casts = _Casts(frame, ansi)
+    values = []
+    for i, (f, attribute) in enumerate(zip(given, gateway.elements(analyzed(frame).output()), strict=True)):
+        column = wanted.get(f.name, case_sensitive=case_sensitive) if by_name else wanted.fields[i]
+        value = gateway.column(attribute)
+        # The write itself refuses a column that the table lacks.
+        values.append(value if column is None else casts.value(value, f.data_type, column).alias(column.name))
+    return frame.select(*values)
+
+
+class _Casts:
+    def __init__(self, frame: "DataFrame", ansi: bool) -> None:
+        self._spark = frame.sparkSession
+        self._gateway = Gateway.of(self._spark)
+        self._ansi = ansi
+
+    def value(self, value: "Column", given: DataType, column: StructField) -> "Column":
+        """The value as one of the column, whose name the error of an overflow has."""
+        from pyspark.sql import functions as F
+
+        wanted = column.data_type
+        if wanted in (given, schemas.VOID):
+            return value
+        if isinstance(given, StructType) and isinstance(wanted, StructType):
+            if len(given.fields) != len(wanted.fields):
+                return value  # the write itself refuses it
+            pairs = zip(given, wanted, strict=True)
+            fields = [self.value(value.getField(f.name), f.data_type, to).alias(to.name) for f, to in pairs]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        if schemas.contains(given, lambda one: isinstance(one, StructType)):
+            if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+                of_element = StructField(column.name, wanted.element_type)
+                return F.transform(value, lambda one: self.value(one, given.element_type, of_element))
+            if isinstance(given, MapType) and isinstance(wanted, MapType):
+                of_key = StructField(column.name, wanted.key_type)
+                of_value = StructField(column.name, wanted.value_type)
+                value = F.transform_keys(value, lambda key, _: self.value(key, given.key_type, of_key))
+                return F.transform_values(value, lambda _, one: self.value(one, given.value_type, of_value))
+        expression = self._gateway.expression(self._spark, value)
+        cast = plans.ansi_cast if self._ansi else plans.legacy_cast
+        return self._gateway.column(cast(self._spark, expression, column))

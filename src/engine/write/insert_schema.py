@@ -1,0 +1,48 @@
+"""The schema of a table after an INSERT with schema evolution."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...core.protocol import schema as schemas
+from ...core.protocol.schema import StructType
+from ...core.schema_evolution import merging
+from ..jvm.types import read_schema
+
+if TYPE_CHECKING:
+    from ...core.deltalog import DeltaLog
+    from ...core.table.snapshot import Snapshot
+
+
+def evolved(
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    data: StructType,
+    *,
+    listed: Sequence[str],
+    by_name: bool,
+    static: Collection[str],
+) -> StructType:
+    """The table's columns after the INSERT: new columns are added, and types are widened as by mergeSchema.
+
+    `data` is the schema of the rows. `listed`: the columns that the statement lists, to which nothing is added.
+    `by_name`: the rows' columns have the names of the table's; else they have its order, and those after the last are
+    new. `static`: partition columns whose value is in the statement and not in the rows.
+    Raises what `merging.merged` raises.
+    """
+    metadata = snapshot.metadata
+    known = {f.name.lower() for f in snapshot.schema}
+    if listed:
+        names: Sequence[str] = listed
+    elif by_name:
+        names = data.names
+    else:
+        fixed = {name.lower() for name in static}
+        names = [f.name for f in read_schema(snapshot.schema) if f.name.lower() not in fixed]
+    fields = [replace(f, name=names[i]) if i < len(names) else f for i, f in enumerate(data)]
+    if listed:
+        fields = [f for f in fields if f.name.lower() in known]
+    changed = merging.merged(
+        metadata, merging.as_nullable(StructType(tuple(fields))), protocol=snapshot.protocol, conf=log.conf
+    )
+    return schemas.parse_schema(changed.schema_string)

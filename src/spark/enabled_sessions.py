@@ -1,0 +1,14 @@
+"""Which sessions are enabled: a key in the configuration of a session says so, and its clones have that key too."""
+
+from pyspark.sql import SparkSession
+
+from ..engine.jvm import settings
+from ..engine.jvm.sessions import is_classic
+from ..settings.declarations import ENABLED
+from .boundary import pyspark_errors
+
+
+@pyspark_errors
+def is_enabled(spark: SparkSession) -> bool:
+    """Whether the session, or the session that it was cloned from, is enabled."""
+    return is_classic(spark) and settings.of(spark, ENABLED)

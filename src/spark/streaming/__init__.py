@@ -1,0 +1,1 @@
+"""Streams of Delta tables: `readStream` and `writeStream`."""
