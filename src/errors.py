@@ -44,12 +44,14 @@
     │       ├── StorageAccessError         (credentials, permissions, a wrong clock)
     │       ├── StorageMissingError        (no such bucket, container or file system)
     │       └── StorageUnavailableError    (unreachable, overloaded, failing)
-    └── the table is damaged: restore what the message names
-        ├── CorruptLogError
-        │   ├── MissingCommitError         (a version is missing in the log)
-        │   └── ChecksumMismatchError
-        ├── MissingDataFileError
-        └── UnreadableDataFileError
+    ├── the table is damaged: restore what the message names
+    │   ├── CorruptLogError
+    │   │   ├── MissingCommitError         (a version is missing in the log)
+    │   │   └── ChecksumMismatchError
+    │   ├── MissingDataFileError
+    │   └── UnreadableDataFileError
+    └── the cluster lost rows of a command at each attempt: nothing was written; find out why executors are lost
+        └── SourceRowsLostError
 
 Each error has fields, so that a program needn't parse the message: `table`, `version` and `path` (see `TablelogError`),
 and conflicts `winner`. A field that doesn't apply is None.
@@ -489,3 +491,9 @@ class UnreadableDataFileError(TablelogError):
     """A data file isn't Parquet, is damaged, or has other types than its table; the message names all three."""
 
     condition = "FAILED_READ_FILE"
+
+
+class SourceRowsLostError(TablelogError):
+    """Executors lost stored source rows of a MERGE at each of its attempts; nothing was committed."""
+
+    condition = "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY"

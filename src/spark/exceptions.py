@@ -197,6 +197,10 @@ class UnreadableDataFileError(errors.UnreadableDataFileError, TablelogError):
     """A data file isn't Parquet, is damaged, or has other types than its table; the message names all three."""
 
 
+class SourceRowsLostError(errors.SourceRowsLostError, TablelogError):
+    """Executors lost stored source rows of a MERGE at each of its attempts; nothing was committed."""
+
+
 _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {
     one.__bases__[0]: one
     for one in list(globals().values())
@@ -263,6 +267,7 @@ __all__ = [
     "ProtocolChangedException",
     "SchemaChangedError",
     "SchemaMismatchError",
+    "SourceRowsLostError",
     "StorageAccessError",
     "StorageError",
     "StorageMissingError",

@@ -70,9 +70,25 @@ COMMANDS: dict[str, Callable[[Table, Path], Any]] = {
         .whenNotMatchedInsertAll()
         .execute()
     ),
+    "merge values": lambda t, mark: (
+        t.delta.alias("t")
+        .merge(
+            t.spark.range(300, 304, 1, 2).selectExpr("id", "0 p").repartition(2).alias("s"), "t.id = s.id AND t.p = s.p"
+        )
+        .whenNotMatchedInsert(
+            values={"id": F.udf(killing(str(mark)), LongType())(F.expr("s.id - 300")) + 300, "p": "s.p"}
+        )
+        .execute()
+    ),
     "update": lambda t, mark: t.delta.update("p = 0", {"id": F.udf(killing(str(mark)), LongType())("id") + 0}),
 }
-LEAVES = {"append": (*ROWS, *NEW), "overwrite": NEW, "merge": (*ROWS, *NEW), "update": ROWS}
+LEAVES = {
+    "append": (*ROWS, *NEW),
+    "overwrite": NEW,
+    "merge": (*ROWS, *NEW),
+    "merge values": (*ROWS, *NEW),
+    "update": ROWS,
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.smoke if n == "append" else ()) for n in COMMANDS])

@@ -15,7 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...engine.read.scan import Alias
+from ...engine.sql.stored_frame import is_lost
 from ...engine.sql.violations import translated
+from ...errors import SourceRowsLostError
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -26,6 +28,8 @@ from .source import prepare_source
 from .write import MergeOutput, write
 
 logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 4  # as delta-spark: a cluster that loses an executor at each attempt has another problem
 
 
 @dataclass(frozen=True)
@@ -62,38 +66,82 @@ def merge(
 
     Returns: the counts; None if the transaction of `options` was already committed. Raises: Spark's AnalysisException
     for an expression that doesn't resolve; InvalidArgumentError for invalid clauses, and for a table row that matches
-    several source rows; SchemaMismatchError, ConstraintViolationError, AppendOnlyTableError, the conflict
-    errors and CommitStateUnknownError.
+    several source rows; SchemaMismatchError, ConstraintViolationError, AppendOnlyTableError, SourceRowsLostError, the
+    conflict errors and CommitStateUnknownError.
     """
     check_clauses(clauses)
     with command_scope(spark, "MERGE", log.table):
-        began = time.monotonic()
-        command = Command.on(spark, log, options)
-        if command.applied_already:
-            return None
-        evolve = evolve or AUTO_MERGE.of(log.conf)
-        resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
-        with command.discarded_on_failure(), prepare_source(command, source, resolved) as merge_source:
-            prepared_ms = _ms(began)
-            scanned = time.monotonic()
-            matches = matching.find(command, resolved, merge_source, places=_places(command, resolved))
-            scan_ms = _ms(scanned)
-            written = time.monotonic()
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                with translated(log.table, resolved.columns):
-                    outcome = write(command, resolved, merge_source, matches)
-            finally:
-                matches.release()
-            times = {
-                "executionTimeMs": _ms(began),
-                "materializeSourceTimeMs": prepared_ms,
-                "scanTimeMs": scan_ms,
-                "rewriteTimeMs": _ms(written),
-            }
-            metrics = {"numSourceRows": merge_source.rows, **outcome.metrics(), **times}
-            recorded = None if recorded_as is None else recorded_as(metrics)
-            _commit(command, outcome, recorded or Operation("MERGE", resolved.parameters, metrics))
-        return Counts(outcome.updated, outcome.deleted, outcome.inserted)
+                return _attempt(
+                    Command.on(spark, log, options),
+                    source,
+                    condition,
+                    clauses,
+                    alias=alias,
+                    evolve=evolve or AUTO_MERGE.of(log.conf),
+                    recorded_as=recorded_as,
+                    replicated=attempt > 1,
+                )
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+                if attempt == _ATTEMPTS:
+                    raise SourceRowsLostError(
+                        f"{log.table}: executors were lost in each of {_ATTEMPTS} attempts of the MERGE, and with them "
+                        "rows of its source; nothing was committed. Find out why they are lost (memory, preemption), "
+                        "or write the source to a table and merge from there."
+                    ) from error
+                logger.warning(
+                    "%s: the executors lost source rows of a MERGE; attempt %d of %d stores each row on two of them",
+                    log.table,
+                    attempt + 1,
+                    _ATTEMPTS,
+                )
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(
+    command: Command,
+    source: DataFrame,
+    condition: str | Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: Alias | None,
+    evolve: bool,
+    recorded_as: Callable[[Mapping[str, int | str]], Operation] | None,
+    replicated: bool,
+) -> Counts | None:
+    """Run the MERGE once; the parameters are those of `merge`, and of `prepare_source`."""
+    if command.applied_already:
+        return None
+    log = command.log
+    began = time.monotonic()
+    resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
+    with (
+        command.discarded_on_failure(),
+        prepare_source(command, source, resolved, replicated=replicated) as merge_source,
+    ):
+        prepared_ms = _ms(began)
+        scanned = time.monotonic()
+        matches = matching.find(command, resolved, merge_source, places=_places(command, resolved))
+        scan_ms = _ms(scanned)
+        written = time.monotonic()
+        try:
+            with translated(log.table, resolved.columns):
+                outcome = write(command, resolved, merge_source, matches)
+        finally:
+            matches.release()
+        times = {
+            "executionTimeMs": _ms(began),
+            "materializeSourceTimeMs": prepared_ms,
+            "scanTimeMs": scan_ms,
+            "rewriteTimeMs": _ms(written),
+        }
+        metrics = {"numSourceRows": merge_source.rows, **outcome.metrics(), **times}
+        recorded = None if recorded_as is None else recorded_as(metrics)
+        _commit(command, outcome, recorded or Operation("MERGE", resolved.parameters, metrics))
+    return Counts(outcome.updated, outcome.deleted, outcome.inserted)
 
 
 def _places(command: Command, resolved: Resolved) -> bool:

@@ -4,7 +4,7 @@ import datetime
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from ...core.skipping.predicates import Predicate
 from ...engine.jvm import plans, settings
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning
-from ...engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
+from ...engine.sql.resolution import Equality, Local, column_of, local, picked
+from ...engine.sql.stored_frame import StoredFrame
 from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
 from .resolve import Resolved
@@ -41,6 +42,7 @@ class MergeSource:
     `unique`: whether no table row can match two source rows.
     `predicate`: a condition that is TRUE for every table row that matches.
     `held`: the rows on the driver, if there are few; `numbers` are their row numbers.
+    `replicated`: whether two executors store each row of the source, and of what is computed from it.
     """
 
     frame: DataFrame
@@ -50,13 +52,17 @@ class MergeSource:
     predicate: Predicate
     held: Local | None = None
     numbers: list[int] = field(default_factory=list)
+    replicated: bool = False
 
 
 @contextmanager
-def prepare_source(command: Command, source: DataFrame, resolved: Resolved) -> Iterator[MergeSource]:
-    """Read the source once: into the driver's memory if it is certainly small, else into Spark's cache.
+def prepare_source(
+    command: Command, source: DataFrame, resolved: Resolved, *, replicated: bool = False
+) -> Iterator[MergeSource]:
+    """Read the source once: into the driver's memory if it is certainly small, else onto the executors.
 
-    If the source reads the target table, it reads the same version as the MERGE.
+    If the source reads the target table, it reads the same version as the MERGE. `replicated` stores each row on two
+    executors.
     """
     pinned, reads_itself = pinning.pinned(source, command.log, command.snapshot)
     if reads_itself:
@@ -69,12 +75,12 @@ def prepare_source(command: Command, source: DataFrame, resolved: Resolved) -> I
     if held is not None:
         yield _of_local(command, held, resolved, keys)
         return
-    put_away = PutAway(frame)
+    stored = StoredFrame(frame, replicated=replicated)
     try:
-        yield _of_executors(command, put_away, resolved, keys)
+        yield replace(_of_executors(command, stored, resolved, keys), replicated=replicated)
     finally:
         try:
-            put_away.release()
+            stored.release()
         except Exception as error:  # the MERGE may be committed; Spark evicts the cached rows later
             logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", command.log.table, error)
 
@@ -152,9 +158,9 @@ def _is_plain(f: StructField) -> bool:
     return kind.is_integral or kind.decimal is not None or kind.name in _PLAIN
 
 
-def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
+def _of_executors(command: Command, stored: StoredFrame, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     """Count the rows, detect duplicate keys, and get the minimum and maximum of each key, in one job."""
-    frame = put_away.frame
+    frame = stored.frame
     named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
     types = table_schema(frame.select(*named).schema).fields
     fields = [_comparable(command, one, f) for one, f in zip(keys, types, strict=True)]
@@ -187,7 +193,7 @@ def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys:
             parts.append(_in_partitions(rows.select(f"k{i}"), f, low, high))
         else:
             parts.append(_between(f, low, high))
-    size = put_away.bytes
+    size = stored.bytes
     threshold = settings.in_force(command.spark, AUTO_BROADCAST) or ""
     if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # a negative threshold disables broadcasts
         return MergeSource(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
-from ...engine.sql.resolution import PutAway, aligned, column_of, local
+from ...engine.sql.resolution import aligned, column_of, local
+from ...engine.sql.stored_frame import StoredFrame
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
@@ -196,7 +197,7 @@ class _Writer:
             return
         images = [piece.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
         images += [piece.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in self._inserted]
-        with _once(images, all(piece.held for piece in (*changed, *self._inserted))) as both:
+        with _once(images, source, all(piece.held for piece in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
             pieces = [*(one.frame for one in both), *self._before(source)]
             alike = [change_data.shaped(self._command, one) for one in pieces]
@@ -359,7 +360,7 @@ class _Writer:
 
 
 @contextmanager
-def _once(frames: Sequence[DataFrame], held: bool) -> Iterator[list[_Piece]]:
+def _once(frames: Sequence[DataFrame], source: MergeSource, held: bool) -> Iterator[list[_Piece]]:
     """The rows of the frames, computed only once even if they are read several times."""
     if not frames:
         yield []
@@ -370,11 +371,11 @@ def _once(frames: Sequence[DataFrame], held: bool) -> Iterator[list[_Piece]]:
         assert rows_held is not None
         yield [_Piece(rows_held.frame(), held=True)]
         return
-    put_away = PutAway(frame)
+    stored = StoredFrame(frame, replicated=source.replicated)
     try:
-        yield [_Piece(put_away.frame)]
+        yield [_Piece(stored.frame)]
     finally:
-        put_away.release()
+        stored.release()
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

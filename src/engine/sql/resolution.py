@@ -15,7 +15,6 @@ from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans, sessions
 from ..jvm.frames import analyzed, internal_rows
 from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.sessions import scala_context
 from ..jvm.types import spark_type, table_schema
 from . import assigned_values, subqueries
 from .violations import translated
@@ -314,25 +313,6 @@ def local(frame: "DataFrame", most: int) -> Local | None:
     limited = catalyst.limited(Gateway.of(frame.sparkSession), analyzed(frame), most + 1)
     rows = internal_rows(plans.frame_of(frame.sparkSession, limited))
     return None if len(rows) > most else Local(frame, rows)
-
-
-class PutAway:
-    """A frame computed once and stored on the executors; if they lose it, reads fail instead of recomputing it."""
-
-    def __init__(self, frame: "DataFrame") -> None:
-        self._spark = frame.sparkSession
-        self.frame = frame.localCheckpoint(eager=True)
-        self._rdd = analyzed(self.frame).rdd()
-
-    @property
-    def bytes(self) -> int:
-        """The memory and disk space that it uses, in bytes."""
-        infos = scala_context(self._spark).getRDDStorageInfo()
-        return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
-
-    def release(self) -> None:
-        # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.
-        scala_context(self._spark).unpersistRDD(self._rdd.id(), False)
 
 
 # --- values in other types ----------------------------------------------------------------------------------------

@@ -1,0 +1,43 @@
+"""A frame that is computed once and stored on the executors."""
+
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+from ..jvm.frames import analyzed
+from ..jvm.java_errors import conditions
+from ..jvm.messages import chain
+from ..jvm.sessions import scala_context
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class StoredFrame:
+    """A frame computed once and stored on the executors. If they lose rows, reads fail: nothing is computed again.
+
+    `replicated` stores each row on two executors.
+    """
+
+    def __init__(self, frame: "DataFrame", *, replicated: bool = False) -> None:
+        self._spark = frame.sparkSession
+        level = StorageLevel.MEMORY_AND_DISK_2 if replicated else StorageLevel.MEMORY_AND_DISK
+        self.frame = frame.localCheckpoint(eager=True, storageLevel=level)
+        self._rdd = analyzed(self.frame).rdd()
+
+    @property
+    def bytes(self) -> int:
+        """The memory and disk space that all copies use, in bytes."""
+        infos = scala_context(self._spark).getRDDStorageInfo()
+        return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
+
+    def release(self) -> None:
+        # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.
+        scala_context(self._spark).unpersistRDD(self._rdd.id(), False)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a read failed because the executors have lost rows of a `StoredFrame`."""
+    return any(
+        condition == "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" for part in chain(error) for condition, _ in conditions(part)
+    )
