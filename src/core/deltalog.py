@@ -23,12 +23,12 @@ from .log.segment import Listing, LogEntry, Segment, choose, missing_commit, ran
 from .protocol.actions import Action, CommitInfo
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
-from .table import history
-from .table.history import HistoryEntry, in_commit_from
+from .table import version_times
+from .table.second_reading import doubt
 from .table.snapshot import Snapshot
+from .table.version_times import HistoryEntry, in_commit_from
 from .upkeep import compaction
 from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
-from .upkeep.second_reading import doubt
 
 if TYPE_CHECKING:
     from .log.last_checkpoint import LastCheckpoint
@@ -530,16 +530,16 @@ class DeltaLog:
         if listing.newest is None:
             raise TableNotFoundError(f"there is no Delta table at {self.table}")
         first = earliest(listing, self.table)
-        times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
+        times = version_times.file_times(listing, first or 0, listing.newest) if first is not None else []
         if not times:
             raise VersionNotFoundError(
                 f"no version of {self.table} can be read: its log has neither version 0 nor a checkpoint. Restore the "
                 "log from a copy"
             )
-        times = history.travel_times(
+        times = version_times.travel_times(
             times, in_commit_from(self._newest()), timestamp_ms, self.reader.in_commit_timestamp
         )
-        return history.choose_version(
+        return version_times.choose_version(
             self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
         )
 
@@ -550,7 +550,7 @@ class DeltaLog:
             raise InvalidArgumentError(f"the limit of the history of {self.table} must be positive, but it is {limit}")
         newest = self._newest()
         listing = self.reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
-        times = history.file_times(listing, 0, newest.version)
+        times = version_times.file_times(listing, 0, newest.version)
         infos_by_version: dict[int, CommitInfo | None] = {}
         versions = [version for version, _ in times]
         for version, data in zip(versions, self.reader.each([listing.commits[v] for v in versions]), strict=True):
@@ -566,7 +566,7 @@ class DeltaLog:
                 raise self.reader.without_timestamp(version)
             return info.in_commit_timestamp
 
-        by_version = history.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
+        by_version = version_times.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
         return [
             HistoryEntry(version, by_version[version], infos_by_version[version])
             for version in sorted(infos_by_version, reverse=True)

@@ -421,3 +421,12 @@ class CheckpointState:
         """Whether the columns of the files are available without a request."""
         with self._lock:
             return "size" in self._columns or self._recovered is not None or all(file.at_hand for file in self._files)
+
+
+def checkpoint_alone(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> CheckpointState:
+    """The state in a checkpoint, without other files: damage that is found later is an error too."""
+
+    def nothing_else(names: tuple[str, ...]) -> LiveFiles:
+        raise MissingCommitError(f"only {names[0]} of {table} is read")
+
+    return CheckpointState(store, log_path, table, checkpoint, nothing_else)

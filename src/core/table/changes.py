@@ -34,8 +34,8 @@ from ..protocol.schema import (
     parse_schema,
     type_text,
 )
-from . import history
-from .history import in_commit_from
+from . import version_times
+from .version_times import in_commit_from
 
 if TYPE_CHECKING:
     from .readable_log import ReadableLog
@@ -151,7 +151,7 @@ def times(log: "ReadableLog", newest: "Snapshot", in_commit: Mapping[int, int | 
 def _times(
     log: "ReadableLog", newest: "Snapshot", listing: Listing, in_commit: Mapping[int, int | None]
 ) -> dict[int, int]:
-    of_files = dict(history.monotonic(history.file_times(listing, 0, max(in_commit, default=0))))
+    of_files = dict(version_times.monotonic(version_times.file_times(listing, 0, max(in_commit, default=0))))
     enabled_from = in_commit_from(newest)
 
     def time_of(version: int) -> int:
@@ -199,10 +199,10 @@ def version_range(
             return None
         if start.timestamp_ms is not None:
             raise TimestampOutOfRangeError(
-                f"{history.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: there are no "
-                "changes since then",
+                f"{version_times.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: there "
+                "are no changes since then",
                 condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-                parameters={"providedTimestamp": history.text(start.timestamp_ms)},
+                parameters={"providedTimestamp": version_times.text(start.timestamp_ms)},
                 table=log.table,
             )
         raise VersionNotFoundError(

@@ -1,4 +1,4 @@
-"""History and time travel: the time of each version, and its commitInfo.
+"""The time of each version, for history and time travel.
 
 The time of a version is its in-commit timestamp if the table has them, else the modification time of its file. File
 times may decrease (another writer's clock, a copied table). As in Delta, each is raised to at least one millisecond
