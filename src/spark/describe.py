@@ -22,7 +22,7 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol import features
 from ..core.protocol.actions import CommitInfo
 from ..core.protocol.schema import arrow_schema, parse_schema
-from ..core.table.version_times import HistoryEntry
+from ..core.table.history import HistoryEntry
 from ..dml.maintain import cluster_by
 from ..engine.jvm.catalog import CatalogEntry
 from ..errors import InvalidArgumentError

@@ -6,25 +6,14 @@ after the time before, so that each timestamp stands for one version.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...errors import TimestampOutOfRangeError
 from ..log.segment import Listing
-from ..protocol.actions import CommitInfo
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One commit: its time in milliseconds since the epoch, and its `commitInfo` if the writer wrote one."""
-
-    version: int
-    timestamp_ms: int
-    commit_info: CommitInfo | None
 
 
 def monotonic(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
