@@ -1,7 +1,6 @@
 """Names of tables: a path, provider.`path`, or a name in Spark's catalog."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -28,11 +27,6 @@ def by_path(identifier: str) -> tuple[str, str] | None:
 def is_absolute(path: str) -> bool:
     """Whether the text is an absolute path or a URI."""
     return _ABSOLUTE.match(path) is not None
-
-
-def quoted(parts: Sequence[str]) -> str:
-    """A name of one or more parts, each in backquotes."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def what_is(entry: CatalogEntry) -> str:

@@ -33,6 +33,7 @@ from ..protocol.schema import (
     parse_schema,
     to_json,
     type_text,
+    unquoted,
 )
 from .columns import resolved, type_at, with_struct, with_type
 
@@ -51,7 +52,7 @@ def column_of(text: str) -> Column:
         raise InvalidArgumentError(
             f"{text!r} isn't a valid column name: separate its parts by dots, and put backticks around a part with dots"
         )
-    return tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in re.findall(part, text))
+    return tuple(map(unquoted, re.findall(part, text)))
 
 
 @dataclass(frozen=True, slots=True)

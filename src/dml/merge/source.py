@@ -18,7 +18,7 @@ from ...core.skipping.predicates import Predicate
 from ...engine.jvm import plans, settings
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning
-from ...engine.sql.resolution import Equality, Local, PutAway, column_of, local, picked
+from ...engine.sql.resolution import Equality, Local, PutAway, column_named, local, picked
 from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
 from .resolve import Resolved
@@ -85,7 +85,7 @@ def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[
     python_keys = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
     named = [one.alias(f"k{i}") for i, one in enumerate(python_keys)]
     # Runs no Spark job: the rows are on the driver.
-    values = frame.select(*named, column_of(command.names.source_row)).collect()
+    values = frame.select(*named, column_named(command.names.source_row)).collect()
     rows = [tuple(map(_hashable, row)) for row in values]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
     for i, (one, key_type) in enumerate(zip(keys, types, strict=True)):
@@ -163,7 +163,7 @@ def _of_executors(command: Command, put_away: PutAway, resolved: Resolved, keys:
         if not one.null_safe:
             matchable = matchable & F.col(f"k{i}").isNotNull()
     groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
-    rows = frame.select(*named) if named else frame.select(column_of(command.names.source_row))
+    rows = frame.select(*named) if named else frame.select(column_named(command.names.source_row))
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
     aggregates = [F.count("*") if grouped is None else F.sum("n")]
     aggregates.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))

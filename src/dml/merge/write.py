@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
-from ...engine.sql.resolution import PutAway, aligned, column_of, local
+from ...engine.sql.resolution import PutAway, aligned, column_named, local
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
@@ -211,7 +211,7 @@ class _Writer:
                 if self._matches.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
                 elif names and MERGE_REPARTITION.of(self._command.log.conf):
-                    frame = frame.repartition(*(column_of(name) for name in names))
+                    frame = frame.repartition(*(column_named(name) for name in names))
             written = rows.write_new(self._command, frame)
             self._outcome.added = written.adds
             self._tell_apart(written.rows)
@@ -280,7 +280,7 @@ class _Writer:
     def _as_kept(self, frame: DataFrame) -> DataFrame:
         """Rows of the table, with the table's schema after the commit."""
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return rows.without_void(self._command, frame.select(*columns, *map(column_of, self._command.carried)))
+        return rows.without_void(self._command, frame.select(*columns, *map(column_named, self._command.carried)))
 
     def _kept(self, source: MergeSource) -> _Piece:
         """The unchanged rows of the touched files."""

@@ -111,8 +111,10 @@ class InsertTarget:
     @carried
     def partitioning(self) -> JavaObject:
         expressions = self._gateway.jvm.org.apache.spark.sql.connector.expressions
-        quoted = ("`" + name.replace("`", "``") + "`" for name in self._partitioning)
-        return self._gateway.array(expressions.Transform, [expressions.Expressions.identity(name) for name in quoted])
+        identity = expressions.Expressions.identity
+        return self._gateway.array(
+            expressions.Transform, [identity(schemas.quoted(name)) for name in self._partitioning]
+        )
 
     @carried
     def capabilities(self) -> JavaObject:

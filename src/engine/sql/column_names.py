@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ...core.protocol import column_mapping
 from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
+from ...core.protocol.schema import quoted
 from ...settings.spark_own import PARQUET_FIELD_IDS
 from ..jvm.types import has_void, read_schema, spark_type
 from .conform import without_void
@@ -91,10 +92,10 @@ def renamed(
     The columns `more` are appended unchanged.
     """
     columns = [
-        _named(frame[_quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
+        _named(frame[quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
         for f, to in zip(given, wanted, strict=True)
     ]
-    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+    return frame.select(*columns, *(frame[quoted(name)] for name in more))
 
 
 def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str] = ()) -> "DataFrame":
@@ -104,8 +105,8 @@ def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str
     """
     if not has_void(schema):
         return frame
-    columns = [_filled(None if f.data_type == schemas.VOID else frame[_quoted(f.name)], f) for f in schema]
-    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+    columns = [_filled(None if f.data_type == schemas.VOID else frame[quoted(f.name)], f) for f in schema]
+    return frame.select(*columns, *(frame[quoted(name)] for name in more))
 
 
 def _filled(value: "Column | None", f: schemas.StructField) -> "Column":
@@ -137,8 +138,8 @@ def _named(value: "Column", given: schemas.DataType, wanted: schemas.DataType) -
             # prune through a cast, which is the only way to add metadata.
             result = value
             for f, to in zip(given, wanted, strict=True):
-                result = result.withField(_quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
-            return result.dropFields(*(_quoted(f.name) for f in given))
+                result = result.withField(quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
+            return result.dropFields(*(quoted(f.name) for f in given))
     return value.cast(_spark_type(wanted))
 
 
@@ -149,7 +150,3 @@ def _differs(given: schemas.DataType, wanted: schemas.DataType) -> bool:
 
 def _spark_type(data_type: schemas.DataType) -> "DataType":
     return spark_type(schemas.StructType((schemas.StructField("c", data_type),)))["c"].dataType
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -27,6 +27,7 @@ from ...core.protocol.schema import (
     check_no_duplicates,
     contains,
     dotted,
+    quoted,
     to_json,
     type_text,
 )
@@ -107,7 +108,7 @@ def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequen
     values = {}
     for f in schema:
         if f.name.lower() in wanted and f.data_type in (STRING, BINARY):
-            value = df["`" + f.name.replace("`", "``") + "`"]
+            value = df[quoted(f.name)]
             marks = df.schema[f.name].metadata
             values[f.name] = F.when(F.octet_length(value) > 0, value).alias(f.name, metadata=marks)
     return df.withColumns(values) if values else df

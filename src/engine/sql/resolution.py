@@ -381,8 +381,8 @@ def literal_null(f: schemas.StructField) -> "Column":
     return F.lit(None).cast(spark_type(schemas.StructType((f,)))[0].dataType)
 
 
-def column_of(name: str) -> "Column":
+def column_named(name: str) -> "Column":
     """The column with exactly this name."""
     from pyspark.sql import functions as F
 
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(schemas.quoted(name))

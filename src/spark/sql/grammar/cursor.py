@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ....core.protocol.schema import unquoted
 from ....engine.jvm.lexer import Token
 from ....errors import InvalidArgumentError
 from .errors import syntax_error
@@ -89,7 +90,7 @@ class Cursor:
         if not _is_word(token):
             raise self.fail(what)
         self._at += 1
-        return token.text[1:-1].replace("``", "`") if token.kind == _QUOTED else token.text
+        return unquoted(token.text)
 
     def expect_name(self, what: str) -> Name:
         """A name of one or more parts."""
