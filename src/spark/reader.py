@@ -52,7 +52,7 @@ def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFra
     named_by_path = names.by_path(name)
     if named_by_path is not None:
         return frame(spark, named_by_path[1], Options(options))
-    entry = names.found(spark, name)
+    entry = names.delta_entry(spark, name)
     return frame(spark, entry.location, Options(options)).alias(entry.short_name)
 
 

@@ -157,7 +157,7 @@ class CheckpointState:
             try:
                 return read_listed(self._store, status)
             except ReplacedError as error:
-                raise self._gone(str(error)) from None
+                raise self._removed_meanwhile(str(error)) from None
 
         return load
 
@@ -187,7 +187,7 @@ class CheckpointState:
 
         return ParquetFile(name, load, self.names)
 
-    def _gone(self, reason: str) -> VersionNotFoundError:
+    def _removed_meanwhile(self, reason: str) -> VersionNotFoundError:
         self.lost = True
         return VersionNotFoundError(
             f"the checkpoint of version {self.version} of {self._table} was removed or replaced since it was opened "
@@ -223,7 +223,7 @@ class CheckpointState:
             return self._recover(error.names)
         except (MissingCommitError, VersionNotFoundError, TableNotFoundError):
             if self._was_removed():
-                raise self._gone(str(error)) from None
+                raise self._removed_meanwhile(str(error)) from None
             raise error from None
 
     def _was_removed(self) -> bool:

@@ -297,13 +297,13 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
 def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bool) -> str | None:
     """The first difference between two schemas other than an added column, in words."""
     later = {_folded(at): (at, f) for at, f in all_fields(newer.logical)}
-    for at, f in all_fields(older.logical):
+    for at, field in all_fields(older.logical):
         if _folded(at) not in later:
             return f"the column {dotted(at)} was dropped"
         at_now, now = later[_folded(at)]
-        if _shape(now.data_type) != _shape(f.data_type):
-            return f"the column {dotted(at)} changed from {type_text(f.data_type)} to {type_text(now.data_type)}"
-        if (f.nullable and not now.nullable) if read_is_newer else (now.nullable and not f.nullable):
+        if _shape(now.data_type) != _shape(field.data_type):
+            return f"the column {dotted(at)} changed from {type_text(field.data_type)} to {type_text(now.data_type)}"
+        if (field.nullable and not now.nullable) if read_is_newer else (now.nullable and not field.nullable):
             return f"the nullability of the column {dotted(at)} changed"
         if _folded(older.to_physical(at)) != _folded(newer.to_physical(at_now)):
             return f"the column {dotted(at)} was replaced by another column with the same name"

@@ -151,8 +151,10 @@ def clean_up(
         _write_classic_name(store, log_path, snapshot, newer)
     removed = _remove(store, files)
     # A checkpoint with a classic name may have sidecars too, and so may an old one of a table without the feature.
-    gone = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
-    if gone and ("v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in gone)):
+    removed_checkpoints = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
+    if removed_checkpoints and (
+        "v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in removed_checkpoints)
+    ):
         removed += _remove(store, _lost_sidecars(store, log_path, snapshot.table, newer, now_ms))
     removed += _remove(store, _lost_staging(store, log_path, boundary.version, now_ms))
     _log.info("%s: %d expired files of the log were removed", snapshot.table, len(removed))

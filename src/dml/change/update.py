@@ -169,12 +169,12 @@ class _Updated:
         left_out = set(rows.generated(self.command, tops))
         new = {path: frame[quoted(name)] for path, name in self.new.items()}
         new_columns = []
-        for f in self.columns:
-            kept = frame[quoted(f.name)]
-            if f.name in tops:
-                value = assignments.whole((f.name,), f, kept, new)
-                new_columns.append(F.when(changed, value).otherwise(kept).alias(f.name))
-            elif f.name not in left_out:
+        for field in self.columns:
+            kept = frame[quoted(field.name)]
+            if field.name in tops:
+                value = assignments.whole((field.name,), field, kept, new)
+                new_columns.append(F.when(changed, value).otherwise(kept).alias(field.name))
+            elif field.name not in left_out:
                 new_columns.append(kept)
         return frame.select(*new_columns, *self.command.passed_on(frame, changed), *extra_columns)
 

@@ -54,7 +54,7 @@ class MergeOutput:
     def metrics(self) -> dict[str, int | str]:
         """The operation metrics, by Delta's names (DeltaOperationMetrics)."""
         vectors = self.removal.vector_metrics()
-        gone = self.removal.gone
+        removed_files = self.removal.removed_files
         return {
             "numTargetRowsInserted": self.inserted,
             "numTargetRowsUpdated": self.updated,
@@ -66,9 +66,9 @@ class MergeOutput:
             "numTargetRowsCopied": self.copied,
             "numOutputRows": self.inserted + self.updated + self.copied,
             "numTargetFilesAdded": len(self.added),
-            "numTargetFilesRemoved": len(gone),
+            "numTargetFilesRemoved": len(removed_files),
             "numTargetBytesAdded": sum(add.size for add in self.added),
-            "numTargetBytesRemoved": sum(add.size for add in gone),
+            "numTargetBytesRemoved": sum(add.size for add in removed_files),
             "numTargetChangeFilesAdded": len(self.changes),
             "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
             "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
@@ -132,11 +132,11 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
         )
         rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
     pieces = []
-    for i, one in enumerate(resolved.inserts):
-        inserted = rest.where(one.test)
+    for i, clause in enumerate(resolved.inserts):
+        inserted = rest.where(clause.test)
         for earlier in resolved.inserts[:i]:
             inserted = inserted.where(~earlier.test.eqNullSafe(F.lit(True)))
-        values = [value.alias(name) for name, value in one.values.items()]
+        values = [value.alias(name) for name, value in clause.values.items()]
         nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
         pieces.append(rows.fitted(command, inserted.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
     frame = _union(pieces)
@@ -197,17 +197,17 @@ class _Writer:
         images = [piece.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
         images += [piece.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in self._inserted]
         with _once(images, all(piece.held for piece in (*changed, *self._inserted))) as both:
-            self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
-            pieces = [*(one.frame for one in both), *self._before(source)]
-            alike = [change_data.shaped(self._command, one) for one in pieces]
+            self.write([*kept, *(_Piece(piece.frame.drop(CHANGE_TYPE), piece.held) for piece in both)])
+            pieces = [*(piece.frame for piece in both), *self._before(source)]
+            alike = [change_data.shaped(self._command, piece) for piece in pieces]
             self._outcome.changes = change_data.write(self._command, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write the data files; `pieces` include the new rows."""
         if pieces:
-            frame = _union([one.frame for one in pieces])
+            frame = _union([piece.frame for piece in pieces])
             names = self._command.txn.metadata.partition_columns
-            if not all(one.held for one in pieces):
+            if not all(piece.held for piece in pieces):
                 if self._matches.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
                 elif names and MERGE_REPARTITION.of(self._command.log.conf):

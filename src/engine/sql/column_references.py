@@ -28,7 +28,7 @@ def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
 
     Raises `InvalidArgumentError` for text that isn't an SQL expression.
     """
-    named = (one.nameParts() for one in _nodes(spark, sql) if _kind(one) == "UnresolvedAttribute")
+    named = (node.nameParts() for node in _nodes(spark, sql) if _kind(node) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
 
 
@@ -50,7 +50,7 @@ def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
     from pyspark.sql import functions as F
 
     subject = f"the default {sql} of the column {dotted((f.name,))}"
-    kinds = {_kind(one) for one in _nodes(spark, sql)}
+    kinds = {_kind(node) for node in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
         raise InvalidArgumentError(f"{subject} needs to be the same for every row: no columns, no subqueries")
     reason = trust.of_text(spark, sql).refused

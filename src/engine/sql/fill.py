@@ -62,12 +62,12 @@ def with_made(
         if name in rules.generated:
             _check_value(df, rules.generated[name], _generation(name), table)
 
-    def column(f: StructField) -> "Column":
-        if f.name not in computed:
-            return df[quoted(f.name)]
-        if f.name in rules.generated:
-            return F.expr(rules.generated[f.name]).alias(f.name)
-        return numbers(df.sparkSession, f.name, rules.identity[f.name], turn).alias(f.name)
+    def column(field: StructField) -> "Column":
+        if field.name not in computed:
+            return df[quoted(field.name)]
+        if field.name in rules.generated:
+            return F.expr(rules.generated[field.name]).alias(field.name)
+        return numbers(df.sparkSession, field.name, rules.identity[field.name], turn).alias(field.name)
 
     return df.select(*map(column, schema))
 

@@ -55,10 +55,10 @@ def table_of(values: Values, target: Target, operation: str) -> NamedTable:
         return _at_path(values, values.text(target), operation)
     name = TableName.of(values, target)
     check_no_view(values, name, operation)
-    found = tables.find(values.spark, name.seq)
-    if found is None:
+    table = tables.find(values.spark, name.seq)
+    if table is None:
         refuse(SessionCatalog(values.spark).find_parts(name.seq), name, operation)
-    return found
+    return table
 
 
 def check_no_view(values: Values, name: TableName, operation: str) -> None:

@@ -96,9 +96,9 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
     typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
     values = {f.name: typed.column(f.name) for f in fields}
-    for f, column in zip(extra.per_file_fields, extra.values(files), strict=True):
-        fields.append(f)
-        values[f.name] = column
+    for field, column in zip(extra.per_file_fields, extra.values(files), strict=True):
+        fields.append(field)
+        values[field.name] = column
     if spec.file_number is not None:
         fields.append(schemas.StructField(spec.file_number, schemas.INTEGER))
         values[spec.file_number] = pa.array(range(files.num_rows), pa.int32())

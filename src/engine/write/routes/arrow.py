@@ -63,7 +63,7 @@ class ArrowRoute:
         written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
         now = SystemClock().now_ms()
         described = [spec.described(pq.read_metadata(pa.BufferReader(footer))) for footer in written["footer"]]
-        values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in written["partition"]])
+        values = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in written["partition"]])
         texts = spec.texts_of(values.columns, len(described))
         return [
             DataFile(self.prefix + name, text, size, now, rows, stats)

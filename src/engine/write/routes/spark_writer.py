@@ -144,4 +144,4 @@ def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
 
 def needs_hex_names(error: BaseException) -> bool:
     """Whether a write failed at a string that needs a job with `hex_names`."""
-    return any(_NO_NAME in str(one) for one in chain(error))
+    return any(_NO_NAME in str(cause) for cause in chain(error))

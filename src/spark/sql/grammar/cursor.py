@@ -128,10 +128,10 @@ class Cursor:
 
     def expect_string(self, what: str) -> Value:
         """A string, or a marker."""
-        found = self.accept_string()
-        if found is None:
+        text = self.accept_string()
+        if text is None:
             raise self.fail(f"{what} as a string")
-        return found
+        return text
 
     def accept_integer(self) -> Value | None:
         """A whole number without a sign, or a marker."""
@@ -145,10 +145,10 @@ class Cursor:
         """A number, which may have a minus, or a marker."""
         first, last = self.token(), self.token(1 if self.sees("-") else 0)
         if last.kind not in _NUMBERS:
-            found = self.accept_marker()
-            if found is None:
+            number = self.accept_marker()
+            if number is None:
                 raise self.fail(what)
-            return found
+            return number
         self._at += 1 if first is last else 2
         return Literal(self.text[first.start : last.stop], first.start)
 
@@ -157,9 +157,9 @@ class Cursor:
     def expect_in_brackets(self, what: str) -> Span:
         """Move behind `( ... )`; returns what is between the brackets."""
         self.expect("(")
-        found = self.expect_until(lambda: self.sees(")"), what)
+        span = self.expect_until(lambda: self.sees(")"), what)
         self.expect(")")
-        return found
+        return span
 
     def expect_until(self, is_end: Callable[[], bool], what: str) -> Span:
         """Everything up to where `is_end` says so outside of brackets that open here, or to the end."""
