@@ -130,7 +130,8 @@ class LogReader:
     def without_timestamp(self, version: int) -> CorruptLogError:
         """The error for a commit without the in-commit timestamp that the table requires."""
         return CorruptLogError(
-            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled",
+            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled. "
+            "Restore the log from a copy",
             table=self._table,
             version=version,
             path=commit_name(version),

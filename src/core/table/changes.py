@@ -159,13 +159,7 @@ def _times(
             return of_files[version]
         timestamp = in_commit[version]
         if timestamp is None:
-            raise CorruptLogError(
-                f"version {version} of {log.table} has no in-commit timestamp, although the table has them enabled. "
-                "Restore the log from a copy",
-                table=log.table,
-                version=version,
-                path=paths.commit_name(version),
-            )
+            raise log.reader.without_timestamp(version)
         return timestamp
 
     return {version: time_of(version) for version in in_commit}
