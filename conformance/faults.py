@@ -36,13 +36,13 @@ class Faults:
 class FaultyLogStore(LogStoreWrapper):
     """Follows the interface of `inner` like a store on a bad network: it may answer "unknown", but never wrongly.
 
-    `told` has (call, path, fault) of every fault so far. Threads may share it; then their order decides the faults.
+    `injected` has (call, path, fault) of every fault so far. Threads may share it; then their order decides the faults.
     """
 
     def __init__(self, inner: LogStore, faults: Faults, seed: int) -> None:
         super().__init__(inner)
         self.faults = faults
-        self.told: list[tuple[str, str, str]] = []
+        self.injected: list[tuple[str, str, str]] = []
         self._dice = random.Random(seed)
         self._late: list[tuple[str, bytes]] = []
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class FaultyLogStore(LogStoreWrapper):
                 draw -= getattr(self.faults, name)
                 if draw < 0:
                     fault = name
-                    self.told.append((call, path, name))
+                    self.injected.append((call, path, name))
                     break
         if pause:
             time.sleep(pause)

@@ -17,7 +17,7 @@ from ..interleave import outcome
 from ..model import Context, Factory
 from ..processes import Station, crew, forked, needs_processes
 from .suite import at, below, check, commit, commit_names, expect, interleavings, mark, names
-from .trial import LOST, REFUSED, UNKNOWN, WON, Try, judge, tried
+from .trial import LOST, REFUSED, UNKNOWN, WON, Try, in_threads, judge, tried
 
 _CHILD_SECONDS = 20.0
 _FEW = 8
@@ -211,11 +211,7 @@ def threads_share_a_client(context: Context) -> None:
             elif f"{version:020}.json" not in names(store.list_from(path))[:1]:
                 errors.append("a thread got a wrong listing")
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(threads_at_once)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(threads_at_once, work)
     require(not errors, f"one client in {threads_at_once} threads: {errors[:1]}")
     context.evidence |= {"threads": threads_at_once, "rounds": rounds}
 

@@ -14,7 +14,7 @@ from ..model import Context
 from ..processes import Station, crew, needs_processes, together
 from ..proxy import Exchange, Proxy, Reply
 from .suite import at, below, check, commit, expect, interleavings, mark, varied_version
-from .trial import Try, judge, tried
+from .trial import Try, in_threads, judge, tried
 
 
 @check(3, guarantee=2, lasts=True)
@@ -250,9 +250,5 @@ def _all_at(meeting: _Meeting, doors: Sequence[_Door], stores: Sequence[Any], pa
             meeting.arrive()
         door.meeting = None
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(stores))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(len(stores), write)
     return tries

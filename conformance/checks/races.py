@@ -16,7 +16,7 @@ from ..interleave import outcome
 from ..model import Context
 from ..processes import Station, crew, needs_processes, together
 from .suite import check, commit, commit_names, enough, expect, latest_end, mark, names, saw_enough, varied_version
-from .trial import LOST, UNKNOWN, WON, Overlap, Try, judge, tried
+from .trial import LOST, UNKNOWN, WON, Overlap, Try, in_threads, judge, tried
 
 _BATCH = 10
 _SWITCH_SECONDS = 1e-5
@@ -77,11 +77,7 @@ def round_of_threads(path: str, stores: list[LogStore], dice: random.Random) -> 
         tries.append(tried(number, partial(stores[number].write, path, mark(number))))
         one_ended.set()
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(stores))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(len(stores), write)
     return tries
 
 

@@ -1,5 +1,6 @@
 """Conditional writes with their times; evaluation of several writes of one path, and of their overlap."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -38,6 +39,15 @@ def tried(writer: int, write: Callable[[], Any]) -> Try:
     except Exception as error:
         answer = said = repr(error)
     return Try(writer, answer, began, time.monotonic_ns(), said)
+
+
+def in_threads(number: int, work: Callable[[int], None]) -> None:
+    """Run `work` in so many threads at the same time, each with its number from 0, and wait for all of them."""
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def judge(context: Context, path: str, tries: Sequence[Try], marks: Callable[[int], bytes], where: str = "") -> None:

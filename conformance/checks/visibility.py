@@ -24,7 +24,7 @@ from .suite import (
     saw_enough,
     value_of,
 )
-from .trial import Try, judge, tried
+from .trial import Try, in_threads, judge, tried
 
 _LEAST_ROUNDS = 3
 SIZES = (0, 1, 1023, 1 << 20, (8 << 20) + 1)
@@ -232,11 +232,7 @@ def a_large_write_loses_too(context: Context) -> None:
             barrier.wait()
             tries.append(tried(number, partial(client.write, path, data[number])))  # noqa: B023
 
-        threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(2, write)
         judge(context, path, tries, lambda number: data[number], f", each of {size} bytes")
         context.evidence |= {"rounds": version, "writers": 2, "bytes": size}
         if version > 1 and context.time_left < 2:

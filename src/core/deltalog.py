@@ -1,42 +1,34 @@
 """The handle on a table's log: snapshots, history, transactions and maintenance."""
 
-import logging
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..clock import Clock, SystemClock
 from ..error_context import sets_table
-from ..errors import CorruptLogError, InvalidArgumentError, MissingCommitError, TableNotFoundError, VersionNotFoundError
-from ..logstore.base import FileStatus, LogStore
+from ..errors import InvalidArgumentError, TableNotFoundError
+from ..logstore.base import LogStore
 from ..logstore.registry import store_for
 from ..settings import declarations
-from ..settings.declarations import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
-from .log.checkpoint import CheckpointState
-from .log.checkpoint_file import DamagedCheckpointError, ReplacedError
+from ..settings.declarations import WRITE_CHECKSUM
 from .log.memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .log.reader import LogReader
-from .log.replay import CommitOverlay, Header, in_commit_timestamp
-from .log.segment import Listing, LogEntry, Segment, choose, missing_commit, ranges_text, readable
-from .protocol.actions import Action, CommitInfo
+from .protocol.actions import Action
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
 from .table import history
-from .table.history import HistoryEntry, in_commit_from
+from .table.history import HistoryEntry
+from .table.newest_snapshot import NewestSnapshot
 from .table.snapshot import Snapshot
+from .table.snapshot_loader import SnapshotLoader
+from .table.version_times import in_commit_from
 from .upkeep import compaction
 from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
-from .upkeep.second_reading import doubt
 
 if TYPE_CHECKING:
     from .log.last_checkpoint import LastCheckpoint
     from .txn.transaction import Transaction
     from .upkeep.checkpoint_writer import SidecarWriter
     from .upkeep.health import LogHealth
-
-_log = logging.getLogger(__name__)
 
 _READ_AFTER_COMMITS = (
     declarations.WRITE_CHECKSUM,
@@ -47,23 +39,6 @@ _READ_AFTER_COMMITS = (
     declarations.COMPACTED_LOG_WRITES,
 )
 """These are read after a commit, which can't fail then: the constructor of the handle checks their values."""
-_TRIES = 4
-"""How often a version is read again when its files disappear meanwhile (cleanup, or a replaced table)."""
-_OLD_BASE_S = 86_400.0
-"""After this many seconds a handle opens the table again: the checkpoint that it uses may be removed, and the part that
-wasn't read yet would be lost.
-
-The listings of a handle start at a known commit, so they don't show this; own commits need no listing at all.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The newest snapshot, and the newest commit file in a listing, which proves that the table is still the same."""
-
-    snapshot: Snapshot
-    seen_version: int
-    seen: FileStatus | None
 
 
 class DeltaLog:
@@ -90,13 +65,10 @@ class DeltaLog:
         self.conf: Mapping[str, str] = conf or {}
         self.storage_options: Mapping[str, Any] = storage_options or {}
         self.reader = LogReader(table, self.log_path, store, self.clock)
-        self._fatal = CORRUPTION_IS_FATAL.of(self.conf)
         for setting in _READ_AFTER_COMMITS:
             setting.of(self.conf)
-        self._lock = threading.RLock()
-        self._known: _Known | None = None
-        self._opened_at = 0.0
-        self._opened_version = -1
+        self._loader = SnapshotLoader(table, self.log_path, store, self.reader, self.conf, limits)
+        self._newest = NewestSnapshot(self._loader, self.clock)
         self._cleaned_until: int | None = None
 
     @classmethod
@@ -169,9 +141,17 @@ class DeltaLog:
             )
         if timestamp is not None:
             version = self.version_at(timestamp)
-        snapshot = self._newest() if version is None else self._at(version)
+        snapshot = self._newest.refresh() if version is None else self._at(version)
         check_readable(snapshot.protocol, snapshot.metadata, self.table)
         return snapshot
+
+    def _at(self, version: int) -> Snapshot:
+        """An old version; the newest one is taken from the cache, after a check that it is still the newest."""
+        if self._newest.is_cached(version):
+            newest = self._newest.refresh()
+            if newest.version == version:
+                return newest
+        return self._loader.load(version)[0]
 
     def transaction(self) -> "Transaction":
         """A transaction on the newest version; where there is no table, its commit can create one."""
@@ -194,33 +174,10 @@ class DeltaLog:
         Returns:
             The snapshot of the last commit.
         """
-        snapshot = read
         if read is not None and WRITE_CHECKSUM.of(self.conf) and read.totals() is None:
             # One request, only on the first commit after a large checkpoint: later totals are computed from these.
             read.seed_totals_from_checksum()
-        for version, actions in commits:
-            make_timestamp = self.reader.timestamp_of(version, None, in_commit_timestamp(actions))
-            if snapshot is None:
-                header, tail = Header().after(actions), CommitOverlay(self.table).extend(actions)
-                if version != 0:
-                    raise InvalidArgumentError(f"version {version} can't be the first of {self.table}")
-                snapshot = Snapshot(self.table, 0, header, tail, None, timestamp=make_timestamp, fatal=self._fatal)
-            else:
-                if version != snapshot.version + 1:
-                    raise InvalidArgumentError(f"version {version} doesn't follow {snapshot.version} of {self.table}")
-                snapshot = snapshot.after(version, [actions], timestamp=make_timestamp)
-        if snapshot is None:
-            raise InvalidArgumentError(f"no commit was passed for {self.table}: pass at least one")
-        with self._lock:
-            known = self._known
-            if known is None:
-                if read is None:
-                    self._opened_version = -1
-                    # One listing, only for a new table: a later refresh must detect if another table replaced it.
-                    self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
-            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
-                self._known = _Known(snapshot, known.seen_version, known.seen)
-        return snapshot
+        return self._newest.add_commits(read, commits)
 
     @sets_table
     def checkpoint(
@@ -326,194 +283,6 @@ class DeltaLog:
     def _has_checkpoint(self, version: int) -> bool:
         return any(checkpoint.version == version for checkpoint in self.reader.list(version).checkpoints)
 
-    # --- the newest version ---------------------------------------------------------------------------------------
-
-    def _newest(self) -> Snapshot:
-        with self._lock:
-            known = self._known
-            if known is not None and not known.snapshot.base_lost:
-                try:
-                    updated = self._updated(known)
-                except ReplacedError:
-                    updated = None
-                if updated is not None:
-                    self._known = updated
-                    return updated.snapshot
-                self._known = None
-            self._opened_at = self.clock.monotonic()
-            snapshot, segment = self._opened(None)
-            self._opened_version = snapshot.version
-            self._known = _Known(snapshot, segment.version, segment.last_commit)
-            return snapshot
-
-    def _updated(self, known: _Known) -> _Known | None:
-        """`known`, updated with one listing and one read for each new commit; `None`: open the table again.
-
-        The listing starts at a commit that was listed before. If that file differs, the table was deleted, replaced or
-        cleaned up, and the cached state must not be combined with the new files.
-        """
-        try:
-            listing = self.reader.list(known.seen_version)
-        except TableNotFoundError:
-            return None
-        seen_now = listing.commits.get(known.seen_version)
-        if seen_now is None or (known.seen is not None and seen_now != known.seen):
-            return None
-        snapshot = known.snapshot
-        newest = max(listing.commits)
-        old = snapshot.base_version >= 0 and self.clock.monotonic() - self._opened_at > _OLD_BASE_S
-        if newest < snapshot.version or old:
-            return None
-        if snapshot.tail_actions > self._limits.tail_actions:
-            # A checkpoint that existed when the handle opened was either used then, or couldn't be read.
-            known_base = max(snapshot.base_version, self._opened_version)
-            if any(checkpoint.version > known_base for checkpoint in listing.checkpoints):
-                return None
-        if newest == snapshot.version:
-            if snapshot.version != known.seen_version or known.seen is None:
-                return _Known(snapshot, newest, listing.commits[newest])
-            return known
-        entries = []
-        for version in range(snapshot.version + 1, newest + 1):
-            if version not in listing.commits:
-                return None  # opening the table again finds out whether a commit is missing
-            entries.append(LogEntry(version, version, listing.commits[version]))
-        commits = self.reader.entries(entries)
-        updated = snapshot.after(
-            newest,
-            commits,
-            timestamp=self.reader.timestamp_of(newest, entries[-1].status, in_commit_timestamp(commits[-1])),
-            checksum=self.reader.checksum(listing.checksums.get(newest)),
-        )
-        if updated.metadata.id != snapshot.metadata.id:
-            _log.warning(
-                "%s: the table's id changed between version %d and %d", self.table, snapshot.version, updated.version
-            )
-        return _Known(updated, newest, entries[-1].status)
-
-    # --- opening --------------------------------------------------------------------------------------------------
-
-    @sets_table
-    def _opened(self, version: int | None, unusable: frozenset[str] = frozenset()) -> tuple[Snapshot, Segment]:
-        """Read a version from the store, without the cache."""
-        bad = set(unusable)
-        for attempt in range(_TRIES + 1):
-            try:
-                return self._open_once(version, bad)
-            except ReplacedError as error:
-                _log.info("%s: the log changed while it was read (%s)", self.table, error)
-                if attempt == _TRIES:
-                    raise CorruptLogError(
-                        f"the log of {self.table} has files that can't be read as they are listed: {error}. Try again; "
-                        "DeltaLog.for_path(...).health() lists all damage of the log",
-                        table=self.table,
-                        version=version,
-                    ) from error
-        raise AssertionError
-
-    def _open_once(self, version: int | None, bad: set[str]) -> tuple[Snapshot, Segment]:
-        hint = self.reader.last_checkpoint() if version is None and not bad else None
-        listing = self.reader.list(hint.version if hint else 0)
-        full = hint is None or hint.version == 0
-        while True:
-            if not full and not any(c.version >= (hint.version if hint else 0) for c in listing.checkpoints):
-                listing, full = self.reader.list(0), True
-            segment = self._segment(listing, version, bad)
-            try:
-                return self._built(segment), segment
-            except DamagedCheckpointError as error:
-                error.with_context(table=self.table, version=segment.version)
-                if not error.names or bad.issuperset(error.names):
-                    raise
-                _log.warning("%s: %s; reading the version from other files of the log instead", self.table, error)
-                bad.update(error.names)
-                try:
-                    if not full:
-                        listing, full = self.reader.list(0), True
-                    self._segment(listing, version, bad)
-                except (MissingCommitError, VersionNotFoundError):
-                    # No other files have the version, so the caller must get the error for the damage.
-                    readable_versions = ranges_text(readable(listing, unusable=bad))
-                    raise DamagedCheckpointError(
-                        f"{error}, and version {segment.version} of {self.table} can't be read from other files of the "
-                        f"log. The versions that can be read: {readable_versions}. Restore the file or the commits "
-                        "from a copy; DeltaLog.for_path(...).health() lists all damage of the log.",
-                        error.names,
-                        table=self.table,
-                        version=segment.version,
-                        path=error.path,
-                    ) from error
-
-    def _recovered(self, version: int, unusable: tuple[str, ...]) -> Snapshot:
-        return self._opened(version, frozenset(unusable))[0]
-
-    def _segment(self, listing: Listing, version: int | None, bad: set[str]) -> Segment:
-        newest = listing.newest
-        if newest is None:
-            raise TableNotFoundError(
-                f"there is no Delta table at {self.table}: its {LOG_DIRECTORY} has no commit and no checkpoint"
-            )
-        if version is not None and not 0 <= version <= newest:
-            raise self._no_version(listing, version)
-        segment = choose(
-            listing, self.table, version=version, unusable=bad, use_compacted=COMPACTED_LOG_READS.of(self.conf)
-        )
-        if segment is None:
-            if version is not None and earliest(listing, self.table) is not None:
-                raise self._no_version(listing, version)
-            raise missing_commit(self.table, listing, 0, newest if version is None else version)
-        return segment
-
-    def _no_version(self, listing: Listing, version: int) -> VersionNotFoundError:
-        first = earliest(listing, self.table)
-        available = f"{first} to {listing.newest}" if first is not None else "none"
-        return VersionNotFoundError(
-            f"version {version} of {self.table} can't be read; the versions that can: {available}",
-            condition="DELTA_VERSION_NOT_FOUND",
-            parameters={"userVersion": version, "earliest": first, "latest": listing.newest},
-            table=self.table,
-            version=version,
-        )
-
-    def _built(self, segment: Segment) -> Snapshot:
-        base = None
-        if segment.checkpoint is not None:
-            base = CheckpointState(
-                self.store,
-                self.log_path,
-                self.table,
-                segment.checkpoint,
-                partial(self._recovered, segment.checkpoint.version),
-                self._limits,
-            )
-        commits = self.reader.entries(segment.entries)
-        header = base.header if base else Header()
-        tail = CommitOverlay(self.table)
-        for actions in commits:
-            header, tail = header.after(actions), tail.extend(actions)
-        last = segment.entries[-1] if segment.entries else None
-        timestamp_ms = in_commit_timestamp(commits[-1]) if last and not last.compacted else None
-        status = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
-        return Snapshot(
-            self.table,
-            segment.version,
-            header,
-            tail,
-            base,
-            timestamp=self.reader.timestamp_of(segment.version, status, timestamp_ms),
-            checksum=self.reader.checksum(segment.checksum),
-            fatal=self._fatal,
-            doubt=partial(doubt, self.store, self.log_path, self.reader),
-        )
-
-    def _at(self, version: int) -> Snapshot:
-        """An old version; the newest one is taken from the cache, after a check that it is still the newest."""
-        if self._known is not None and self._known.snapshot.version == version:
-            newest = self._newest()
-            if newest.version == version:
-                return newest
-        return self._opened(version)[0]
-
     # --- history --------------------------------------------------------------------------------------------------
 
     @sets_table
@@ -526,75 +295,16 @@ class DeltaLog:
             TimestampOutOfRangeError: The time is before the first version that can be read, or after the last, and the
                 flag doesn't allow the nearest version. The message names the range.
         """
-        listing = self.reader.list(0)
-        if listing.newest is None:
-            raise TableNotFoundError(f"there is no Delta table at {self.table}")
-        first = earliest(listing, self.table)
-        times = history.file_times(listing, first or 0, listing.newest) if first is not None else []
-        if not times:
-            raise VersionNotFoundError(
-                f"no version of {self.table} can be read: its log has neither version 0 nor a checkpoint. Restore the "
-                "log from a copy"
-            )
-        times = history.travel_times(
-            times, in_commit_from(self._newest()), timestamp_ms, self.reader.in_commit_timestamp
-        )
-        return history.choose_version(
-            self.table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
+        return history.version_at(
+            self._newest, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
         )
 
     @sets_table
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits in the log, newest first, at most `limit`. It costs one read for each commit."""
-        if limit is not None and limit <= 0:
-            raise InvalidArgumentError(f"the limit of the history of {self.table} must be positive, but it is {limit}")
-        newest = self._newest()
-        listing = self.reader.list(0 if limit is None else max(newest.version - limit + 1, 0))
-        times = history.file_times(listing, 0, newest.version)
-        infos_by_version: dict[int, CommitInfo | None] = {}
-        versions = [version for version, _ in times]
-        for version, data in zip(versions, self.reader.each([listing.commits[v] for v in versions]), strict=True):
-            if data is not None:
-                infos = (action for action in self.reader.parsed(version, data) if isinstance(action, CommitInfo))
-                infos_by_version[version] = next(infos, None)
-        # A file that cleanup removed meanwhile is no longer part of the history.
-        times = [item for item in times if item[0] in infos_by_version]
-
-        def in_commit(version: int) -> int:
-            info = infos_by_version[version]
-            if info is None or info.in_commit_timestamp is None:
-                raise self.reader.without_timestamp(version)
-            return info.in_commit_timestamp
-
-        by_version = history.with_in_commit_timestamps(times, in_commit_from(newest), in_commit)
-        return [
-            HistoryEntry(version, by_version[version], infos_by_version[version])
-            for version in sorted(infos_by_version, reverse=True)
-        ]
+        return history.entries(self._newest, limit)
 
     @sets_table
     def find_commit(self, token: str) -> int | None:
         """The version whose `commitInfo.txnId` is the token, searched from the newest one; `None`: there is none."""
-        listing = self.reader.list(0)
-        needle = token.encode()
-        for version in sorted(listing.commits, reverse=True):
-            data = self.reader.read(listing.commits[version])
-            if (
-                data is not None
-                and needle in data
-                and any(
-                    isinstance(action, CommitInfo) and action.txn_id == token
-                    for action in self.reader.parsed(version, data)
-                )
-            ):
-                return version
-        return None
-
-
-def earliest(listing: Listing, table: str) -> int | None:
-    """The oldest version that can be read: 0, or that of the first checkpoint."""
-    if 0 in listing.commits:
-        return 0
-    for checkpoint in listing.checkpoints:
-        return checkpoint.version
-    return None
+        return history.find_commit(self.reader, token)

@@ -458,13 +458,13 @@ WRITE_ROUTE = Setting[str](
 )
 
 SETTINGS: Final[dict[str, Setting[object]]] = {
-    one.key: one for one in list(globals().values()) if isinstance(one, Setting)
+    setting.key: setting for setting in list(globals().values()) if isinstance(setting, Setting)
 }
 """All settings of this module by their keys."""
 FAMILIES: Final = (PROPERTY_DEFAULTS, LOG_STORE)
-PER_OPERATION: Final = frozenset(key for key, one in SETTINGS.items() if one.per_operation)
+PER_OPERATION: Final = frozenset(key for key, setting in SETTINGS.items() if setting.per_operation)
 
 
 def has_effect(key: str) -> bool:
     """Whether this module declares a key."""
-    return key in SETTINGS or any(key.startswith(one.prefix) for one in FAMILIES)
+    return key in SETTINGS or any(key.startswith(family.prefix) for family in FAMILIES)

@@ -51,47 +51,47 @@ def page() -> str:
         (
             _HEAD,
             "\n## Settings of Delta and of tablelog\n\n| key | values | default | effect |\n|---|---|---|---|\n",
-            *_rows((_key(one), _values(one), _default(one), one.help) for one in _sorted(own)),
+            *_rows((_key(setting), _values(setting), _default(setting), setting.help) for setting in _sorted(own)),
             _OF_SPARK,
-            *_rows((_key(one), one.help) for one in _sorted(spark)),
+            *_rows((_key(setting), setting.help) for setting in _sorted(spark)),
             _UNSUPPORTED,
-            *_rows((f"`{one.key}`", one.why) for one in unsupported.UNSUPPORTED.values()),
+            *_rows((f"`{refused.key}`", refused.why) for refused in unsupported.UNSUPPORTED.values()),
         )
     )
 
 
 def _sorted(settings: Iterable[Setting[object] | Family]) -> list[Setting[object] | Family]:
-    return sorted(settings, key=lambda one: _key(one).lower())
+    return sorted(settings, key=lambda setting: _key(setting).lower())
 
 
 def _rows(rows: Iterable[tuple[str, ...]]) -> Iterable[str]:
     return (f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
-def _key(one: Setting[object] | Family) -> str:
-    return f"`{one.prefix}{one.rest}`" if isinstance(one, Family) else f"`{one.key}`"
+def _key(setting: Setting[object] | Family) -> str:
+    return f"`{setting.prefix}{setting.rest}`" if isinstance(setting, Family) else f"`{setting.key}`"
 
 
-def _values(one: Setting[object] | Family) -> str:
-    return "" if isinstance(one, Family) else one.values.allowed
+def _values(setting: Setting[object] | Family) -> str:
+    return "" if isinstance(setting, Family) else setting.values.allowed
 
 
-def _default(one: Setting[object] | Family) -> str:
-    if isinstance(one, Family):
+def _default(setting: Setting[object] | Family) -> str:
+    if isinstance(setting, Family):
         return ""
-    if one.shown_default:
-        return one.shown_default
-    match one.default:
+    if setting.shown_default:
+        return setting.shown_default
+    match setting.default:
         case None | "":
             return "none"
         case bool():
-            return str(one.default).lower()
-        case 0 if one.unit == "bytes":
+            return str(setting.default).lower()
+        case 0 if setting.unit == "bytes":
             return "0 bytes"
-        case int() if one.unit == "bytes":
-            size, name = next(unit for unit in _SIZES if one.default and one.default % unit[0] == 0)
-            return f"{one.default // size:,} {name}"
+        case int() if setting.unit == "bytes":
+            size, name = next(unit for unit in _SIZES if setting.default and setting.default % unit[0] == 0)
+            return f"{setting.default // size:,} {name}"
         case int():
-            return f"{one.default:,} {one.unit}".strip()
+            return f"{setting.default:,} {setting.unit}".strip()
         case _:
-            return f"{one.default}"
+            return f"{setting.default}"

@@ -135,6 +135,6 @@ VARIANT_SHREDDING = Setting[bool](
 )
 
 SETTINGS: Final[dict[str, Setting[object]]] = {
-    one.key: one for one in list(globals().values()) if isinstance(one, Setting)
+    setting.key: setting for setting in list(globals().values()) if isinstance(setting, Setting)
 }
 """All settings of this module by their keys."""

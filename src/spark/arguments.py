@@ -46,11 +46,13 @@ def names_of(columns: tuple[Any, ...]) -> tuple[str, ...]:
 
 def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
-    kinds = {name: one.annotation for name, one in list(signature.parameters.items())[1:]}
+    kinds = {name: parameter.annotation for name, parameter in list(signature.parameters.items())[1:]}
     for name, kind in kinds.items():
         _described(kind)  # fails at import if an annotation can't be checked
         assert kind is not inspect.Parameter.empty, f"{method.__qualname__}: {name} has no annotation"
-    several = {one.name for one in signature.parameters.values() if one.kind is one.VAR_POSITIONAL}
+    several = {
+        parameter.name for parameter in signature.parameters.values() if parameter.kind is parameter.VAR_POSITIONAL
+    }
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -89,7 +91,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
 
 
 def _any(value: Any, kind: Any) -> bool:
-    return any(_is(value, one) for one in _kinds(kind))
+    return any(_is(value, allowed) for allowed in _kinds(kind))
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
@@ -116,10 +118,10 @@ def _is(value: Any, kind: Any) -> bool:
 
 def _described(kind: Any) -> str:
     """The expected type for a message; AssertionError for an annotation that isn't supported."""
-    return " or ".join(dict.fromkeys(_one(one) for one in _kinds(kind)))
+    return " or ".join(dict.fromkeys(_kind_name(allowed) for allowed in _kinds(kind)))
 
 
-def _one(kind: Any) -> str:
+def _kind_name(kind: Any) -> str:
     origin, inside = get_origin(kind), get_args(kind)
     if kind is None or kind in _NAMES:
         return _NAMES[type(None) if kind is None else kind]

@@ -20,13 +20,13 @@ def new_columns(columns: str | StructType | Iterable[StructField], position: str
     struct = _ddl(columns) if isinstance(columns, str) else StructType(list(columns))
     added: list[NewColumn] = []
     place = None if position is None else Position.of(position)
-    for f in declared(struct):
-        *parent, name = column_of(f.name)
+    for field in declared(struct):
+        *parent, name = column_of(field.name)
         if added and place is not None:
             if tuple(parent) != added[-1].parent:
                 raise InvalidArgumentError("Columns that are added at a position must be in the same struct.")
             place = Position(added[-1].field.name)
-        added.append(NewColumn(replace(f, name=name), tuple(parent), place))
+        added.append(NewColumn(replace(field, name=name), tuple(parent), place))
     return added
 
 

@@ -61,9 +61,9 @@ def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | Non
     log = DeltaLog.for_path(path, conf=settings)
     with _handles_lock:
         log = _handles.setdefault(key, log)
-        of_path = [one for one in _handles if one[0] == path]
-        for one in of_path[:-_KEPT_OF_A_PATH]:
-            del _handles[one]
+        of_path = [key for key in _handles if key[0] == path]
+        for old_key in of_path[:-_KEPT_OF_A_PATH]:
+            del _handles[old_key]
         while len(_handles) > _KEPT:
             _handles.popitem(last=False)
     return log

@@ -38,7 +38,7 @@ class DeltaTableBuilder(Generic[TableT]):
     def __init__(self, spark: SparkSession, mode: CreateMode, table_of: Callable[[DeltaLog], TableT]) -> None:
         self._spark = spark
         self._mode = mode
-        self._made = table_of
+        self._result_of = table_of
         self._path: str | None = None
         self._named: str | None = None
         self._columns: list[schema.StructField] = []
@@ -134,10 +134,10 @@ class DeltaTableBuilder(Generic[TableT]):
             if mode != "createOrReplace" and log.exists():
                 check_same(definition, log.snapshot())
                 place.enter(spark, definition.comment)
-                return self._made(log)
+                return self._result_of(log)
         create(spark, log, definition, mode, options=commit_of(spark))
         place.enter(spark, definition.comment)
-        return self._made(log)
+        return self._result_of(log)
 
     def _checked(self) -> Self:
         if self._definition.partition_by and self._definition.cluster_by:

@@ -202,9 +202,9 @@ class SourceRowsLostError(errors.SourceRowsLostError, TablelogError):
 
 
 _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {
-    one.__bases__[0]: one
-    for one in list(globals().values())
-    if isinstance(one, type) and issubclass(one, TablelogError)
+    value.__bases__[0]: value
+    for value in list(globals().values())
+    if isinstance(value, type) and issubclass(value, TablelogError)
 }
 
 
@@ -219,7 +219,7 @@ def as_spark(error: BaseException) -> BaseException:
 @cache
 def _class(core: type[errors.TablelogError], raised: type[PySparkException]) -> type[TablelogError]:
     """A class derived from an error class of the core and from one of PySpark."""
-    twin = next(_TWINS[one] for one in core.__mro__ if one in _TWINS)
+    twin = next(_TWINS[base] for base in core.__mro__ if base in _TWINS)
     bases: tuple[type, ...] = (twin, raised) if twin.__bases__[0] is core else (core, twin, raised)
     if issubclass(twin, raised):
         bases = bases[:-1]
@@ -231,7 +231,7 @@ def _class(core: type[errors.TablelogError], raised: type[PySparkException]) -> 
 def _core_class(kind: type) -> type[errors.TablelogError]:
     """The core's error class for an error class of this module."""
     return next(
-        one for one in kind.__mro__ if issubclass(one, errors.TablelogError) and not issubclass(one, TablelogError)
+        base for base in kind.__mro__ if issubclass(base, errors.TablelogError) and not issubclass(base, TablelogError)
     )
 
 

@@ -1,7 +1,6 @@
 """Names of tables: a path, provider.`path`, or a name in Spark's catalog."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -28,11 +27,6 @@ def by_path(identifier: str) -> tuple[str, str] | None:
 def is_absolute(path: str) -> bool:
     """Whether the text is an absolute path or a URI."""
     return _ABSOLUTE.match(path) is not None
-
-
-def quoted(parts: Sequence[str]) -> str:
-    """A name of one or more parts, each in backquotes."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def what_is(entry: CatalogEntry) -> str:
@@ -78,7 +72,7 @@ class TableLocation:
                 raise
 
 
-def found(spark: SparkSession, name: str) -> CatalogEntry:
+def delta_entry(spark: SparkSession, name: str) -> CatalogEntry:
     """The catalog entry of a Delta table. Raises TableNotFoundError if there is none, or for another kind of table."""
     entry = SessionCatalog(spark).find(name)
     if entry is None:
@@ -155,6 +149,6 @@ def target(spark: SparkSession, identifier: str) -> TableLocation:
     return TableLocation(identifier) if _ABSOLUTE.match(identifier) else place(spark, identifier, None)
 
 
-def _same(spark: SparkSession, one: str, other: str) -> bool:
+def _same(spark: SparkSession, path: str, other: str) -> bool:
     """Whether two paths refer to the same table."""
-    return delta_log(one, session_conf(spark, one)).table == delta_log(other, session_conf(spark, other)).table
+    return delta_log(path, session_conf(spark, path)).table == delta_log(other, session_conf(spark, other)).table

@@ -127,7 +127,7 @@ def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, whe
 
 def _metrics(outcome: OptimizeResult) -> dict[str, Any]:
     vectors = [add.deletion_vector for add in outcome.removed if add.deletion_vector is not None]
-    partitions = len({one.partition for one in outcome.bins})
+    partitions = len({group.partition for group in outcome.bins})
     merged = {"num": len(outcome.removed), "size": sum(add.size for add in outcome.removed)}
     return {
         "numFilesAdded": len(outcome.added),

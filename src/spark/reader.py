@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
 from ..core.protocol import row_tracking
+from ..core.protocol.schema import quoted
 from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
 from ..engine.read import row_ids, scan
@@ -51,7 +52,7 @@ def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFra
     named_by_path = names.by_path(name)
     if named_by_path is not None:
         return frame(spark, named_by_path[1], Options(options))
-    entry = names.found(spark, name)
+    entry = names.delta_entry(spark, name)
     return frame(spark, entry.location, Options(options)).alias(entry.short_name)
 
 
@@ -191,6 +192,6 @@ def _of_partition(opened: OpenedTable[DataFrame], path: str) -> DataFrame:
     for column, value in opened.partition:
         if column not in partition_columns:
             raise InvalidArgumentError(f"{path}: {column} is not a partition column of the table {opened.log.table}.")
-        name = functions.col(f"`{column}`")
+        name = functions.col(quoted(column))
         frame = frame.where(name.isNull() if value == _HIVE_NULL else name == functions.lit(value))
     return frame

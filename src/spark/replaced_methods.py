@@ -420,5 +420,5 @@ def replacements() -> dict[str, Patch]:
     for name in ("create", "replace", "createOrReplace"):
         by_name[f"DataFrameWriterV2.{name}"] = _creates_table(name)
     by_name |= {"Catalog.createTable": _create_table, "Catalog.refreshTable": _refresh_table}
-    (rest,) = (one for one in PATCHES if one.attribute == "*")
+    (rest,) = (patch for patch in PATCHES if patch.attribute == "*")
     return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patching.targets(rest)}

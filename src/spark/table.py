@@ -82,7 +82,7 @@ class DeltaTable:
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
             return cls.forPath(sparkSession, named_by_path[1])
-        return cls(sparkSession, names.log_of(sparkSession, names.found(sparkSession, tableOrViewName)))
+        return cls(sparkSession, names.log_of(sparkSession, names.delta_entry(sparkSession, tableOrViewName)))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:

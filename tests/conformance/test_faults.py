@@ -26,7 +26,7 @@ def test_a_lost_reply_leaves_the_file_and_says_unknown() -> None:
         with pytest.raises(WriteOutcomeUnknown):
             store.write(PATH, data)
     assert store.inner.read(PATH) == b"1"
-    assert store.told == [("write", PATH, "lost_reply")] * 2
+    assert store.injected == [("write", PATH, "lost_reply")] * 2
 
 
 def test_a_lost_request_leaves_nothing_and_says_unknown() -> None:
@@ -58,16 +58,16 @@ def test_a_refused_write_and_an_unreachable_read_are_errors_of_storage() -> None
 
 
 def test_a_seed_repeats_the_plan_and_a_pickle_goes_on_with_it() -> None:
-    def told(store: FaultyLogStore) -> list[tuple[str, str, str]]:
+    def injected(store: FaultyLogStore) -> list[tuple[str, str, str]]:
         for number in range(50):
             with suppress(WriteOutcomeUnknown, StorageError, FileExistsError):
                 store.write(f"memory:///t/{number}", b"")
-        return store.told
+        return store.injected
 
-    plans = [told(faulty(Faults.all(0.1), seed)) for seed in (1, 1, 2)]
+    plans = [injected(faulty(Faults.all(0.1), seed)) for seed in (1, 1, 2)]
     assert plans[0] == plans[1] != plans[2]
     store = faulty(Faults.all(0.1), 1)
-    assert told(pickle.loads(pickle.dumps(store))) == plans[0]
+    assert injected(pickle.loads(pickle.dumps(store))) == plans[0]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -89,4 +89,4 @@ def test_commits_are_made_once_and_told_truly(seed: int) -> None:
                 told[name], tokens[name] = None, error.token
     store.deliver()
     holds_once(direct, told, tokens)
-    assert store.told
+    assert store.injected

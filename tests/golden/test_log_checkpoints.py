@@ -22,7 +22,7 @@ from tablelog.logstore import LocalLogStore
 
 def unchecked(table: Path, at: int | None = None, *, without: frozenset[str] = frozenset()) -> Snapshot:
     """A snapshot also of a table whose features aren't built yet: its log can be replayed all the same."""
-    return DeltaLog.for_path(str(table))._opened(at, without)[0]
+    return DeltaLog.for_path(str(table))._loader.load(at, without)[0]
 
 
 def shipped(root: Path) -> list[tuple[Path, int, frozenset[str]]]:

@@ -385,7 +385,7 @@ def test_a_copy_and_a_child_have_connections_of_their_own(play: Play) -> None:
     if child == 0:
         try:
             store.write(PATH, b"")
-            assert {pid for pid, _ in store._clients._made} == {os.getppid(), os.getpid()}
+            assert {pid for pid, _ in store._clients._opened} == {os.getppid(), os.getpid()}
             os.write(write, b"1")
         finally:
             os._exit(0)

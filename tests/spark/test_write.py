@@ -265,11 +265,11 @@ def test_nothing_stays_of_a_write_whose_commit_fails(table, numbers, monkeypatch
 
 
 def test_files_stay_when_nobody_knows_whether_they_are_committed(table, numbers, monkeypatch):
-    from tablelog.core.txn import transaction
+    from tablelog.core.txn import commit_loop
     from tablelog.core.txn.commit import Unknown
 
     table.write(numbers)
-    monkeypatch.setattr(transaction, "attempt", lambda *arguments, **keywords: Unknown("no answer"))
+    monkeypatch.setattr(commit_loop, "attempt", lambda *arguments, **keywords: Unknown("no answer"))
     with pytest.raises(CommitStateUnknownError):
         table.write(numbers)
     assert table.data_files() > table.logged_files()

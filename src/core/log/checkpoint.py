@@ -157,7 +157,7 @@ class CheckpointState:
             try:
                 return read_listed(self._store, status)
             except ReplacedError as error:
-                raise self._gone(str(error)) from None
+                raise self._removed_meanwhile(str(error)) from None
 
         return load
 
@@ -187,7 +187,7 @@ class CheckpointState:
 
         return ParquetFile(name, load, self.names)
 
-    def _gone(self, reason: str) -> VersionNotFoundError:
+    def _removed_meanwhile(self, reason: str) -> VersionNotFoundError:
         self.lost = True
         return VersionNotFoundError(
             f"the checkpoint of version {self.version} of {self._table} was removed or replaced since it was opened "
@@ -223,7 +223,7 @@ class CheckpointState:
             return self._recover(error.names)
         except (MissingCommitError, VersionNotFoundError, TableNotFoundError):
             if self._was_removed():
-                raise self._gone(str(error)) from None
+                raise self._removed_meanwhile(str(error)) from None
             raise error from None
 
     def _was_removed(self) -> bool:
@@ -421,3 +421,12 @@ class CheckpointState:
         """Whether the columns of the files are available without a request."""
         with self._lock:
             return "size" in self._columns or self._recovered is not None or all(file.at_hand for file in self._files)
+
+
+def checkpoint_alone(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> CheckpointState:
+    """The state in a checkpoint, without other files: damage that is found later is an error too."""
+
+    def nothing_else(names: tuple[str, ...]) -> LiveFiles:
+        raise MissingCommitError(f"only {names[0]} of {table} is read")
+
+    return CheckpointState(store, log_path, table, checkpoint, nothing_else)

@@ -83,10 +83,10 @@ def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> 
 
 def left(piece: pa.Table, table: str, superseded: Collection[FileKey]) -> pa.Table:
     """The rows of a piece that no later action supersedes; `table` is the table's root."""
-    gone = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded)
-    if not gone:
+    superseded_rows = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded)
+    if not superseded_rows:
         return piece
     keep = bytearray(b"\x01") * piece.num_rows
-    for row in gone:
+    for row in superseded_rows:
         keep[row] = 0
     return piece.filter(mask_of(keep))

@@ -110,9 +110,9 @@ class LogReader:
         try:
             return self._store.read(f"{self._log_path}/{commit_name(version)}")
         except FileNotFoundError:
-            raise self._gone(version) from None
+            raise self._missing_version(version) from None
 
-    def _gone(self, version: int) -> VersionNotFoundError:
+    def _missing_version(self, version: int) -> VersionNotFoundError:
         return VersionNotFoundError(
             f"the commit of version {version} of {self._table} no longer exists: it was removed from the log",
             table=self._table,
@@ -130,7 +130,8 @@ class LogReader:
     def without_timestamp(self, version: int) -> CorruptLogError:
         """The error for a commit without the in-commit timestamp that the table requires."""
         return CorruptLogError(
-            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled",
+            f"version {version} of {self._table} has no in-commit timestamp, although the table has them enabled. "
+            "Restore the log from a copy",
             table=self._table,
             version=version,
             path=commit_name(version),
@@ -139,7 +140,7 @@ class LogReader:
     def timestamp_of(
         self, version: int, status: FileStatus | None, known_timestamp: int | None
     ) -> Callable[[bool], int]:
-        """A function that returns the time of a version; `told` is its in-commit timestamp if that is known."""
+        """A function that returns the time of a version; `known_timestamp` is its in-commit timestamp, if known."""
 
         def timestamp(in_commit: bool) -> int:
             if in_commit:
@@ -148,7 +149,7 @@ class LogReader:
                 return status.modification_time_ms
             listed = self.list(version).commits.get(version)
             if listed is None:
-                raise self._gone(version)
+                raise self._missing_version(version)
             return listed.modification_time_ms
 
         return timestamp

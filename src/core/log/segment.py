@@ -73,6 +73,13 @@ class Listing:
             newest = max(newest, self.checkpoints[-1].version)
         return None if newest < 0 else newest
 
+    @property
+    def earliest(self) -> int | None:
+        """The oldest version that can be read: 0, or that of the first checkpoint."""
+        if 0 in self.commits:
+            return 0
+        return self.checkpoints[0].version if self.checkpoints else None
+
 
 def name_of(status: FileStatus) -> str:
     """The last part of a file's path."""

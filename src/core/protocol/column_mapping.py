@@ -109,22 +109,22 @@ def same_layout(old: ColumnMapping, metadata: Metadata) -> bool:
     return same_partitioning(old, metadata) and (old.mode == mode or (old.mode == "none" and mode == "name"))
 
 
-def physical_name(f: StructField) -> str:
+def physical_name(field: StructField) -> str:
     """The name of a field in data files and in the log, if the table has a mapping."""
-    name = f.metadata.get(PHYSICAL_NAME)
-    return name if isinstance(name, str) else f.name
+    name = field.metadata.get(PHYSICAL_NAME)
+    return name if isinstance(name, str) else field.name
 
 
-def field_id(f: StructField) -> int | None:
+def field_id(field: StructField) -> int | None:
     """The id of a field; `None` if it has none."""
-    id_ = f.metadata.get(ID)
+    id_ = field.metadata.get(ID)
     return id_ if isinstance(id_, int) and not isinstance(id_, bool) else None
 
 
-def without_mapping(f: StructField) -> StructField:
+def without_mapping(field: StructField) -> StructField:
     """The field without keys of a mapping, as in data from outside the table."""
-    kept = {key: value for key, value in f.metadata.items() if not key.startswith((_PREFIX, "parquet.field."))}
-    return f if len(kept) == len(f.metadata) else replace(f, metadata=kept)
+    kept = {key: value for key, value in field.metadata.items() if not key.startswith((_PREFIX, "parquet.field."))}
+    return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)
 
 
 Change = Callable[[StructField, Column], StructField | None]
@@ -138,9 +138,9 @@ def transformed(data_type: DataType, change: Change, at: Column = ()) -> DataTyp
     """
     if isinstance(data_type, StructType):
         fields = []
-        for f in data_type.fields:
-            name = (*at, f.name)
-            changed = change(f, name)
+        for field in data_type.fields:
+            name = (*at, field.name)
+            changed = change(field, name)
             if changed is not None:
                 inner = transformed(changed.data_type, change, name)
                 fields.append(changed if inner is changed.data_type else replace(changed, data_type=inner))
@@ -210,11 +210,11 @@ def _check(schema: StructType, error: Callable[[str], Exception]) -> None:
     ids: dict[int, Column] = {}
     names: dict[Column, Column] = {}
     physical = all_fields(_with_names(schema, physical_name))
-    for (name, f), (where, _) in zip(all_fields(schema), physical, strict=True):
-        id_ = field_id(f)
+    for (name, field), (where, _) in zip(all_fields(schema), physical, strict=True):
+        id_ = field_id(field)
         if id_ is None or not 0 <= id_ <= _LARGEST_ID:
             raise error(f"the column {dotted(name)} has no id ({ID}), although the table has column mapping")
-        if not isinstance(f.metadata.get(PHYSICAL_NAME), str) or not f.metadata[PHYSICAL_NAME]:
+        if not isinstance(field.metadata.get(PHYSICAL_NAME), str) or not field.metadata[PHYSICAL_NAME]:
             raise error(
                 f"the column {dotted(name)} has no physical name ({PHYSICAL_NAME}), although the table has column "
                 "mapping"
@@ -286,27 +286,27 @@ def assigned(
         )
     largest = max(max_id(metadata), 0 if old is None else max_id(old), _largest(schema), _largest(old_schema))
 
-    def assign(f: StructField, name: Column) -> StructField | None:
+    def assign(field: StructField, name: Column) -> StructField | None:
         nonlocal largest
         known = _at(old_schema, name)
         if begins and known is None:
             raise InvalidArgumentError(
                 f"{MODE} can't be set in a commit that changes the schema: it adds the column {dotted(name)}"
             )
-        reused = known if replaces_table and not begins and _alike(known, f) else None
+        reused = known if replaces_table and not begins and _alike(known, field) else None
         added: dict[str, Any] = {}
-        if field_id(f) is None:
+        if field_id(field) is None:
             new_id = None if reused is None else field_id(reused)
             if new_id is None:
                 largest += 1
                 new_id = largest
             added[ID] = new_id
-        if PHYSICAL_NAME not in f.metadata:
+        if PHYSICAL_NAME not in field.metadata:
             if begins and known is not None:
                 added[PHYSICAL_NAME] = known.name
             else:
                 added[PHYSICAL_NAME] = new_name() if reused is None else physical_name(reused)
-        return replace(f, metadata={**f.metadata, **added}) if added else f
+        return replace(field, metadata={**field.metadata, **added}) if added else field
 
     assigned_schema = transformed(schema, assign)
     text = metadata.schema_string if assigned_schema is schema else to_json(cast(StructType, assigned_schema))
@@ -329,5 +329,5 @@ def _at(schema: StructType, name: Column) -> StructField | None:
     return next((f for at, f in all_fields(schema) if tuple(part.lower() for part in at) == folded), None)
 
 
-def _alike(known: StructField | None, f: StructField) -> bool:
-    return known is not None and type_text(known.data_type).lower() == type_text(f.data_type).lower()
+def _alike(known: StructField | None, field: StructField) -> bool:
+    return known is not None and type_text(known.data_type).lower() == type_text(field.data_type).lower()

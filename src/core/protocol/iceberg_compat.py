@@ -73,11 +73,11 @@ def check(protocol: Protocol, metadata: Metadata, old: Metadata | None, actions:
         schema = parse_schema(metadata.schema_string)
         for column, data_type in _unknown(schema):
             raise refuse(f"the column {dotted(column)} has a type that Iceberg doesn't have: {data_type}")
-        for column, f in all_fields(schema):
-            for change in type_widening.changes_of(f):
+        for column, field in all_fields(schema):
+            for change in type_widening.changes_of(field):
                 if not type_widening.can_widen(change.old, change.new, iceberg=True):
                     raise refuse(f"the column {dotted(column)} was widened in a way that Iceberg doesn't support")
-            if isinstance(f.data_type, ArrayType | MapType):
+            if isinstance(field.data_type, ArrayType | MapType):
                 if version == 1:
                     raise refuse(f"this excludes arrays and maps: {dotted(column)}")
                 raise UnsupportedFeatureError(
@@ -103,5 +103,5 @@ def _unknown(schema: StructType) -> Iterator[tuple[Column, str]]:
         elif isinstance(data_type, PrimitiveType) and not (data_type.decimal or data_type.name in _TYPES):
             yield column, data_type.name
 
-    for column, f in all_fields(schema):
-        yield from inside(column, f.data_type)
+    for column, field in all_fields(schema):
+        yield from inside(column, field.data_type)

@@ -95,10 +95,10 @@ def with_column_names(
     if supported(protocol):
         current = {} if old is None else old.configuration
         names = {key: current.get(key) or prefix + new_id() for key, prefix in _PREFIXES.items()}
-        for f in parse_schema(metadata.schema_string):
-            if f.name in names.values() or physical_name(f) in names.values():
+        for field in parse_schema(metadata.schema_string):
+            if field.name in names.values() or physical_name(field) in names.values():
                 raise InvalidArgumentError(
-                    f"the table uses the column name {f.name!r} for its row ids: choose another column name"
+                    f"the table uses the column name {field.name!r} for its row ids: choose another column name"
                 )
         configuration |= names
     return metadata if configuration == metadata.configuration else replace(metadata, configuration=configuration)

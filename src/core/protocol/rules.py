@@ -80,19 +80,24 @@ class Identity:
         return self.start - (self.start - value) // self.step * self.step
 
 
-def identity_of(f: StructField) -> Identity | None:
+def identity_of(struct_field: StructField) -> Identity | None:
     """The identity settings of the column, if it has any; `CorruptLogError` if they are incomplete."""
-    if not any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
+    if not any(key.startswith(IDENTITY_PREFIX) for key in struct_field.metadata):
         return None
     try:
-        mark = f.metadata.get(MARK)
+        mark = struct_field.metadata.get(MARK)
         identity = Identity(
-            int(f.metadata[START]), int(f.metadata[STEP]), None if mark is None else int(mark), f.metadata[EXPLICIT]
+            int(struct_field.metadata[START]),
+            int(struct_field.metadata[STEP]),
+            None if mark is None else int(mark),
+            struct_field.metadata[EXPLICIT],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptLogError(f"the identity column {f.name} has a missing or invalid setting: {error}") from None
+        raise CorruptLogError(
+            f"the identity column {struct_field.name} has a missing or invalid setting: {error}"
+        ) from None
     if identity.step == 0:
-        raise CorruptLogError(f"the identity column {f.name} has the step 0")
+        raise CorruptLogError(f"the identity column {struct_field.name} has the step 0")
     return identity
 
 
@@ -139,10 +144,11 @@ def _constraints(metadata: Metadata) -> Iterator[Check]:
 
 
 def _invariants(schema: StructType) -> Iterator[Check]:
-    for name, f in all_fields(schema):
-        if INVARIANTS_KEY in f.metadata:
+    for name, struct_field in all_fields(schema):
+        if INVARIANTS_KEY in struct_field.metadata:
             yield Check(
-                f"the invariant of the column {dotted(name)}", _invariant(str(f.metadata[INVARIANTS_KEY]), name)
+                f"the invariant of the column {dotted(name)}",
+                _invariant(str(struct_field.metadata[INVARIANTS_KEY]), name),
             )
 
 
@@ -181,11 +187,11 @@ def moved_marks(schema: StructType, names: Collection[str], adds: Iterable[AddFi
     return StructType(tuple(_moved(f, files) if f.name in names else f for f in schema))
 
 
-def _moved(f: StructField, files: Sequence[Mapping[str, Any]]) -> StructField:
-    identity = identity_of(f)
+def _moved(struct_field: StructField, files: Sequence[Mapping[str, Any]]) -> StructField:
+    identity = identity_of(struct_field)
     assert identity is not None
     side, furthest = ("maxValues", max) if identity.step > 0 else ("minValues", min)
-    name = f.metadata.get(PHYSICAL_NAME, f.name)
+    name = struct_field.metadata.get(PHYSICAL_NAME, struct_field.name)
     values = [bounds[name] for stats in files if name in (bounds := stats.get(side) or {})]
     mark = identity.moved(furthest(values)) if values else None
-    return f if mark is None else replace(f, metadata={**f.metadata, MARK: mark})
+    return struct_field if mark is None else replace(struct_field, metadata={**struct_field.metadata, MARK: mark})

@@ -98,14 +98,14 @@ class TypeChange:
         return {"fromType": self.old.name, "toType": self.new.name, **path}
 
 
-def changes_of(f: StructField) -> list[TypeChange]:
+def changes_of(field: StructField) -> list[TypeChange]:
     """The recorded type changes of a field; `CorruptLogError` for an invalid record."""
-    entries = f.metadata.get(TYPE_CHANGES_KEY, [])
+    entries = field.metadata.get(TYPE_CHANGES_KEY, [])
     try:
         return [_change(entry) for entry in entries]
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptLogError(
-            f"{TYPE_CHANGES_KEY} of the column {f.name} isn't a list of type changes: {error}"
+            f"{TYPE_CHANGES_KEY} of the column {field.name} isn't a list of type changes: {error}"
         ) from None
 
 
@@ -121,8 +121,8 @@ def _named(name: str) -> PrimitiveType:
 
 def check(schema: StructType, table: str) -> None:
     """Raise `UnsupportedFeatureError` for a recorded change that the feature doesn't have ("Reader Requirements")."""
-    for name, f in all_fields(schema):
-        for change in changes_of(f) if TYPE_CHANGES_KEY in f.metadata else ():
+    for name, field in all_fields(schema):
+        for change in changes_of(field) if TYPE_CHANGES_KEY in field.metadata else ():
             texts = all(t == STRING or t.name.startswith(("char(", "varchar(")) for t in (change.old, change.new))
             if not texts and change.old != change.new and not can_widen(change.old, change.new):
                 raise UnsupportedFeatureError(
@@ -132,9 +132,13 @@ def check(schema: StructType, table: str) -> None:
                 )
 
 
-def was_float(f: StructField) -> bool:
+def was_float(field: StructField) -> bool:
     """Whether a double column was a float before: the bounds in the log may then be texts of floats."""
-    return f.data_type == DOUBLE and TYPE_CHANGES_KEY in f.metadata and any(c.old == FLOAT for c in changes_of(f))
+    return (
+        field.data_type == DOUBLE
+        and TYPE_CHANGES_KEY in field.metadata
+        and any(c.old == FLOAT for c in changes_of(field))
+    )
 
 
 def differences(old: DataType, new: DataType, inside: Column = ()) -> Iterator[TypeChange]:

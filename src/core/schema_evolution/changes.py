@@ -33,6 +33,7 @@ from ..protocol.schema import (
     parse_schema,
     to_json,
     type_text,
+    unquoted,
 )
 from .columns import resolved, type_at, with_struct, with_type
 
@@ -51,7 +52,7 @@ def column_of(text: str) -> Column:
         raise InvalidArgumentError(
             f"{text!r} isn't a valid column name: separate its parts by dots, and put backticks around a part with dots"
         )
-    return tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in re.findall(part, text))
+    return tuple(map(unquoted, re.findall(part, text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +133,21 @@ def added(metadata: Metadata, columns: Sequence[NewColumn]) -> Metadata:
 
 def check_addable(new: NewColumn) -> None:
     """Raise `InvalidArgumentError` for a column that is NOT NULL, has a default or is generated."""
-    for name, f in [(new.name, new.field), *((((*new.name, *n)), i) for n, i in all_fields(new.field.data_type))]:
-        if not f.nullable:
+    for name, field in [(new.name, new.field), *((((*new.name, *n)), i) for n, i in all_fields(new.field.data_type))]:
+        if not field.nullable:
             raise InvalidArgumentError(
                 f"the column {dotted(name)} can't be added as NOT NULL: existing rows have no value for it. Add it as "
                 "nullable, fill it, and add a constraint",
                 condition="DELTA_OPERATION_NOT_ALLOWED",
                 parameters={"operation": "NOT NULL in ALTER TABLE ADD COLUMNS"},
             )
-        if DEFAULT_KEY in f.metadata:
+        if DEFAULT_KEY in field.metadata:
             raise InvalidArgumentError(
                 f"the column {dotted(name)} can't be added with a default value: existing rows wouldn't have it. Add "
                 "the column, then set its default",
                 condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             )
-        if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
+        if GENERATION_KEY in field.metadata or any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
             raise InvalidArgumentError(
                 f"the column {dotted(name)} can't be added as a generated or identity column: existing rows would have "
                 "no value for it"
@@ -239,8 +240,8 @@ def _mapped(metadata: Metadata, column: Column, verb: str) -> tuple[StructType, 
             parameters={"advice": f"Set {MODE} to name first."},
         )
     schema = parse_schema(metadata.schema_string)
-    exact, f = resolved(schema, column)
-    if f is None:
+    exact, field = resolved(schema, column)
+    if field is None:
         raise InvalidArgumentError(f"{dotted(exact)} isn't a field of a struct and can't be {verb}")
     return schema, exact
 
@@ -271,16 +272,16 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     changed as a whole; `UnsupportedFeatureError` if the protocol lacks the feature that the change needs.
     """
     schema = parse_schema(metadata.schema_string)
-    at, f = resolved(schema, change.column)
+    at, struct_field = resolved(schema, change.column)
     if change.type is not None:
-        current = f or StructField(at[-1], type_at(schema, at))
+        current = struct_field or StructField(at[-1], type_at(schema, at))
         check_type(metadata, protocol, at, current, change.type)
         schema = recorded(with_type(schema, at, change.type), schema)
-    if f is None:
+    if struct_field is None:
         if (change.nullable, change.comment, change.default, change.position) != (None,) * 4:
             raise InvalidArgumentError(f"{dotted(at)} isn't a field of a struct: only its type can be changed")
         return replace(metadata, schema_string=to_json(schema))
-    if change.nullable is False and f.nullable:
+    if change.nullable is False and struct_field.nullable:
         raise InvalidArgumentError(
             f"the column {dotted(at)} can't be made NOT NULL: it may already contain nulls. Add a CHECK constraint "
             f"({dotted(at)} IS NOT NULL) instead, which checks the existing rows",
@@ -319,8 +320,8 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     return replace(metadata, schema_string=to_json(schema))
 
 
-def _check_takes_default(f: StructField, at: Column) -> None:
-    if GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata):
+def _check_takes_default(field: StructField, at: Column) -> None:
+    if GENERATION_KEY in field.metadata or any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
         raise InvalidArgumentError(f"the generated column {dotted(at)} can't have a default")
 
 
@@ -382,8 +383,8 @@ def _type_change_refused(at: Column, old: StructField, new: StructField, message
     )
 
 
-def _shown(f: StructField) -> str:
-    return str(f.metadata.get(CHAR_VARCHAR_KEY) or type_text(f.data_type))
+def _shown(field: StructField) -> str:
+    return str(field.metadata.get(CHAR_VARCHAR_KEY) or type_text(field.data_type))
 
 
 def widening(metadata: Metadata, protocol: Protocol) -> bool:
@@ -404,11 +405,15 @@ def recorded(schema: StructType, old: StructType) -> StructType:
     """
     old_fields = dict(all_fields(old))
 
-    def note(f: StructField, name: Column) -> StructField:
+    def note(field: StructField, name: Column) -> StructField:
         before = old_fields.get(name)
-        changes = [] if before is None else [c.json() for c in type_widening.differences(before.data_type, f.data_type)]
+        changes = (
+            [] if before is None else [c.json() for c in type_widening.differences(before.data_type, field.data_type)]
+        )
         if not changes:
-            return f
-        return replace(f, metadata={**f.metadata, TYPE_CHANGES_KEY: [*f.metadata.get(TYPE_CHANGES_KEY, ()), *changes]})
+            return field
+        return replace(
+            field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*field.metadata.get(TYPE_CHANGES_KEY, ()), *changes]}
+        )
 
     return cast(StructType, transformed(schema, note))

@@ -16,14 +16,14 @@ def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | 
     """
     level: DataType = schema
     exact: list[str] = []
-    f: StructField | None = None
+    field: StructField | None = None
     for part in column:
         if isinstance(level, StructType):
-            f = level.get(part)
-            inner = {} if f is None else {f.name: f.data_type}
+            field = level.get(part)
+            inner = {} if field is None else {field.name: field.data_type}
         else:
-            f, inner = None, _parts(level)
-        name = next(iter(inner), "") if f is not None else part.lower()
+            field, inner = None, _parts(level)
+        name = next(iter(inner), "") if field is not None else part.lower()
         if name not in inner:
             known = ", ".join(level.names if isinstance(level, StructType) else inner) or "nothing"
             raise InvalidArgumentError(
@@ -33,7 +33,7 @@ def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | 
             )
         exact.append(name)
         level = inner[name]
-    return tuple(exact), f
+    return tuple(exact), field
 
 
 def _parts(data_type: DataType) -> dict[str, DataType]:
@@ -81,11 +81,11 @@ def with_type(schema: StructType, at: Column, new: StructField) -> StructType:
     """The schema with a column changed to the type of `new`, and to its char or varchar length if it is a field."""
     retyped = cast(StructType, rebuilt(schema, at, lambda _: new.data_type))
 
-    def declared(f: StructField, name: Column) -> StructField:
+    def declared(field: StructField, name: Column) -> StructField:
         if name != at:
-            return f
-        kept = {key: value for key, value in f.metadata.items() if key != CHAR_VARCHAR_KEY}
+            return field
+        kept = {key: value for key, value in field.metadata.items() if key != CHAR_VARCHAR_KEY}
         length = {key: value for key, value in new.metadata.items() if key == CHAR_VARCHAR_KEY}
-        return f if f.metadata == {**kept, **length} else replace(f, metadata={**kept, **length})
+        return field if field.metadata == {**kept, **length} else replace(field, metadata={**kept, **length})
 
     return cast(StructType, transformed(retyped, declared))

@@ -86,9 +86,11 @@ def merged_schema(table: StructType, data: StructType, widens: Widens = _never) 
 def _merged(kept: DataType, data: DataType, widens: Widens) -> DataType:
     if isinstance(kept, StructType) and isinstance(data, StructType):
         fields = []
-        for f in kept.fields:
-            match = None if _is_computed(f) else data.get(f.name)
-            fields.append(f if match is None else replace(f, data_type=_merged(f.data_type, match.data_type, widens)))
+        for field in kept.fields:
+            match = None if _is_computed(field) else data.get(field.name)
+            fields.append(
+                field if match is None else replace(field, data_type=_merged(field.data_type, match.data_type, widens))
+            )
         names = {f.name.lower() for f in kept.fields}
         fresh = as_nullable(StructType(tuple(f for f in data.fields if f.name.lower() not in names)))
         return StructType((*fields, *fresh.fields))
@@ -109,18 +111,18 @@ def _merged(kept: DataType, data: DataType, widens: Widens) -> DataType:
     return kept
 
 
-def _is_computed(f: StructField) -> bool:
+def _is_computed(field: StructField) -> bool:
     """Whether the column's values are computed: a generated or an identity column."""
-    return GENERATION_KEY in f.metadata or any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
+    return GENERATION_KEY in field.metadata or any(key.startswith(IDENTITY_PREFIX) for key in field.metadata)
 
 
 def retyped(old: StructType, new: StructType) -> Iterator[tuple[Column, DataType, DataType]]:
     """Each column whose type differs in `new`; arrays and maps as a whole, structs by their fields."""
     later = dict(all_fields(new))
-    for name, f in all_fields(old):
+    for name, field in all_fields(old):
         now = later.get(name)
-        if now is not None and now.data_type != f.data_type and not isinstance(f.data_type, StructType):
-            yield name, f.data_type, now.data_type
+        if now is not None and now.data_type != field.data_type and not isinstance(field.data_type, StructType):
+            yield name, field.data_type, now.data_type
 
 
 def as_nullable(schema: StructType) -> StructType:

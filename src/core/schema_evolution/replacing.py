@@ -45,18 +45,18 @@ def _struct_replaced(
     if dropped_fields:
         raise _columns_not_replaced(f"it would drop {', '.join(dropped_fields)}: use DROP COLUMNS")
     fields = []
-    for f in new:
-        known = old.get(f.name)
+    for field in new:
+        known = old.get(field.name)
         if known is None:
-            check_addable(NewColumn(f, at))
-            fields.append(f)
+            check_addable(NewColumn(field, at))
+            fields.append(field)
             continue
         name = (*at, known.name)
-        if known.nullable and not f.nullable:
+        if known.nullable and not field.nullable:
             raise _columns_not_replaced(f"the column {dotted(name)} may contain nulls and can't be made NOT NULL")
-        comment = {key: f.metadata[key] for key in (COMMENT,) if key in f.metadata}
-        inside = _type_replaced(metadata, protocol, known, f, name)
-        fields.append(replace(known, data_type=inside, nullable=f.nullable, metadata={**known.metadata, **comment}))
+        comment = {key: field.metadata[key] for key in (COMMENT,) if key in field.metadata}
+        inside = _type_replaced(metadata, protocol, known, field, name)
+        fields.append(replace(known, data_type=inside, nullable=field.nullable, metadata={**known.metadata, **comment}))
     return StructType(tuple(fields))
 
 
@@ -64,8 +64,8 @@ def _type_replaced(metadata: Metadata, protocol: Protocol, old: StructField, new
     """The type of an existing column, or of what is inside an array or a map, after REPLACE COLUMNS."""
     before, after = old.data_type, new.data_type
 
-    def inner(name: str, one: DataType, other: DataType) -> DataType:
-        return _type_replaced(metadata, protocol, StructField(name, one), StructField(name, other), (*at, name))
+    def inner(name: str, old: DataType, other: DataType) -> DataType:
+        return _type_replaced(metadata, protocol, StructField(name, old), StructField(name, other), (*at, name))
 
     if isinstance(before, StructType) and isinstance(after, StructType):
         return _struct_replaced(metadata, protocol, before, after, at)

@@ -120,7 +120,7 @@ def _within(bounds: _Bounds, parts: Iterable[Generated]) -> Predicate:
         if column.part in _TOGETHER:
             together.setdefault(column.part, column)
         else:
-            conditions.append(_one(bounds, column))
+            conditions.append(_source_condition(bounds, column))
     leading: list[Generated] = []
     for part in _TOGETHER:  # month alone doesn't restrict a range, because it repeats each year
         if part not in together:
@@ -131,7 +131,7 @@ def _within(bounds: _Bounds, parts: Iterable[Generated]) -> Predicate:
     return predicates.all_of(conditions)
 
 
-def _one(bounds: _Bounds, column: Generated) -> Predicate:
+def _source_condition(bounds: _Bounds, column: Generated) -> Predicate:
     low, high = bounds
     if column.part == "substring":
         if low is None or low != high or not isinstance(low, str):

@@ -196,30 +196,32 @@ def collect(data: "pa.Table", leaves: Sequence[tuple[Column, StructField]], *, p
     return stats_json(data.num_rows, [_column_stats(data, column, f) for column, f in leaves], prefix=prefix)
 
 
-def _column_stats(data: "pa.Table", column: Column, f: StructField) -> ColumnStats:
+def _column_stats(data: "pa.Table", column: Column, field: StructField) -> ColumnStats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if column[0] not in data.column_names:
-        return ColumnStats(column, f.data_type, null_count=data.num_rows)
+        return ColumnStats(column, field.data_type, null_count=data.num_rows)
     values: pa.ChunkedArray = data[column[0]]
     for part in column[1:]:
         values = pc.struct_field(values, [part])
     nulls = values.null_count
-    if not has_min_max(f.data_type) or nulls == len(values):
-        return ColumnStats(column, f.data_type, null_count=nulls)
-    values = values.cast(arrow_type(f.data_type))
-    assert isinstance(f.data_type, PrimitiveType)
+    if not has_min_max(field.data_type) or nulls == len(values):
+        return ColumnStats(column, field.data_type, null_count=nulls)
+    values = values.cast(arrow_type(field.data_type))
+    assert isinstance(field.data_type, PrimitiveType)
     has_nan = False
-    if f.data_type.is_floating:
+    if field.data_type.is_floating:
         nan = pc.is_nan(values)
         has_nan = bool(pc.any(nan).as_py())
         values = values.filter(pc.invert(nan)) if has_nan else values
-    elif f.data_type.name == "date":
+    elif field.data_type.name == "date":
         values = values.cast(pa.int32())
-    elif f.data_type.name.startswith("timestamp"):
+    elif field.data_type.name.startswith("timestamp"):
         values = values.cast(pa.int64())
-    elif f.data_type.name == "string":
+    elif field.data_type.name == "string":
         values = values.cast(pa.binary())  # in UTF-8 order; also allows invalid UTF-8
     bounds = pc.min_max(values)
-    return ColumnStats(column, f.data_type, bounds["min"].as_py(), None if has_nan else bounds["max"].as_py(), nulls)
+    return ColumnStats(
+        column, field.data_type, bounds["min"].as_py(), None if has_nan else bounds["max"].as_py(), nulls
+    )

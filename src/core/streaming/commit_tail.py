@@ -80,13 +80,13 @@ class CommitTail:
             error.add_note("The table was deleted while a stream read it.")
             raise
         if snapshot.metadata.id != self._table_id:
-            raise other_table(table, found=snapshot.metadata.id, expected=self._table_id)
+            raise other_table(table, table_id=snapshot.metadata.id, expected=self._table_id)
         if snapshot.version < first - 1:
             raise lost_end(table, first - 1, snapshot.version)
 
-    def _check_gap(self, expected: int, found: int) -> None:
+    def _check_gap(self, expected: int, first: int) -> None:
         if self._fail:
-            raise missing_commit(self._log.table, expected, found)
+            raise missing_commit(self._log.table, expected, first)
 
 
 def lost_end(table: str, read: int, newest: int) -> MissingCommitError:
@@ -102,14 +102,14 @@ def lost_end(table: str, read: int, newest: int) -> MissingCommitError:
     )
 
 
-def missing_commit(table: str, expected: int, found: int) -> MissingCommitError:
+def missing_commit(table: str, expected: int, first: int) -> MissingCommitError:
     """The error for commits that a stream needs and that the log no longer has."""
     return MissingCommitError(
-        f"The stream needs version {expected} of {table}, but the log begins with version {found}: its older "
+        f"The stream needs version {expected} of {table}, but the log begins with version {first}: its older "
         "commits were removed after delta.logRetentionDuration, or by hand. Start the query with a new checkpoint "
         "location, and set a longer retention. To skip the lost versions, set failOnDataLoss to false.",
         condition="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-        parameters={"startVersion": expected, "earliestVersion": found, "option": "failOnDataLoss"},
+        parameters={"startVersion": expected, "earliestVersion": first, "option": "failOnDataLoss"},
         table=table,
         version=expected,
         path=commit_name(expected),

@@ -43,7 +43,7 @@ class StreamSchema:
             return
         table, older = self.read.table, version < self.read.version
         if metadata.id != read.id:
-            raise other_table(table, found=metadata.id, expected=read.id)
+            raise other_table(table, table_id=metadata.id, expected=read.id)
         mapping = _mapping(metadata)
         before, now = (mapping, self.read.mapping) if older else (self.read.mapping, mapping)
         change = _renamed_or_dropped(before, now) if now.active else None
@@ -89,14 +89,14 @@ class StreamSchema:
         )
 
 
-def other_table(table: str, *, found: str, expected: str) -> CorruptLogError:
+def other_table(table: str, *, table_id: str, expected: str) -> CorruptLogError:
     """The error for a table that was deleted and created again, or a checkpoint that belongs to another table."""
     return CorruptLogError(
-        f"The stream has read the table with the id {expected}, but {table} has the id {found}: it was deleted and "
+        f"The stream has read the table with the id {expected}, but {table} has the id {table_id}: it was deleted and "
         "created again, or the query read another table before. Read that table, or start the query with a new "
         "checkpoint location.",
         condition="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-        parameters={"newTableId": found, "oldTableId": expected},
+        parameters={"newTableId": table_id, "oldTableId": expected},
         table=table,
     )
 
@@ -139,14 +139,14 @@ def _difference(data: DataType, read: DataType, at: Column, widening: bool) -> s
 
 def _of_fields(data: StructType, read: StructType, at: Column, widening: bool) -> str | None:
     names = {f.name.lower(): f for f in read.fields}
-    for f in data.fields:
-        column = (*at, f.name)
-        wanted: StructField | None = names.pop(f.name.lower(), None)
-        if wanted is None or wanted.name != f.name:
+    for field in data.fields:
+        column = (*at, field.name)
+        wanted: StructField | None = names.pop(field.name.lower(), None)
+        if wanted is None or wanted.name != field.name:
             return f"it has the column {dotted(column)}"
-        if f.nullable and not wanted.nullable:
+        if field.nullable and not wanted.nullable:
             return f"the column {dotted(column)} may be null"
-        inner = _difference(f.data_type, wanted.data_type, column, widening)
+        inner = _difference(field.data_type, wanted.data_type, column, widening)
         if inner is not None:
             return inner
     missing = next((f for f in names.values() if not f.nullable), None)

@@ -96,7 +96,7 @@ class TableStream:
     def check(self, offset: SourceOffset) -> SourceOffset:
         """Return the offset. Raises CorruptLogError if it belongs to another table."""
         if offset.table_id != self.read.metadata.id:
-            raise other_table(self._log.table, found=self.read.metadata.id, expected=offset.table_id)
+            raise other_table(self._log.table, table_id=self.read.metadata.id, expected=offset.table_id)
         return offset
 
     def latest(self, start: SourceOffset | None, *, unlimited: bool = False) -> SourceOffset | None:
@@ -349,7 +349,9 @@ class TableStream:
             return commits
         in_commit = {version: self._in_commit_timestamp(version) for version in versions}
         times = changes.times(self._log, self.read, in_commit)
-        return [Commit(one.version, times.get(one.version, one.timestamp_ms), one.actions) for one in commits]
+        return [
+            Commit(commit.version, times.get(commit.version, commit.timestamp_ms), commit.actions) for commit in commits
+        ]
 
     def _in_commit_timestamp(self, version: int) -> int | None:
         files = self._files_of(version)

@@ -34,8 +34,8 @@ from ..protocol.schema import (
     parse_schema,
     type_text,
 )
-from . import history
-from .history import in_commit_from
+from . import version_times
+from .version_times import in_commit_from
 
 if TYPE_CHECKING:
     from .readable_log import ReadableLog
@@ -151,7 +151,7 @@ def times(log: "ReadableLog", newest: "Snapshot", in_commit: Mapping[int, int | 
 def _times(
     log: "ReadableLog", newest: "Snapshot", listing: Listing, in_commit: Mapping[int, int | None]
 ) -> dict[int, int]:
-    of_files = dict(history.monotonic(history.file_times(listing, 0, max(in_commit, default=0))))
+    of_files = dict(version_times.monotonic(version_times.file_times(listing, 0, max(in_commit, default=0))))
     enabled_from = in_commit_from(newest)
 
     def time_of(version: int) -> int:
@@ -159,13 +159,7 @@ def _times(
             return of_files[version]
         timestamp = in_commit[version]
         if timestamp is None:
-            raise CorruptLogError(
-                f"version {version} of {log.table} has no in-commit timestamp, although the table has them enabled. "
-                "Restore the log from a copy",
-                table=log.table,
-                version=version,
-                path=paths.commit_name(version),
-            )
+            raise log.reader.without_timestamp(version)
         return timestamp
 
     return {version: time_of(version) for version in in_commit}
@@ -199,10 +193,10 @@ def version_range(
             return None
         if start.timestamp_ms is not None:
             raise TimestampOutOfRangeError(
-                f"{history.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: there are no "
-                "changes since then",
+                f"{version_times.text(start.timestamp_ms)} is after the last version of {log.table}, {newest}: there "
+                "are no changes since then",
                 condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-                parameters={"providedTimestamp": history.text(start.timestamp_ms)},
+                parameters={"providedTimestamp": version_times.text(start.timestamp_ms)},
                 table=log.table,
             )
         raise VersionNotFoundError(
@@ -297,13 +291,13 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
 def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bool) -> str | None:
     """The first difference between two schemas other than an added column, in words."""
     later = {_folded(at): (at, f) for at, f in all_fields(newer.logical)}
-    for at, f in all_fields(older.logical):
+    for at, field in all_fields(older.logical):
         if _folded(at) not in later:
             return f"the column {dotted(at)} was dropped"
         at_now, now = later[_folded(at)]
-        if _shape(now.data_type) != _shape(f.data_type):
-            return f"the column {dotted(at)} changed from {type_text(f.data_type)} to {type_text(now.data_type)}"
-        if (f.nullable and not now.nullable) if read_is_newer else (now.nullable and not f.nullable):
+        if _shape(now.data_type) != _shape(field.data_type):
+            return f"the column {dotted(at)} changed from {type_text(field.data_type)} to {type_text(now.data_type)}"
+        if (field.nullable and not now.nullable) if read_is_newer else (now.nullable and not field.nullable):
             return f"the nullability of the column {dotted(at)} changed"
         if _folded(older.to_physical(at)) != _folded(newer.to_physical(at_now)):
             return f"the column {dotted(at)} was replaced by another column with the same name"

@@ -68,7 +68,8 @@ class ManifestLayout:
         self._times = {
             name
             for name in self._columns
-            if (f := columns.get(name, case_sensitive=True)) is not None and f.data_type in (TIMESTAMP, TIMESTAMP_NTZ)
+            if (field := columns.get(name, case_sensitive=True)) is not None
+            and field.data_type in (TIMESTAMP, TIMESTAMP_NTZ)
         }
         self._known: dict[tuple[str | None, ...], str] = {}
 

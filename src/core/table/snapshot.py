@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from ...error_context import error_context, sets_table
 from ...errors import ChecksumMismatchError, CorruptLogError
 from ...settings.declarations import CORRUPTION_IS_FATAL
-from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, covered, vector_id
-from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, RemoveFile, SetTransaction
+from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, vector_id
+from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.paths import crc_name
 from ..protocol.properties import TableProperties
 from ..protocol.schema import StructType, parse_schema
+from .pruned_files import prune_mask
+from .replayed_files import ReplayedFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from ..skipping.predicates import Column, Predicate
 
 _log = logging.getLogger(__name__)
-
-_PIECE = 1 << 16
 
 
 class Snapshot:
@@ -63,10 +63,7 @@ class Snapshot:
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
         self._exact_totals = False
         self._lock = threading.RLock()
-        self._loaded = False
-        self._dropped: list[int] = []
-        self._adds: list[AddFile] = []
-        self._base_rows = 0
+        self._replayed = ReplayedFiles(table, tail, base)
         self._files: pa.Table | None = None
         self._tombstones: pa.Table | None = None
         if header.protocol is None or header.metadata is None:
@@ -198,42 +195,10 @@ class Snapshot:
         )
 
     @sets_table
-    def _load(self) -> None:
-        """Find the rows of the base that no later commit supersedes, and the files that later commits add."""
-        if self._loaded:
-            return
-        merged = self._tail.merged()
-        self._adds = [file for file in merged.values() if isinstance(file, AddFile)]
-        if self._base is not None:
-            vectors = self._base.adds(["path", "deletionVector"])[1]
-            self._base_rows = len(vectors)
-            self._dropped = covered(self._base.canonical_paths(), vectors, merged)
-            self._base_rows -= len(self._dropped)
-        self._loaded = True
-
-    @sets_table
     def select(self, names: Sequence[str]) -> "pa.Table":
         """These columns of `add` of the live files, in the order of `files`, without a check of the checksum."""
         with self._lock:
-            self._load()
-            columns = [None] * len(names) if self._base is None else self._base.adds(names)
-            return self._combined(dict(zip(names, columns, strict=True)))
-
-    def _combined(self, base: "Mapping[str, pa.ChunkedArray | None]") -> "pa.Table":
-        import pyarrow as pa
-
-        from ..log.columns import ADD_TYPES, column_of, without
-
-        result: dict[str, pa.ChunkedArray] = {}
-        for name, column in base.items():
-            type_ = ADD_TYPES.get(name, pa.null() if column is None else column.type)
-            chunks: list[pa.Array] = []
-            if column is not None:
-                chunks.extend(without(column, self._dropped).chunks)
-            if self._adds:
-                chunks.append(column_of(self._adds, name, type_))
-            result[name] = pa.chunked_array(chunks, type_)
-        return pa.table(result)
+            return self._replayed.select(names)
 
     def files_with_stats_text(self) -> "pa.Table":
         """`files` with "stats" as JSON text for each file with statistics, also if a checkpoint has them as structs."""
@@ -258,25 +223,12 @@ class Snapshot:
         With statistics, a piece has "stats" and, for files from a checkpoint that has structs, "stats_parsed"; either
         may be null where the other isn't.
         """
-        from ..log.checkpoint_shares import left
-
-        if self._base is not None:
-            merged = self._tail.merged()
-            with error_context(table=self.table, version=self.version):
-                for piece in self._base.pieces(with_stats=with_stats):
-                    yield left(piece, self.table, merged)
-        yield from self.newer_pieces(with_stats=with_stats)
+        with error_context(table=self.table, version=self.version):
+            yield from self._replayed.pieces(with_stats=with_stats)
 
     def newer_pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
         """`pieces` of the files that the commits after the checkpoint added."""
-        import pyarrow as pa
-
-        from ..log.columns import ADD_TYPES, FILE_SCHEMA, table_of
-
-        adds = [file for file in self._tail.merged().values() if isinstance(file, AddFile)]
-        schema = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"])) if with_stats else FILE_SCHEMA
-        for first in range(0, len(adds), _PIECE):
-            yield table_of(adds[first : first + _PIECE], schema)
+        return self._replayed.newer_pieces(with_stats=with_stats)
 
     @sets_table
     def add_files(self, rows: "pa.Array | pa.ChunkedArray | Sequence[int] | None" = None) -> list[AddFile]:
@@ -293,12 +245,13 @@ class Snapshot:
             indices = pc.indices_nonzero(rows).to_pylist()
         else:
             indices = rows.to_pylist() if isinstance(rows, pa.Array | pa.ChunkedArray) else rows
-        of_base = [index for index in indices if index < self._base_rows]
+        num_base_rows, added = self._replayed.num_base_rows, self._replayed.added
+        of_base = [index for index in indices if index < num_base_rows]
         base_actions: dict[int, AddFile] = {}
         if of_base:
             table = self._with_stats_text(None if len(of_base) == total else of_base)
             base_actions = dict(zip(of_base, adds_of(table), strict=True))
-        return [base_actions[i] if i < self._base_rows else self._adds[i - self._base_rows] for i in indices]
+        return [base_actions[i] if i < num_base_rows else added[i - num_base_rows] for i in indices]
 
     @property
     def at_hand(self) -> bool:
@@ -318,30 +271,13 @@ class Snapshot:
         return files.column("path")[row].as_py(), vector_id(files.column("deletionVector")[row].as_py())
 
     @property
+    @sets_table
     def tombstones(self) -> "pa.Table":
         """The removed files that the log still lists, with the columns of `remove` (expired ones included)."""
         with self._lock:
             if self._tombstones is None:
-                self._tombstones = self._removed()
+                self._tombstones = self._replayed.tombstones()
             return self._tombstones
-
-    @sets_table
-    def _removed(self) -> "pa.Table":
-        import pyarrow as pa
-
-        from ..log.columns import REMOVE_SCHEMA, mask_of, table_of
-        from ..protocol.paths import canonical_column
-
-        merged = self._tail.merged()
-        newer = table_of([file for file in merged.values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
-        if self._base is None:
-            return newer
-        base = self._base.removes()
-        paths = canonical_column(base.column("path"), self.table)
-        rows = set(covered(paths, base.column("deletionVector"), merged))
-        if rows:
-            base = base.filter(mask_of(bytearray(row not in rows for row in range(base.num_rows))))
-        return pa.concat_tables([base, newer])
 
     # --- counts ---------------------------------------------------------------------------------------------------
 
@@ -357,9 +293,14 @@ class Snapshot:
 
     def _exact(self) -> Totals:
         with self._lock:
-            if not self._loaded and self._known_totals is None and self._base is not None and self._base.is_large:
+            if (
+                not self._replayed.loaded
+                and self._known_totals is None
+                and self._base is not None
+                and self._base.is_large
+            ):
                 self.seed_totals_from_checksum()
-            return self._counted() if self._loaded or self._known_totals is None else self._known_totals
+            return self._counted() if self._replayed.loaded or self._known_totals is None else self._known_totals
 
     def totals(self) -> Totals | None:
         """Number and bytes of the live files if they are known without a request; else `None`.
@@ -367,7 +308,7 @@ class Snapshot:
         Before the files are loaded, they may be computed from an earlier version's totals and the commits since.
         """
         with self._lock:
-            if self._loaded or (self._known_totals is None and (self._base is None or self._base.at_hand())):
+            if self._replayed.loaded or (self._known_totals is None and (self._base is None or self._base.at_hand())):
                 return self._counted()
             return self._known_totals
 
@@ -375,14 +316,7 @@ class Snapshot:
     def _counted(self) -> Totals:
         with self._lock:
             if not self._exact_totals:
-                self._load()
-                totals = NO_FILES
-                if self._base is not None:
-                    from ..log.columns import totals_of, without
-
-                    sizes, vectors = self._base.adds(["size", "deletionVector"])
-                    totals = totals_of(without(sizes, self._dropped), without(vectors, self._dropped))
-                self._known_totals = totals.changed((1, file.size, file.deletion_vector) for file in self._adds)
+                self._known_totals = self._replayed.totals()
                 self._exact_totals = True
             assert self._known_totals is not None
             return self._known_totals
@@ -407,29 +341,7 @@ class Snapshot:
 
         Statistics are read only for files that the partition values don't exclude. The arguments are as in `prune`.
         """
-        import pyarrow.compute as pc
-
-        from ..log.columns import mask_of
-        from ..skipping.predicates import columns, split, with_columns
-        from ..skipping.pruning import may_match
-
-        mapping = self.mapping
-        files, schema, partition_columns = self.files, mapping.physical, mapping.physical_partition_columns
-        if mapping.active:
-            predicate = with_columns(predicate, mapping.to_physical)
-        of_partition, of_data = split(predicate, partition_columns)
-        mask = may_match(files, of_partition, schema, partition_columns, use_stats=False, time_zone=time_zone)
-        if of_data is None or not columns(of_data):
-            return mask
-        rows = pc.indices_nonzero(mask)
-        if len(rows) == 0:
-            return mask
-        chosen = self._with_stats_of(columns(of_data)).take(rows)
-        hits = may_match(chosen, predicate, schema, partition_columns, time_zone=time_zone)
-        flags = bytearray(files.num_rows)
-        for row in rows.filter(hits).to_pylist():
-            flags[row] = 1
-        return mask_of(flags)
+        return prune_mask(self.files, self._with_stats_of, self.mapping, predicate, time_zone=time_zone)
 
     def num_records(self) -> "pa.Array":
         """The number of rows in each file of `files`, deleted rows included, from its statistics; null: unknown."""
@@ -442,23 +354,8 @@ class Snapshot:
         """`files` with the statistics of these columns (physical names); from a checkpoint as structs, without other
         columns.
         """
-        if self._base is None:
-            return self.files_with("stats")
-        import pyarrow as pa
-
         with self._lock:
-            self._load()
-            if self._base.has_stats_parsed():
-                from ..log.checkpoint_shares import parsed_leaves
-
-                parsed = self._base.stats_parsed(parsed_leaves(columns))
-            else:
-                from ..skipping.stats import leaf_types
-
-                parsed = self._base.stats_from_text(leaf_types(self.mapping.physical, sorted(columns)))
-            # The JSON texts of the base have no more information, and are long.
-            texts = pa.chunked_array([pa.nulls(len(parsed), pa.string())])
-            more = self._combined({"stats": texts, "stats_parsed": parsed})
+            more = self._replayed.statistics(columns, self.mapping.physical)
         files = self.files
         for name in more.column_names:
             files = files.append_column(name, more.column(name))

@@ -54,15 +54,15 @@ Outcome: TypeAlias = Won | Lost | Unknown
 class Patience:
     """How often a write is tried when answers are ambiguous, and how long to wait between tries (seconds).
 
-    The wait before try k (from 1) is uniform in (0.5, 1] x min(longest, shortest x 2^k).
+    The wait before attempt k (from 1) is uniform in (0.5, 1] x min(longest, shortest x 2^k).
     """
 
     tries: int = 8
     shortest: float = 0.05
     longest: float = 5.0
 
-    def pause(self, k: int, dice: Callable[[], float]) -> float:
-        bound: float = min(self.longest, self.shortest * 2.0**k)
+    def pause(self, attempt: int, dice: Callable[[], float]) -> float:
+        bound: float = min(self.longest, self.shortest * 2.0**attempt)
         return bound * (1.0 - dice() / 2)
 
 
@@ -100,9 +100,9 @@ def attempt(
     reason, ambiguous = "", False
     cause: Exception | None = None
     try:
-        for k in range(patience.tries):
-            if k:
-                clock.sleep(patience.pause(k, dice))
+        for number in range(patience.tries):
+            if number:
+                clock.sleep(patience.pause(number, dice))
             try:
                 store.write(path, data)
                 return Won()

@@ -1,35 +1,31 @@
 """The optimistic transaction: read, stage, prepare, attempt the commit, check for conflicts, retry, follow up."""
 
-import logging
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...error_context import sets_table
 from ...errors import (
-    CommitInterrupted,
-    CommitStateUnknownError,
-    ConcurrentWriteException,
     InvalidArgumentError,
-    MissingCommitError,
     TableNotFoundError,
     UnsupportedEnvironmentError,
 )
-from ...settings.declarations import MAX_COMMIT_ATTEMPTS, USER_METADATA
-from ..protocol import codec, column_mapping, features, paths, properties, row_tracking
+from ...settings.declarations import USER_METADATA
+from ..protocol import codec, column_mapping, features, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
 from . import conflict
-from .commit import PATIENCE, Lost, Outcome, Patience, Unknown, Won, attempt, look
-from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, Winner, metadata_changes
+from .commit import PATIENCE, Patience
+from .commit_loop import CommitLoop
+from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, metadata_changes
 from .operation import Operation
 from .post_commit import after_commit
 from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
-from .versioned_fields import ParentVersion, stamped
+from .versioned_fields import ParentVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,13 +35,7 @@ if TYPE_CHECKING:
     from ..upkeep.checkpoint_writer import SidecarWriter
     from .writable_log import WritableLog
 
-logger = logging.getLogger(__name__)
-
 ENGINE_INFO = f"tablelog/{__version__}"
-
-# Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
-_LISTING_IS_FRESH_S = 60.0
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +82,6 @@ class Transaction:
         self._whole_table = False
         self._app_ids: set[str] = set()
         self._record: CommitRecord | None = None
-        self._data = b""
-        """The content of the attempt that the record describes."""
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -255,13 +243,22 @@ class Transaction:
                 f"this transaction on {self.table} was committed before: begin a new transaction for the next commit"
             )
         self._record = begin(self.table, operation.name)
+        loop = CommitLoop(
+            self._log,
+            self._record,
+            self._parent(),
+            read_at=self._began,
+            dice=self._dice,
+            patience=self._patience,
+        )
         try:
-            return self._commit(actions, operation, user_metadata, tags, engine_info)
+            return self._commit(loop, actions, operation, user_metadata, tags, engine_info)
         except KeyboardInterrupt as interrupt:
-            raise self._interrupted() or interrupt from None
+            raise loop.interrupted() or interrupt from None
 
     def _commit(
         self,
+        loop: CommitLoop,
         actions: Iterable[Action],
         operation: Operation,
         user_metadata: str | None,
@@ -289,18 +286,30 @@ class Transaction:
             engine_info=engine_info,
             txn_id=self._new_token(),
         )
-        version, info, written, winners, attempts = self._win(staged, info, reads, level)
+        commit = loop.run(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
         after_commit(
             log,
             self.snapshot,
-            winners=winners,
-            version=version,
-            info=info,
-            actions=written,
+            winners=commit.winners,
+            version=commit.version,
+            info=commit.info,
+            actions=commit.actions,
             sidecar_writer=self.sidecar_writer,
         )
-        return Committed(version, written, info, attempts, milliseconds)
+        return Committed(commit.version, commit.actions, commit.info, commit.attempts, milliseconds)
+
+    def _parent(self) -> ParentVersion:
+        snapshot = self.snapshot
+        if snapshot is None:
+            return ParentVersion()
+        return ParentVersion(
+            snapshot.version,
+            snapshot.metadata,
+            snapshot.protocol,
+            lambda: snapshot.timestamp_ms,
+            row_tracking.high_water_mark(snapshot.domain_metadata) if row_tracking.supported(snapshot.protocol) else -1,
+        )
 
     def _tags(self, staged: Staged, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """The tags of the commit: the caller's, and those that describe a change of metadata to concurrent writers."""
@@ -345,173 +354,6 @@ class Transaction:
         )
         level = isolation_level(prepared.metadata)
         return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
-
-    def _win(
-        self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel
-    ) -> tuple[int, CommitInfo, tuple[Action, ...], list[Winner], int]:
-        """Attempt and rebase until the commit is in the log.
-
-        Returns:
-            The version, its commitInfo and actions, the commits before it in order, the number of attempts.
-        """
-        clock = self._log.clock
-        assert info.txn_id is not None
-        token = info.txn_id
-        max_attempts = self._most_attempts()
-        winners: list[Winner] = []
-        parent = self._ground()
-        serialised: tuple[Action, ...] | None = None
-        body = b""
-        if clock.monotonic() - self._began > _LISTING_IS_FRESH_S:
-            staged = self._rebase(staged, reads, level, winners, self._newer(parent.version + 1, None))
-        for number in range(1, max_attempts + 1):
-            started = clock.monotonic()
-            for winner in winners[parent.version - staged.read_version :]:
-                parent = parent.after(winner)
-            version = parent.version + 1
-            stamped_info, actions = stamped(staged, info, parent, clock.now_ms())
-            if actions is not serialised:
-                serialised, body = actions, codec.serialise(actions)
-            data = codec.serialise((stamped_info,)) + body
-            outcome = self._attempt(version, data, token)
-            if logger.isEnabledFor(logging.INFO):
-                logger.info(
-                    "%s: version %d, attempt %d: %s, %d ms",
-                    self.table, version, number, type(outcome).__name__.lower(),
-                    round((clock.monotonic() - started) * 1000),
-                )  # fmt: skip
-            if isinstance(outcome, Won):
-                self._noted.committed = True
-                return version, stamped_info, actions, winners, number
-            if isinstance(outcome, Unknown):
-                raise CommitStateUnknownError(self.table, version, token, outcome.reason) from outcome.cause
-            self._noted.committed = False
-            if number == max_attempts:
-                break
-            self._pause(number, clock.monotonic() - started)
-            staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
-        raise ConcurrentWriteException(
-            f"nothing was committed to {self.table}: other writers took {max_attempts} versions in a row, and "
-            f"{MAX_COMMIT_ATTEMPTS.key} allows no more attempts. Run the operation again",
-            condition="DELTA_CONCURRENT_WRITE",
-            table=self.table,
-            version=staged.read_version,
-            winner=parent.version + 1,
-        )
-
-    @property
-    def _noted(self) -> CommitRecord:
-        assert self._record is not None
-        return self._record
-
-    def _ground(self) -> ParentVersion:
-        snapshot = self.snapshot
-        if snapshot is None:
-            return ParentVersion()
-        return ParentVersion(
-            snapshot.version,
-            snapshot.metadata,
-            snapshot.protocol,
-            lambda: snapshot.timestamp_ms,
-            row_tracking.high_water_mark(snapshot.domain_metadata) if row_tracking.supported(snapshot.protocol) else -1,
-        )
-
-    def _most_attempts(self) -> int:
-        """The maximal number of attempts. As in Delta, the setting doesn't count the first one."""
-        return MAX_COMMIT_ATTEMPTS.of(self._log.conf) + 1
-
-    def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
-        record = self._noted
-        self._data, record.version, record.token = data, version, token
-        record.committed = None  # from here on a write may be on its way
-        try:
-            return attempt(
-                self._log.store,
-                self._commit_path(version),
-                data,
-                token,
-                clock=self._log.clock,
-                dice=self._dice,
-                patience=self._patience,
-            )
-        except Exception:
-            record.committed = False
-            raise
-
-    def _rebase(
-        self,
-        staged: Staged,
-        reads: ReadSet,
-        level: IsolationLevel,
-        winners: list[Winner],
-        newer: Iterator[Winner],
-    ) -> Staged:
-        for winner in newer:
-            staged = conflict.check(reads, staged, winner, level)
-            winners.append(winner)
-            if winner.protocol is not None or winner.metadata is not None:
-                features.check_readable(staged.protocol, staged.metadata, self.table)
-                features.check_writable(staged.protocol, staged.metadata, self.table)
-        return staged
-
-    def _newer(self, version: int, first: bytes | None) -> Iterator[Winner]:
-        """The commits from `version` on, in order.
-
-        It costs one listing, and one read for each commit; `first` is the content of `version` where it is known.
-        """
-        store = self._log.store
-        expected = version
-        existing = {expected} if first is not None else set()
-        times: dict[int, int] = {}
-        try:
-            listed = store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
-        except FileNotFoundError:
-            if version > 0:
-                raise
-            listed = iter(())  # the table is new, and no writer has created its log yet
-        for status in listed:
-            file = paths.parse_log_name(status.path.rpartition("/")[2])
-            if file is not None and file.kind in ("commit", "checkpoint"):
-                existing.add(file.version)
-                if file.kind == "commit":
-                    times[file.version] = status.modification_time_ms
-        for newer in sorted(existing):
-            if newer != expected:
-                raise MissingCommitError(
-                    f"version {expected} of {self.table} is missing, but version {newer} exists: the missing version "
-                    "was removed since this transaction began, or the log is damaged. Nothing was committed. Run the "
-                    "operation again; if it fails in the same way, restore the missing file of the log",
-                    table=self.table,
-                    version=expected,
-                    path=paths.commit_name(expected),
-                )
-            expected += 1
-            data = first if newer == version and first is not None else store.read(self._commit_path(newer))
-            written = times.get(newer, self._log.clock.now_ms())
-            yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
-
-    def _pause(self, lost: int, took: float) -> None:
-        """Wait before the next attempt: not after the first loss, then longer after each loss, by a random factor.
-
-        The unit is `took`, the duration of the last attempt in seconds: a fixed wait would be too long on a local disk
-        and too short on a remote store, where each attempt that loses slows down the other writers.
-        """
-        if lost > 1:
-            bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * lost)
-            self._log.clock.sleep(bound * self._dice())
-
-    def _interrupted(self) -> CommitInterrupted | None:
-        """The error for an interrupt during the commit; `None` if it is certain that nothing was written."""
-        record = self._noted
-        if record.committed is None:
-            outcome = look(self._log.store, self._commit_path(record.version), self._data, record.token)
-            record.committed = {Won: True, Lost: False}.get(type(outcome))
-        elif record.committed is False:
-            return None
-        return CommitInterrupted(self.table, record.version, record.token, record.committed)
-
-    def _commit_path(self, version: int) -> str:
-        return f"{self._log.log_path}/{paths.commit_name(version)}"
 
 
 def _check_row_ids(snapshot: "Snapshot", prepared: Prepared) -> None:

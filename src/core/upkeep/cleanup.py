@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ...errors import CorruptLogError, MissingCommitError
+from ...errors import CorruptLogError
 from ...logstore.base import FileStatus, LogStore
-from ..log.checkpoint import CheckpointState
+from ..log.checkpoint import checkpoint_alone
 from ..log.checkpoint_file import ReplacedError
 from ..log.reader import LogReader
 from ..log.replay import CommitOverlay
@@ -20,8 +20,8 @@ from ..log.segment import Checkpoint, Listing, name_of, parse_listing
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
 from ..protocol.paths import SIDECAR_DIRECTORY, checkpoint_name, decode, listing_name, parse_log_name
-from ..table.history import file_times, monotonic
 from ..table.snapshot import Snapshot
+from ..table.version_times import file_times, monotonic
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def boundaries(listing: Listing, cutoff_ms: int) -> list[Checkpoint]:
     """The checkpoints before which everything may be removed, newest first, the preferred one of a version first.
 
     Their version and all versions before were committed at or before the cutoff. The time must be the file's own: a
-    time that was raised above an earlier commit's would fall back once that is removed (see `history.monotonic`).
+    time that was raised above an earlier commit's would fall back once that is removed (see `version_times.monotonic`).
     """
     raw = file_times(listing, 0, listing.newest or 0)
     eligible = {v for (v, time), (_, lifted) in zip(raw, monotonic(raw), strict=True) if time == lifted <= cutoff_ms}
@@ -151,8 +151,10 @@ def clean_up(
         _write_classic_name(store, log_path, snapshot, newer)
     removed = _remove(store, files)
     # A checkpoint with a classic name may have sidecars too, and so may an old one of a table without the feature.
-    gone = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
-    if gone and ("v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in gone)):
+    removed_checkpoints = [file for name in removed if (file := parse_log_name(name)) and file.kind == "checkpoint"]
+    if removed_checkpoints and (
+        "v2Checkpoint" in supported(snapshot.protocol) or any(file.uuid for file in removed_checkpoints)
+    ):
         removed += _remove(store, _lost_sidecars(store, log_path, snapshot.table, newer, now_ms))
     removed += _remove(store, _lost_staging(store, log_path, boundary.version, now_ms))
     _log.info("%s: %d expired files of the log were removed", snapshot.table, len(removed))
@@ -164,7 +166,7 @@ def _is_sound(
 ) -> bool:
     """Whether the checkpoint can replace all files before it: reads it completely and compares it with its `.crc`."""
     try:
-        state = opened(store, log_path, table, checkpoint)
+        state = checkpoint_alone(store, log_path, table, checkpoint)
         checksum = reader.checksum(listing.checksums.get(checkpoint.version))
         whole = Snapshot(
             table,
@@ -181,15 +183,6 @@ def _is_sound(
         _log.warning("%s: nothing is removed for the checkpoint %s: %s", table, checkpoint.names[0], error)
         return False
     return True
-
-
-def opened(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> CheckpointState:
-    """The state in a checkpoint, without other files: damage that is found later is an error too."""
-
-    def nothing_else(names: tuple[str, ...]) -> Snapshot:
-        raise MissingCommitError(f"only {names[0]} of {table} is read")
-
-    return CheckpointState(store, log_path, table, checkpoint, nothing_else)
 
 
 def _remove(store: LogStore, files: Sequence[FileStatus]) -> list[str]:
@@ -214,7 +207,7 @@ def _write_classic_name(store: LogStore, log_path: str, snapshot: Snapshot, newe
     if newest.uuid is None:
         return
     try:
-        state = opened(store, log_path, snapshot.table, newest)
+        state = checkpoint_alone(store, log_path, snapshot.table, newest)
         if not state.sidecars:
             return  # the checkpoint itself contains the files: a copy would be as large
         header = state.header
@@ -234,7 +227,7 @@ def _lost_sidecars(store: LogStore, log_path: str, table: str, newer: Listing, n
     try:
         sidecars = list(store.list_from(f"{log_path}/{SIDECAR_DIRECTORY}/0"))
         for checkpoint in newer.checkpoints if sidecars else ():
-            sidecars_ = opened(store, log_path, table, checkpoint).sidecars
+            sidecars_ = checkpoint_alone(store, log_path, table, checkpoint).sidecars
             referenced.update(decode(sidecar.path).rpartition("/")[2] for sidecar in sidecars_)
     except FileNotFoundError:
         return []

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Literal
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
 from ..log import checksum
+from ..log.checkpoint import checkpoint_alone
 from ..log.checkpoint_file import ReplacedError
 from ..log.reader import LogReader
 from ..log.replay import CommitOverlay, Header
 from ..log.segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
+from ..table.second_reading import differences, doubt
 from ..table.snapshot import Snapshot
 from . import compaction
-from .cleanup import opened, unreferenced
-from .second_reading import differences, doubt
+from .cleanup import unreferenced
 
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
@@ -172,7 +173,7 @@ class _Examination:
         """Whether the checkpoint can be read completely; reports differences from the commits before it."""
         name = checkpoint.names[0]
         try:
-            state = opened(self._store, self._log_path, self._table, checkpoint)
+            state = checkpoint_alone(self._store, self._log_path, self._table, checkpoint)
             if self._sidecars is not None:
                 self._sidecars.update(decode(sidecar.path).rpartition("/")[2] for sidecar in state.sidecars)
             held = self._snapshot(state.version, state.header, CommitOverlay(self._table), state)
@@ -250,7 +251,7 @@ class _Examination:
             return None
         base: CheckpointState | None = None
         if segment.checkpoint is not None:
-            base = opened(self._store, self._log_path, self._table, segment.checkpoint)
+            base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
         header, tail = base.header if base else Header(), CommitOverlay(self._table)
         first = segment.entries[0].version if segment.entries else version + 1
         for _, actions in self._commits(first, version):
@@ -287,7 +288,7 @@ class _Examination:
             return
         base = None
         if segment.checkpoint is not None:
-            base = opened(self._store, self._log_path, self._table, segment.checkpoint)
+            base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
         header, tail = base.header if base else Header(), CommitOverlay(self._table)
         first = segment.entries[0].version if segment.entries else self._newest + 1
         for _, actions in self._commits(first, self._newest):

@@ -89,8 +89,8 @@ def drop_constraint(
         parameters = {"name": name, "existed": "false"}
         metadata = command.snapshot.metadata
         if constraint is not None:
-            gone = f"{CONSTRAINT_PREFIX}{constraint[0]}".lower()
-            kept = {key: value for key, value in metadata.configuration.items() if key.lower() != gone}
+            dropped_key = f"{CONSTRAINT_PREFIX}{constraint[0]}".lower()
+            kept = {key: value for key, value in metadata.configuration.items() if key.lower() != dropped_key}
             metadata = replace(metadata, configuration=kept)
             parameters = {"name": name, "expr": constraint[1], "existed": "true"}
         command.txn.set_metadata(metadata)

@@ -103,9 +103,9 @@ def _create(
             condition="TABLE_OR_VIEW_ALREADY_EXISTS",
             parameters={"relationName": log.table},
         )
-    for f in definition.columns:
-        if schema.DEFAULT_KEY in f.metadata:
-            check_constant_default(command.spark, f, str(f.metadata[schema.DEFAULT_KEY]))
+    for struct_field in definition.columns:
+        if schema.DEFAULT_KEY in struct_field.metadata:
+            check_constant_default(command.spark, struct_field, str(struct_field.metadata[schema.DEFAULT_KEY]))
     if old is None and mode == "replace":
         raise TableNotFoundError(
             f"There is no Delta table at {log.table} to replace: createOrReplace would create it.",
@@ -131,9 +131,9 @@ def _create(
         actions.append(cluster_by.staged(txn, definition.cluster_by))
     if old is not None:
         txn.read_whole_table()
-        gone = old.domain_metadata.get(clustering.DOMAIN)
-        if gone is not None and not gone.removed and not definition.cluster_by:
-            actions.append(replace(gone, removed=True))
+        old_clustering = old.domain_metadata.get(clustering.DOMAIN)
+        if old_clustering is not None and not old_clustering.removed and not definition.cluster_by:
+            actions.append(replace(old_clustering, removed=True))
         now = log.clock.now_ms()
         removed = list(old.add_files())
         actions += (add.remove(now) for add in removed)
@@ -189,9 +189,9 @@ def check_same(definition: Definition, existing: Snapshot) -> None:
 def compared(columns: StructType) -> StructType:
     """The columns without the metadata that a definition can't have: ids, type changes, values of identity columns."""
 
-    def stripped(f: StructField, _: schema.Column) -> StructField:
-        kept = {key: value for key, value in f.metadata.items() if not key.startswith(_OWN_METADATA)}
-        return replace(f, metadata=kept)
+    def stripped(struct_field: StructField, _: schema.Column) -> StructField:
+        kept = {key: value for key, value in struct_field.metadata.items() if not key.startswith(_OWN_METADATA)}
+        return replace(struct_field, metadata=kept)
 
     result = transformed(columns, stripped)
     assert isinstance(result, StructType)
@@ -233,9 +233,11 @@ def _metadata(definition: Definition, log: DeltaLog) -> Metadata:
     )
 
 
-def _stored(f: StructField) -> StructField:
+def _stored(struct_field: StructField) -> StructField:
     """The column without `EXISTS_DEFAULT`, Spark's default value for existing rows."""
-    return replace(f, metadata={key: value for key, value in f.metadata.items() if key != _EXISTS_DEFAULT})
+    return replace(
+        struct_field, metadata={key: value for key, value in struct_field.metadata.items() if key != _EXISTS_DEFAULT}
+    )
 
 
 def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
@@ -246,26 +248,26 @@ def _check(spark: SparkSession, definition: Definition, log: DeltaLog) -> None:
     expressions.check_generated(spark, columns)
     for name, sql in rules.constraints(metadata).items():
         expressions.check_constraint(spark, columns, name, sql)
-    for f in columns:
-        if rules.identity_of(f) is None:
+    for struct_field in columns:
+        if rules.identity_of(struct_field) is None:
             continue
-        column = f"the identity column {schema.dotted((f.name,))}"
-        if f.data_type != schema.LONG:
+        column = f"the identity column {schema.dotted((struct_field.name,))}"
+        if struct_field.data_type != schema.LONG:
             raise InvalidArgumentError(
-                f"{column} is of the type {schema.type_text(f.data_type)}: it has to be bigint",
+                f"{column} is of the type {schema.type_text(struct_field.data_type)}: it has to be bigint",
                 condition="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
-                parameters={"dataType": schema.type_text(f.data_type)},
+                parameters={"dataType": schema.type_text(struct_field.data_type)},
             )
-        if schema.GENERATION_KEY in f.metadata:
+        if schema.GENERATION_KEY in struct_field.metadata:
             raise InvalidArgumentError(
                 f"{column} has a generation expression too: a column can't be both",
                 condition="DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
             )
-        if f.name in metadata.partition_columns:
+        if struct_field.name in metadata.partition_columns:
             raise InvalidArgumentError(
                 f"a table can't be partitioned by {column}",
                 condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
-                parameters={"colName": f.name},
+                parameters={"colName": struct_field.name},
             )
     with_defaults = [schema.dotted((f.name,)) for f in columns if schema.DEFAULT_KEY in f.metadata]
     if with_defaults and "allowColumnDefaults" not in features.supported(

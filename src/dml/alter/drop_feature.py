@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from ...core.deltalog import DeltaLog, earliest
+from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, row_tracking
 from ...core.protocol.actions import Action
 from ...core.table import feature_removal
@@ -135,7 +135,7 @@ def _waiting(snapshot: Snapshot) -> str:
 def _in_history(log: DeltaLog, plan: Plan, snapshot: Snapshot) -> bool:
     uses = plan.removal.uses
     listing = log.reader.list(0)
-    first = earliest(listing, log.table)
+    first = listing.earliest
     if uses is None or first is None:
         return first is None
     if not plan.removal.clean(log.snapshot(first)):
@@ -164,5 +164,5 @@ def _gone_below(log: DeltaLog, version: int) -> bool:
     if version <= 0:
         return True
     listing = log.reader.list(0)
-    first = earliest(listing, log.table)
+    first = listing.earliest
     return first is not None and first >= version and min(listing.commits, default=version) >= version

@@ -53,9 +53,11 @@ def _remove(spark: SparkSession, log: DeltaLog, name: str, snapshot: Snapshot, o
             change_properties(log, unset=["delta.enableDeletionVectors"])
             optimize(spark, log, OptimizeLayout(purge=True), options=options)
         case "domainMetadata":
-            gone: list[DomainMetadata] = [replace(one, removed=True) for one in snapshot.domain_metadata.values()]
+            removals: list[DomainMetadata] = [
+                replace(domain, removed=True) for domain in snapshot.domain_metadata.values()
+            ]
             log.transaction().commit(
-                gone, Operation("DOMAIN METADATA CLEANUP", {"domainMetadataRemovedCount": len(gone)})
+                removals, Operation("DOMAIN METADATA CLEANUP", {"domainMetadataRemovedCount": len(removals)})
             )
         case "inCommitTimestamp":
             disabled = {in_commit_timestamps.ENABLED: "false"}
@@ -92,16 +94,16 @@ def remove_mapping(spark: SparkSession, log: DeltaLog, options: CommitOptions) -
 def _unmapped(metadata: Metadata) -> Metadata:
     """The metadata of the table without column mapping."""
     schema = transformed(parse_schema(metadata.schema_string), lambda f, _: without_mapping(f))
-    gone = (column_mapping.MODE, column_mapping.MAX_ID)
-    kept = {key: value for key, value in metadata.configuration.items() if key not in gone}
+    dropped_keys = (column_mapping.MODE, column_mapping.MAX_ID)
+    kept = {key: value for key, value in metadata.configuration.items() if key not in dropped_keys}
     return replace(metadata, schema_string=to_json(cast(StructType, schema)), configuration=kept)
 
 
 def _unwidened(metadata: Metadata) -> Metadata:
     """The metadata of the table without records of type changes."""
 
-    def plain(f: StructField, _: object) -> StructField:
-        return replace(f, metadata={key: value for key, value in f.metadata.items() if key != TYPE_CHANGES_KEY})
+    def plain(field: StructField, _: object) -> StructField:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if key != TYPE_CHANGES_KEY})
 
     schema = transformed(parse_schema(metadata.schema_string), plain)
     return replace(metadata, schema_string=to_json(cast(StructType, schema)))
@@ -137,6 +139,6 @@ def _keep_vectors(log: DeltaLog) -> None:
         for vector, time in zip(vectors, young, strict=True)
         if vector is not None and vector.storage_type != "i" and time > since
     }
-    gone = [RemoveFile(path, log.clock.now_ms(), data_change=False) for path in sorted(paths - known)]
-    if gone:
-        log.transaction().commit(gone, Operation("Deletion Vector Tombstones"))
+    new_tombstones = [RemoveFile(path, log.clock.now_ms(), data_change=False) for path in sorted(paths - known)]
+    if new_tombstones:
+        log.transaction().commit(new_tombstones, Operation("Deletion Vector Tombstones"))

@@ -36,6 +36,8 @@ def definition_like(source: Snapshot, properties: Mapping[str, str]) -> Definiti
     )
 
 
-def _of_new_table(f: StructField, _: Column) -> StructField:
+def _of_new_table(field: StructField, _: Column) -> StructField:
     """The column without ids and recorded changes, which the new table doesn't have."""
-    return replace(f, metadata={key: value for key, value in f.metadata.items() if not key.startswith(_OWN_METADATA)})
+    return replace(
+        field, metadata={key: value for key, value in field.metadata.items() if not key.startswith(_OWN_METADATA)}
+    )

@@ -36,7 +36,8 @@ def add_columns(
         raise InvalidArgumentError(f"There is no column to add to {log.table}.")
     command = Command.on(spark, log, options)
     logged = [
-        {"column": _told(new.name, new.field)} | ({} if new.position is None else {"position": str(new.position)})
+        {"column": _logged_column(new.name, new.field)}
+        | ({} if new.position is None else {"position": str(new.position)})
         for new in columns
     ]
     return _commit(command, changes.added(command.txn.metadata, columns), Operation("ADD COLUMNS", {"columns": logged}))
@@ -70,7 +71,7 @@ def drop_columns(
     for column in columns:
         changed = changes.dropped(changed, column)
         exact, _ = resolved(command.snapshot.schema, column)
-        if any(concerns(command.snapshot.mapping.to_physical(exact), frozenset({one})) for one in clustered):
+        if any(concerns(command.snapshot.mapping.to_physical(exact), frozenset({path})) for path in clustered):
             raise InvalidArgumentError(
                 f"The column {schemas.dotted(exact)} can't be dropped: {log.table} is clustered by it.",
                 condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
@@ -104,19 +105,21 @@ def alter_columns(
         logged.append(_altered(command, change, previous, changed))
     if len(logged) == 1:
         return _commit(command, changed, Operation("CHANGE COLUMN", logged[0]))
-    return _commit(command, changed, Operation("CHANGE COLUMNS", {"columns": [one["column"] for one in logged]}))
+    return _commit(command, changed, Operation("CHANGE COLUMNS", {"columns": [entry["column"] for entry in logged]}))
 
 
 def _altered(command: Command, change: ColumnChange, old: Metadata, new: Metadata) -> dict[str, Any]:
     """Check one change of a column, and return its parameters for `commitInfo`."""
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(new.schema_string)
-    exact, f = resolved(after, change.column)
+    exact, field = resolved(after, change.column)
     if type_at(before, exact) != type_at(after, exact):
         _check_unused(command, change.column, "given another type")
-    logged_field = _inside(after, exact) if f is None else _before_its_record(f, resolved(before, change.column)[1])
+    logged_field = (
+        _inside(after, exact) if field is None else _before_its_record(field, resolved(before, change.column)[1])
+    )
     if change.default:
         check_default(command.spark, logged_field, change.default)
-    parameters: dict[str, Any] = {"column": _told(exact, logged_field)}
+    parameters: dict[str, Any] = {"column": _logged_column(exact, logged_field)}
     if change.position is not None:
         parameters["position"] = str(change.position)
     return parameters
@@ -134,11 +137,11 @@ def replace_columns(
     old = command.txn.metadata
     changed = columns_replaced(old, command.txn.protocol, columns)
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
-    for f in before:
-        known = after.get(f.name)
-        if known is not None and known.data_type != f.data_type:
-            _check_unused(command, (f.name,), "given another type")
-    logged = [_told((f.name,), f) for f in columns]
+    for field in before:
+        known = after.get(field.name)
+        if known is not None and known.data_type != field.data_type:
+            _check_unused(command, (field.name,), "given another type")
+    logged = [_logged_column((f.name,), f) for f in columns]
     return _commit(command, changed, Operation("REPLACE COLUMNS", {"columns": logged}))
 
 
@@ -150,9 +153,9 @@ def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options
     """
     with command_scope(spark, "CHANGE COLUMN", log.table):
         command = Command.on(spark, log, options)
-        exact, f = resolved(command.snapshot.schema, column)
+        exact, struct_field = resolved(command.snapshot.schema, column)
         identity = Rules.of(command.txn.protocol, command.txn.metadata).identity.get(exact[0])
-        if identity is None or f is None or len(exact) > 1:
+        if identity is None or struct_field is None or len(exact) > 1:
             raise InvalidArgumentError(
                 f"{schemas.dotted(exact)} is no identity column of {log.table}: SYNC IDENTITY needs one.",
                 condition="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
@@ -163,10 +166,10 @@ def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options
         furthest = None if row is None else row[0]
         mark = None if furthest is None else identity.moved(furthest)
         if mark is not None:
-            f = replace(f, metadata={**f.metadata, MARK: mark})
-        fields = tuple(f if one.name == f.name else one for one in command.snapshot.schema)
+            struct_field = replace(struct_field, metadata={**struct_field.metadata, MARK: mark})
+        fields = tuple(struct_field if field.name == struct_field.name else field for field in command.snapshot.schema)
         metadata = replace(command.txn.metadata, schema_string=schemas.to_json(StructType(fields)))
-        return _commit(command, metadata, Operation("CHANGE COLUMN", {"column": _told(exact, f)}))
+        return _commit(command, metadata, Operation("CHANGE COLUMN", {"column": _logged_column(exact, struct_field)}))
 
 
 def _commit(command: Command, metadata: Metadata, operation: Operation) -> Committed:
@@ -187,19 +190,19 @@ def _inside(schema: StructType, at: Column) -> StructField:
     return StructField(at[-1], inside, isinstance(above, MapType) and at[-1] == "value" and above.value_contains_null)
 
 
-def _before_its_record(f: StructField, old: StructField | None) -> StructField:
+def _before_its_record(field: StructField, old: StructField | None) -> StructField:
     """The changed column without the record of this type change, which Delta leaves out of `commitInfo`."""
-    kept = {key: value for key, value in f.metadata.items() if key != schemas.TYPE_CHANGES_KEY}
+    kept = {key: value for key, value in field.metadata.items() if key != schemas.TYPE_CHANGES_KEY}
     if old is not None and schemas.TYPE_CHANGES_KEY in old.metadata:
         kept[schemas.TYPE_CHANGES_KEY] = old.metadata[schemas.TYPE_CHANGES_KEY]
-    return replace(f, metadata=kept)
+    return replace(field, metadata=kept)
 
 
-def _told(name: Column, f: StructField) -> Mapping[str, Any]:
+def _logged_column(name: Column, field: StructField) -> Mapping[str, Any]:
     """A column as JSON, in Delta's format of `commitInfo`."""
-    json = schemas.type_json(f.data_type)
+    json = schemas.type_json(field.data_type)
     kind = json if isinstance(json, str) else json["type"]
-    return {"name": _dotted(name), "type": kind, "nullable": f.nullable, "metadata": dict(f.metadata)}
+    return {"name": _dotted(name), "type": kind, "nullable": field.nullable, "metadata": dict(field.metadata)}
 
 
 def _dotted(name: Column) -> str:

@@ -59,8 +59,8 @@ def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
     """
     counts_bytes = not removal.by_vectors
     metrics: dict[str, int | str] = {
-        "numRemovedFiles": len(removal.gone),
-        "numRemovedBytes": sum(add.size for add in removal.gone if counts_bytes),
+        "numRemovedFiles": len(removal.removed_files),
+        "numRemovedBytes": sum(add.size for add in removal.removed_files if counts_bytes),
         "numAddedBytes": sum(add.size for add in removal.written),
         "numAddedChangeFiles": len(removal.changes),
         **removal.vector_metrics(),

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol.schema import VOID, StructType, dotted
+from ...core.protocol.schema import VOID, StructType, dotted, quoted
 from ...core.txn.operation import Operation
 from ...engine.jvm import settings
 from ...engine.jvm.types import frame_schema
@@ -167,14 +167,14 @@ class _Updated:
         """
         tops = {path[0] for path in self.values}
         left_out = set(rows.generated(self.command, tops))
-        new = {path: frame[_quoted(name)] for path, name in self.new.items()}
+        new = {path: frame[quoted(name)] for path, name in self.new.items()}
         new_columns = []
-        for f in self.columns:
-            kept = frame[_quoted(f.name)]
-            if f.name in tops:
-                value = assignments.whole((f.name,), f, kept, new)
-                new_columns.append(F.when(changed, value).otherwise(kept).alias(f.name))
-            elif f.name not in left_out:
+        for field in self.columns:
+            kept = frame[quoted(field.name)]
+            if field.name in tops:
+                value = assignments.whole((field.name,), field, kept, new)
+                new_columns.append(F.when(changed, value).otherwise(kept).alias(field.name))
+            elif field.name not in left_out:
                 new_columns.append(kept)
         return frame.select(*new_columns, *self.command.passed_on(frame, changed), *extra_columns)
 
@@ -186,11 +186,7 @@ class _Updated:
         shaped = rows.fitted(self.command, self.after(both, both[after] == 1, [after]), extra_columns=[after])
         kind = F.when(shaped[after] == 1, "update_postimage").otherwise("update_preimage")
         names = (f.name for f in self.columns if f.data_type != VOID)
-        return shaped.select(*map(_quoted, names), kind.alias(change_data.CHANGE_TYPE))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+        return shaped.select(*map(quoted, names), kind.alias(change_data.CHANGE_TYPE))
 
 
 def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:

@@ -262,8 +262,8 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
     }
     if request.overwrites or request.replace_where is not None:
         metrics |= {
-            "numRemovedFiles": len(removal.gone),
-            "numRemovedBytes": sum(add.size for add in removal.gone),
+            "numRemovedFiles": len(removal.removed_files),
+            "numRemovedBytes": sum(add.size for add in removal.removed_files),
         }
     if request.replace_where is not None:
         metrics |= {"numCopiedRows": kept, "numAddedChangeFiles": len(removal.changes)}

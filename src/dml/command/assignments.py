@@ -74,7 +74,7 @@ def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:
                 )
 
 
-def whole(at: Path, f: StructField, kept: Column, assigned: Mapping[Path, Column]) -> Column:
+def whole(at: Path, field: StructField, kept: Column, assigned: Mapping[Path, Column]) -> Column:
     """The new value of the column `at`: assigned fields get their values, other fields keep those of `kept`.
 
     A null struct becomes a struct if one of its fields is assigned.
@@ -83,10 +83,10 @@ def whole(at: Path, f: StructField, kept: Column, assigned: Mapping[Path, Column
         return assigned[at]
     if not any(path[: len(at)] == at for path in assigned):
         return kept
-    assert isinstance(f.data_type, StructType)
+    assert isinstance(field.data_type, StructType)
     return F.struct(
         *(
             whole((*at, inner.name), inner, kept.getField(inner.name), assigned).alias(inner.name)
-            for inner in f.data_type
+            for inner in field.data_type
         )
     )

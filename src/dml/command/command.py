@@ -72,7 +72,7 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
             commits = tuple((record.version, record.operation) for record in records if record.committed)
             if interrupts.is_behind(error, handled):
                 interrupts.stop(spark, tag)
-                unknown = next(((one.version, one.token) for one in records if one.committed is None), None)
+                unknown = next(((record.version, record.token) for record in records if record.committed is None), None)
                 interrupt = CommandInterrupted(operation, table, commits, unknown)
                 logger.warning("%s", interrupt)
                 raise interrupt from None
@@ -251,7 +251,9 @@ class Command:
         """Stage new high-water marks of identity columns, taken from the statistics of the new files."""
         metadata = self.txn.metadata
         columns = schema.parse_schema(metadata.schema_string)
-        updated = rules.moved_marks(columns, self.numbered, [one for one in actions if isinstance(one, AddFile)])
+        updated = rules.moved_marks(
+            columns, self.numbered, [action for action in actions if isinstance(action, AddFile)]
+        )
         if updated != columns:
             changed = replace(metadata, schema_string=schema.to_json(updated))
             self.txn.set_metadata(changed, replaces_table=operation.replaces_table)

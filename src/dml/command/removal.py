@@ -38,7 +38,7 @@ class Removal:
         return [add for add in self.added if add.path not in before]
 
     @property
-    def gone(self) -> list[AddFile]:
+    def removed_files(self) -> list[AddFile]:
         """The files in `removed` that are not re-added with a new deletion vector."""
         marked = {add.path for add in self.added}
         return [add for add in self.removed if add.path not in marked]
@@ -49,8 +49,8 @@ class Removal:
 
     def vector_metrics(self) -> dict[str, int]:
         """Counts of deletion vectors, by Delta's names; an updated one also counts as added and as removed."""
-        gone = {add.path for add in self.gone}
-        marked = [add for add in self.removed if add.path not in gone]
+        removed_paths = {add.path for add in self.removed_files}
+        marked = [add for add in self.removed if add.path not in removed_paths]
         updated = sum(add.deletion_vector is not None for add in marked)
         return {
             "numDeletionVectorsAdded": len(marked),

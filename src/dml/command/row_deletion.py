@@ -51,7 +51,7 @@ def delete_rows(command: Command, rows: DataFrame, *, numbers: pa.Array | None =
     deleted = deletion_vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
     if numbers is not None:
         places = numbers.to_pylist()
-        deleted = {places[at]: gone for at, gone in deleted.items()}
+        deleted = {places[at]: rows for at, rows in deleted.items()}
     chosen = sorted(deleted)
     adds = snapshot.add_files(chosen)
     before = Vectors(command.spark, command.log).rows(snapshot.files.take(pa.array(chosen, pa.int64())))
@@ -60,12 +60,12 @@ def delete_rows(command: Command, rows: DataFrame, *, numbers: pa.Array | None =
     removal = Removal(
         removed=[add for _, add, _ in touched],
         numbers=[number for number, _, _ in touched],
-        deleted_rows=sum(len(gone) - num_deleted(add) for _, add, gone in touched),
+        deleted_rows=sum(len(rows) - num_deleted(add) for _, add, rows in touched),
         scan_ms=round((time.monotonic() - began) * 1000),
         by_vectors=True,
     )
     counted = _with_row_counts(command, removal.numbers, removal.removed)
-    removal.added = _with_vectors(command, counted, [gone for _, _, gone in touched])
+    removal.added = _with_vectors(command, counted, [rows for _, _, rows in touched])
     return removal
 
 
@@ -82,10 +82,10 @@ def _with_row_counts(command: Command, numbers: Sequence[int], adds: list[AddFil
     return [replace(add, stats=text) for add, text in zip(adds, stats, strict=True)]
 
 
-def _with_vectors(command: Command, adds: list[AddFile], gone: list[DeletedRows]) -> list[AddFile]:
+def _with_vectors(command: Command, adds: list[AddFile], deleted_rows: list[DeletedRows]) -> list[AddFile]:
     """The files with new deletion vectors for these rows; files without remaining rows are left out."""
     kept = []
-    for add, rows in zip(adds, gone, strict=True):
+    for add, rows in zip(adds, deleted_rows, strict=True):
         records = physical_records(add)
         if records is None or rows.last >= records:
             raise CorruptLogError(

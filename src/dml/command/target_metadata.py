@@ -75,7 +75,7 @@ def evolved(command: Command, data: StructType) -> Metadata:
     changed = merging.merged(txn.metadata, data, protocol=txn.protocol, conf=command.log.conf)
     if changed is not txn.metadata:
         rules = Rules.of(txn.protocol, txn.metadata)
-        before, after = (schema.parse_schema(one.schema_string) for one in (txn.metadata, changed))
+        before, after = (schema.parse_schema(metadata.schema_string) for metadata in (txn.metadata, changed))
         for column, old, new in merging.retyped(before, after):
             if old != schema.VOID:
                 check_unused(command.spark, rules, column, f"made {schema.type_text(new)}")

@@ -72,7 +72,11 @@ def clone(
         own = dict(overrides or {})
         before = None if old is None else old.metadata
         txn.set_metadata(cloned_metadata(then.metadata, before, own), replaces_table=True)
-        modes = {column_mapping.mode_of(one) for one in (then.metadata, txn.metadata, before) if one is not None}
+        modes = {
+            column_mapping.mode_of(metadata)
+            for metadata in (then.metadata, txn.metadata, before)
+            if metadata is not None
+        }
         if len(modes) > 1:
             raise InvalidArgumentError(
                 f"{target.table}: a clone keeps the {column_mapping.MODE} of its source, but the values "

@@ -79,18 +79,18 @@ def convert(
         sources = _Sources(spark, files, log.table, partition_schema.names, table_properties if statistics else None)
         for start in range(0, len(listed), _BATCH):
             sources.read(listed[start : start + _BATCH])
-            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.found), len(listed))
+            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.readable), len(listed))
         _stage(txn, _with_partitions(sources.merged, partition_schema), partition_schema.names, log)
         adds = [
             AddFile(
-                path=paths.encode(one.file.name),
-                partition_values=values[_directory(one.file)],
-                size=one.file.size,
-                modification_time=one.file.modified_ms,
+                path=paths.encode(source.file.name),
+                partition_values=values[_directory(source.file)],
+                size=source.file.size,
+                modification_time=source.file.modified_ms,
                 data_change=True,
-                stats=one.stats,
+                stats=source.stats,
             )
-            for one in sources.found
+            for source in sources.readable
         ]
         parameters = {
             "numFiles": len(adds),
@@ -168,23 +168,24 @@ def _partition_values(
                 parameters={"path": directory, "expectedCols": list(columns.names), "parsedCols": names},
             )
         values_of[directory] = dict(zip(columns.names, (value for _, value in pairs), strict=True))
-    for f in columns.fields if checked else ():
-        if not isinstance(f.data_type, PrimitiveType):
+    for field in columns.fields if checked else ():
+        if not isinstance(field.data_type, PrimitiveType):
             raise InvalidArgumentError(
-                f"{table} can't be partitioned by {f.name}: its type is not a primitive type",
+                f"{table} can't be partitioned by {field.name}: its type is not a primitive type",
                 condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-                parameters={"name": f.name, "dataType": schema.type_text(f.data_type)},
+                parameters={"name": field.name, "dataType": schema.type_text(field.data_type)},
             )
-        texts = sorted({text for values in values_of.values() if (text := values[f.name]) is not None})
+        texts = sorted({text for values in values_of.values() if (text := values[field.name]) is not None})
         try:
             partition_values.typed(
-                pa.array(texts, pa.string()), f.data_type, time_zone="UTC"
+                pa.array(texts, pa.string()), field.data_type, time_zone="UTC"
             )  # any time zone will do: only the format is checked
         except CorruptLogError as error:
             raise InvalidArgumentError(
-                f"{table}: the partition column {f.name} can't have its type, because {error}. Use another type for it",
+                f"{table}: the partition column {field.name} can't have its type, because {error}. Use another type "
+                "for it",
                 condition="DELTA_FAILED_CAST_PARTITION_VALUE",
-                parameters={"value": error, "dataType": schema.type_text(f.data_type)},
+                parameters={"value": error, "dataType": schema.type_text(field.data_type)},
             ) from None
     return values_of
 
@@ -260,7 +261,7 @@ class _Sources:
         self._schemas: dict[str, StructType] = {}
         self._statistics: dict[str, foreign_parquet.Statistics] = {}
         self.merged = StructType()
-        self.found: list[_Source] = []
+        self.readable: list[_Source] = []
 
     def read(self, files: Sequence[ListedFile]) -> None:
         """Read the footers of more files, merge their schemas and compute their statistics."""
@@ -271,10 +272,10 @@ class _Sources:
                 self._take(file, footer, key)
         table_properties = self._table_properties
         if table_properties is None:
-            self.found += [_Source(file, None) for file, _ in read]
+            self.readable += [_Source(file, None) for file, _ in read]
             return
-        texts = in_parallel(lambda one: self._statistics[one[1]].of(one[0][1]), list(zip(read, keys, strict=True)))
-        self.found += [_Source(file, text) for (file, _), text in zip(read, texts, strict=True)]
+        texts = in_parallel(lambda item: self._statistics[item[1]].of(item[0][1]), list(zip(read, keys, strict=True)))
+        self.readable += [_Source(file, text) for (file, _), text in zip(read, texts, strict=True)]
 
     def _footer(self, file: ListedFile) -> "tuple[ListedFile, pq.FileMetaData | None]":
         try:

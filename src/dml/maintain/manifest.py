@@ -31,7 +31,7 @@ def generate(spark: SparkSession, log: DeltaLog, mode: str) -> None:
     manifest.check(snapshot)
     written = manifests.write(log, snapshot)
     files = table_files.choose(spark, log)
-    kept = {f"{manifest.DIRECTORY}/{one}" if one else manifest.DIRECTORY for one in written}
+    kept = {f"{manifest.DIRECTORY}/{directory}" if directory else manifest.DIRECTORY for directory in written}
     # Temporary files of `LogStore` and checksums are hidden files; they are deleted with their directory.
     stale = [
         directory.path_of(file.name)

@@ -257,7 +257,7 @@ def _rewrite(
 ) -> None:
     """Rewrite the files of some bins and commit."""
     snapshot = command.snapshot
-    numbers = [number for one in batch for number in one.files]
+    numbers = [number for group in batch for number in group.files]
     command.txn.read_table(snapshot.files.take(numbers))
     removed = snapshot.add_files(numbers)
     added: list[AddFile] = []
@@ -300,15 +300,15 @@ def _rewrite(
 def _together(command: Command, part: Sequence[Bin]) -> DataFrame:
     """A frame with one partition, and so one output file, per bin."""
     spread = settings.of(command.spark, declarations.OPTIMIZE_REPARTITION)
-    frames = [command.rows(pa.array(one.files, pa.int64())) for one in part]
+    frames = [command.rows(pa.array(group.files, pa.int64())) for group in part]
     return reduce(DataFrame.unionAll, [frame.repartition(1) if spread else frame.coalesce(1) for frame in frames])
 
 
 def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], outcome: OptimizeResult) -> zorder.LaidOut:
-    numbers = [number for one in part for number in one.files]
+    numbers = [number for group in part for number in group.files]
     frame = command.rows(pa.array(numbers, pa.int64()), file_number=command.names.file_number)
     places = iter(range(len(numbers)))
-    groups = [[next(places) for _ in one.files] for one in part]
+    groups = [[next(places) for _ in group.files] for group in part]
     by = []
     for text in outcome.by:
         match = schema.find(command.snapshot.schema, properties.column_list(text)[0])
@@ -317,7 +317,7 @@ def _laid_out(command: Command, layout: OptimizeLayout, part: Sequence[Bin], out
     counts = [num_records(add) for add in command.snapshot.add_files(numbers)]
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
-    files = [max(1, one.size // layout.largest) for one in part]
+    files = [max(1, group.size // layout.largest) for group in part]
     return zorder.lay_out(frame, by, file_number=command.names.file_number, groups=groups, files=files, rows=total)
 
 

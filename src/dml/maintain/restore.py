@@ -53,9 +53,9 @@ def restore(
         assert version is not None
         then = now if version == now.version else _snapshot(log, version)
         command.txn.read_whole_table()
-        back, gone = _difference(then, now)
+        back, superfluous = _difference(then, now)
         added = [replace(add, data_change=True) for add in then.add_files(back)]
-        removed = now.add_files(gone)
+        removed = now.add_files(superfluous)
         if removed:
             command.check_removable()
         if not settings.of(spark, IGNORE_MISSING_FILES):
@@ -132,7 +132,9 @@ def _keys(snapshot: Snapshot) -> dict[tuple[str, str | None], int]:
 def _check_there(spark: SparkSession, log: DeltaLog, files: list[AddFile], version: int) -> None:
     needed = [add.path for add in files]
     vectors = (add.deletion_vector for add in files)
-    needed += sorted({deletion_vectors.path_of(one) for one in vectors if one is not None and one.storage_type != "i"})
+    needed += sorted(
+        {deletion_vectors.path_of(vector) for vector in vectors if vector is not None and vector.storage_type != "i"}
+    )
     external_files.check(spark, log.table, version, needed)
     missing = table_files.choose(spark, log).absent(needed)
     if missing:
@@ -156,16 +158,16 @@ def _later_marks(then: StructType, now: StructType) -> StructType | None:
     """The schema `then` with the high-water marks of `now` where these are further on; `None` if none is."""
     changed = False
     fields = []
-    for f in then.fields:
-        newer = now.get(f.name, case_sensitive=True)
+    for field in then.fields:
+        newer = now.get(field.name, case_sensitive=True)
         mark = None if newer is None else newer.metadata.get(_HIGH_WATER_MARK)
-        if mark is not None and _STEP in f.metadata:
-            known = f.metadata.get(_HIGH_WATER_MARK)
-            further = max if int(f.metadata[_STEP]) > 0 else min
+        if mark is not None and _STEP in field.metadata:
+            known = field.metadata.get(_HIGH_WATER_MARK)
+            further = max if int(field.metadata[_STEP]) > 0 else min
             if known is None or further(int(known), int(mark)) != int(known):
-                f = replace(f, metadata={**f.metadata, _HIGH_WATER_MARK: mark})
+                field = replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: mark})
                 changed = True
-        fields.append(f)
+        fields.append(field)
     return StructType(tuple(fields)) if changed else None
 
 

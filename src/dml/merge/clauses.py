@@ -91,15 +91,17 @@ def assigned_columns(
 
     def kept(level: StructType, at: tuple[str, ...]) -> StructType:
         fields = []
-        for f in level.fields:
-            path = (*at, f.name)
+        for field in level.fields:
+            path = (*at, field.name)
             if any(len(assigned) == len(path) and begins(assigned, path) for assigned in paths):
-                fields.append(f)
-            elif isinstance(f.data_type, StructType) and (star or any(begins(assigned, path) for assigned in paths)):
-                inner = kept(f.data_type, path)
-                fields.append(type(f)(f.name, inner, f.nullable, f.metadata))
+                fields.append(field)
+            elif isinstance(field.data_type, StructType) and (
+                star or any(begins(assigned, path) for assigned in paths)
+            ):
+                inner = kept(field.data_type, path)
+                fields.append(type(field)(field.name, inner, field.nullable, field.metadata))
             elif star:
-                fields.append(f)
+                fields.append(field)
         return StructType(tuple(fields))
 
     return kept(source, ())

@@ -127,7 +127,9 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
     predicate = source.predicate
     of_table = _of_table(resolved, resolved.condition)
     if not resolved.inserts and not resolved.by_source:  # rows to which no clause applies are irrelevant
-        of_clauses = [[] if one.condition is None else _of_table(resolved, one.condition) for one in resolved.matched]
+        of_clauses = [
+            [] if clause.condition is None else _of_table(resolved, clause.condition) for clause in resolved.matched
+        ]
         if all(of_clauses):
             of_table.append(_any([_all(parts) for parts in of_clauses]))
     if of_table:
@@ -135,10 +137,10 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
         predicate = predicates.all_of([predicate, condition.predicate])
         mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
     if resolved.by_source:
-        if any(one.condition is None for one in resolved.by_source):
+        if any(clause.condition is None for clause in resolved.by_source):
             predicate, mask = predicates.TRUE, pa.repeat(pa.scalar(True), len(mask))
         else:
-            tests = _any([one.test for one in resolved.by_source])
+            tests = _any([clause.test for clause in resolved.by_source])
             condition = scan.split_condition(scope.target, tests, snapshot.mapping)
             predicate = predicates.Or((predicate, condition.predicate))
             mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
@@ -150,7 +152,7 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
 
 def _of_table(resolved: Resolved, condition: Expression) -> list[Column]:
     """The conjuncts of a condition that refer only to columns of the table."""
-    return [one.column for one in resolved.scope.conjuncts(condition) if not one.of_source]
+    return [conjunct.column for conjunct in resolved.scope.conjuncts(condition) if not conjunct.of_source]
 
 
 def _all(columns: list[Column]) -> Column:
@@ -245,7 +247,7 @@ def _on_executors(
 def _check_single(command: Command, resolved: Resolved, *, several: bool) -> None:
     if not several or resolved.inserts_only:
         return
-    if not only_delete([one.clause for one in resolved.matched]):
+    if not only_delete([clause.clause for clause in resolved.matched]):
         raise InvalidArgumentError(
             f"{command.log.table}: a row of the table matches several rows of the source of MERGE, so it is ambiguous "
             "which of them updates it. Make the source's keys unique before the MERGE, for example with "

@@ -63,7 +63,7 @@ class Resolved:
     @property
     def updates(self) -> list[int]:
         """The numbers of the UPDATE clauses."""
-        return [i for i, one in enumerate(self.changing) if one.clause.action == "update"]
+        return [i for i, resolved in enumerate(self.changing) if resolved.clause.action == "update"]
 
     @property
     def inserts_only(self) -> bool:
@@ -161,13 +161,13 @@ class _Clauses:
         kept: dict[str, Column] = {}
         changed: list[tuple[StructField, Column]] = []
         old = {f.name: (f.data_type, column) for f, column in zip(before, self._scope.target_columns, strict=True)}
-        for f in self._columns:
-            if f.name not in old:
-                kept[f.name] = literal_null(f)
+        for struct_field in self._columns:
+            if struct_field.name not in old:
+                kept[struct_field.name] = literal_null(struct_field)
                 continue
-            data_type, kept[f.name] = old[f.name]
-            if data_type != f.data_type:
-                changed.append((f, reshaped(kept[f.name], data_type, f.data_type)))
+            data_type, kept[struct_field.name] = old[struct_field.name]
+            if data_type != struct_field.data_type:
+                changed.append((struct_field, reshaped(kept[struct_field.name], data_type, struct_field.data_type)))
         stored = self._scope.stored(changed, self._command.log.table)
         return kept | {f.name: value for (f, _), value in zip(changed, stored, strict=True)}
 
@@ -208,17 +208,17 @@ class _Clauses:
             known = [self._columns.get(f.name, case_sensitive=self._names.case_sensitive) for f in self._names.source]
             return [((f.name,), self._scope.source_columns[i]) for i, f in enumerate(known) if f is not None]
         assigned: list[tuple[Path, Column]] = []
-        for f in self._columns:
-            position = self._names.place(f.name)
+        for struct_field in self._columns:
+            position = self._names.place(struct_field.name)
             if position is None:
-                listed = ", ".join(dotted((one.name,)) for one in self._names.source)
+                listed = ", ".join(dotted((column.name,)) for column in self._names.source)
                 raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} * needs a column {f.name} in the source, which has: "
-                    f"{listed}. List the columns to set, or use withSchemaEvolution()",
+                    f"{self._command.log.table}: {clause.text} * needs a column {struct_field.name} in the source, "
+                    f"which has: {listed}. List the columns to set, or use withSchemaEvolution()",
                     condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                    parameters={"sqlExpr": f.name, "clause": clause.text, "cols": listed},
+                    parameters={"sqlExpr": struct_field.name, "clause": clause.text, "cols": listed},
                 )
-            assigned.append(((f.name,), self._scope.source_columns[position]))
+            assigned.append(((struct_field.name,), self._scope.source_columns[position]))
         return assigned
 
     def _values(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[str, Column]:
@@ -251,14 +251,14 @@ def _frozen(
     kept: dict[str, Column],
 ) -> Resolved:
     """Resolve all expressions with one current timestamp for the whole MERGE, and collect the referenced columns."""
-    values = {(i, name): column for i, one in enumerate(taken) for name, column in one.values.items()}
-    conditions = {i: one.condition for i, one in enumerate(taken) if one.condition is not None}
+    values = {(i, name): column for i, clause in enumerate(taken) for name, column in clause.values.items()}
+    conditions = {i: clause.condition for i, clause in enumerate(taken) if clause.condition is not None}
     (search, *tests), columns_of_values, needed = scope.together([search, *conditions.values()], list(values.values()))
     of_values = dict(zip(values, columns_of_values, strict=True))
     by_clause = dict(zip(conditions, tests, strict=True))
     done = [
-        replace(one, condition=by_clause.get(i), values={name: of_values[i, name] for name in one.values})
-        for i, one in enumerate(taken)
+        replace(clause, condition=by_clause.get(i), values={name: of_values[i, name] for name in clause.values})
+        for i, clause in enumerate(taken)
     ]
     tested = [search, *by_clause.values()]
     width = settings.of(command.spark, MAX_TO_STRING_FIELDS)
@@ -276,13 +276,13 @@ def _frozen(
     return Resolved(
         scope=scope,
         condition=search,
-        matched=[one for one in done if one.clause.kind == "matched"],
-        inserts=[one for one in done if one.clause.kind == "not matched"],
-        by_source=[one for one in done if one.clause.kind == "not matched by source"],
+        matched=[resolved for resolved in done if resolved.clause.kind == "matched"],
+        inserts=[resolved for resolved in done if resolved.clause.kind == "not matched"],
+        by_source=[resolved for resolved in done if resolved.clause.kind == "not matched by source"],
         columns=columns,
         kept=kept,
         needed=needed,
-        compared=sorted({place for one in tested for place in one.of_target}),
+        compared=sorted({place for expression in tested for place in expression.of_target}),
         parameters={
             "predicate": [printed(search, width)],
             "matchedPredicates": predicates_of("matched"),

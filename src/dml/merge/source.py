@@ -18,7 +18,7 @@ from ...core.skipping.predicates import Predicate
 from ...engine.jvm import plans, settings
 from ...engine.jvm.types import frame_schema, has_collation, table_schema
 from ...engine.read import pinning
-from ...engine.sql.resolution import Equality, Local, column_of, local, picked
+from ...engine.sql.resolution import Equality, Local, column_named, local, picked
 from ...engine.sql.stored_frame import StoredFrame
 from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
@@ -69,7 +69,7 @@ def prepare_source(
         command.txn.read_whole_table()
     frame = picked(pinned, resolved.needed).withColumn(command.names.source_row, F.monotonically_increasing_id())
     equalities = [resolved.scope.equality(part) for part in resolved.scope.conjuncts(resolved.condition)]
-    keys = [one for one in equalities if one is not None]
+    keys = [equality for equality in equalities if equality is not None]
     bounded = plans.bounded(frame)
     held = None if bounded is None else local(bounded, plans.MAX_ROWS)
     if held is not None:
@@ -87,52 +87,52 @@ def prepare_source(
 
 def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     frame = held.frame()
-    types = table_schema(frame.select(*(one.source.alias(f"k{i}") for i, one in enumerate(keys))).schema).fields
-    python_keys = [_as_python_has_it(one.source, f) for one, f in zip(keys, types, strict=True)]
-    named = [one.alias(f"k{i}") for i, one in enumerate(python_keys)]
+    types = table_schema(frame.select(*(key.source.alias(f"k{i}") for i, key in enumerate(keys))).schema).fields
+    python_keys = [_as_python_has_it(key.source, f) for key, f in zip(keys, types, strict=True)]
+    named = [key.alias(f"k{i}") for i, key in enumerate(python_keys)]
     # Runs no Spark job: the rows are on the driver.
-    values = frame.select(*named, column_of(command.names.source_row)).collect()
+    values = frame.select(*named, column_named(command.names.source_row)).collect()
     rows = [tuple(map(_hashable, row)) for row in values]
     parts: list[Predicate] = [] if rows else [predicates.Constant(False)]
-    for i, (one, key_type) in enumerate(zip(keys, types, strict=True)):
-        f = _comparable(command, one, key_type)
-        if f is not None:
+    for i, (key, key_type) in enumerate(zip(keys, types, strict=True)):
+        field = _comparable(command, key, key_type)
+        if field is not None:
             distinct = dict.fromkeys(row[i] for row in rows if row[i] is not None)
-            parts.append(predicates.In((f.name,), tuple(_as_arrow_has_it(distinct, f))))
+            parts.append(predicates.In((field.name,), tuple(_as_arrow_has_it(distinct, field))))
     plain = bool(keys) and all(map(_is_plain, types))
-    unique = len(rows) < 2 or (plain and _unique(rows, [one.null_safe for one in keys]))
+    unique = len(rows) < 2 or (plain and _unique(rows, [key.null_safe for key in keys]))
     return MergeSource(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
 
 
-def _as_python_has_it(value: Column, f: StructField) -> Column:
+def _as_python_has_it(value: Column, field: StructField) -> Column:
     """A key, converted to a type in which Python can represent all values.
 
     Python dates are limited to the years 1 to 9999, Python strings to valid UTF-8, and Python timestamps would depend
     on the driver's time zone.
     """
-    if f.data_type == schema.DATE:
+    if field.data_type == schema.DATE:
         return F.unix_date(value)
-    if f.data_type == schema.TIMESTAMP:
+    if field.data_type == schema.TIMESTAMP:
         return F.unix_micros(value)
-    if f.data_type == schema.TIMESTAMP_NTZ:
+    if field.data_type == schema.TIMESTAMP_NTZ:
         return value - F.expr("timestamp_ntz'1970-01-01'")
-    return value.cast("binary") if f.data_type == schema.STRING else value
+    return value.cast("binary") if field.data_type == schema.STRING else value
 
 
 def _hashable(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def _as_arrow_has_it(values: Iterable[Any], f: StructField) -> pa.Array:
+def _as_arrow_has_it(values: Iterable[Any], field: StructField) -> pa.Array:
     """Convert values of `_as_python_has_it` to Arrow, in the type of the column."""
-    kind = schema.arrow_type(f.data_type)
-    if f.data_type == schema.STRING:
+    kind = schema.arrow_type(field.data_type)
+    if field.data_type == schema.STRING:
         return pa.array(values, pa.binary()).view(kind)
-    if f.data_type == schema.DATE:
+    if field.data_type == schema.DATE:
         return pa.array(values, pa.int32()).cast(kind)
-    if f.data_type == schema.TIMESTAMP:
+    if field.data_type == schema.TIMESTAMP:
         return pa.array(values, pa.int64()).cast(kind)
-    if f.data_type == schema.TIMESTAMP_NTZ:
+    if field.data_type == schema.TIMESTAMP_NTZ:
         return pa.array([value // _MICROSECOND for value in values], pa.int64()).cast(kind)
     return pa.array(values, kind)
 
@@ -150,10 +150,10 @@ def _unique(rows: Sequence[tuple[Any, ...]], null_safe: Sequence[bool]) -> bool:
     return True
 
 
-def _is_plain(f: StructField) -> bool:
+def _is_plain(field: StructField) -> bool:
     """Whether two values of this type are equal in Python and Arrow exactly if they are equal in Spark."""
-    kind = f.data_type
-    if not isinstance(kind, PrimitiveType) or has_collation(f):
+    kind = field.data_type
+    if not isinstance(kind, PrimitiveType) or has_collation(field):
         return False
     return kind.is_integral or kind.decimal is not None or kind.name in _PLAIN
 
@@ -161,38 +161,40 @@ def _is_plain(f: StructField) -> bool:
 def _of_executors(command: Command, stored: StoredFrame, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
     """Count the rows, detect duplicate keys, and get the minimum and maximum of each key, in one job."""
     frame = stored.frame
-    named = [one.source.alias(f"k{i}") for i, one in enumerate(keys)]
+    named = [key.source.alias(f"k{i}") for i, key in enumerate(keys)]
     types = table_schema(frame.select(*named).schema).fields
-    fields = [_comparable(command, one, f) for one, f in zip(keys, types, strict=True)]
+    fields = [_comparable(command, key, f) for key, f in zip(keys, types, strict=True)]
     matchable = F.lit(True)
-    for i, one in enumerate(keys):
-        if not one.null_safe:
+    for i, key in enumerate(keys):
+        if not key.null_safe:
             matchable = matchable & F.col(f"k{i}").isNotNull()
     groupable = bool(keys) and not any(schema.contains(f.data_type, _is_map) for f in types)
-    rows = frame.select(*named) if named else frame.select(column_of(command.names.source_row))
+    rows = frame.select(*named) if named else frame.select(column_named(command.names.source_row))
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys)))).agg(F.count("*").alias("n")) if groupable else None
     aggregates = [F.count("*") if grouped is None else F.sum("n")]
     aggregates.append(F.lit(2) if grouped is None else F.max(F.when(matchable, F.col("n"))))
     bounds = [i for i, f in enumerate(fields) if f is not None]
     for i in bounds:
         aggregates += [F.min(f"k{i}"), F.max(f"k{i}")]
-    aggregated = (rows if grouped is None else grouped).agg(*(one.alias(f"a{i}") for i, one in enumerate(aggregates)))
+    aggregated = (rows if grouped is None else grouped).agg(
+        *(aggregate.alias(f"a{i}") for i, aggregate in enumerate(aggregates))
+    )
     summary = pa.Table.from_batches(plans.collected(aggregated))
     count, most = summary.column(0)[0].as_py() or 0, summary.column(1)[0].as_py() or 0
     parts: list[Predicate] = [] if count else [predicates.Constant(False)]
     for at, i in enumerate(bounds):
-        f = fields[i]
-        assert f is not None
+        field = fields[i]
+        assert field is not None
         low, high = (
-            summary.column(2 + 2 * at + side).combine_chunks().cast(schema.arrow_type(f.data_type))[0]
+            summary.column(2 + 2 * at + side).combine_chunks().cast(schema.arrow_type(field.data_type))[0]
             for side in (0, 1)
         )
         if not low.is_valid:
             parts.append(predicates.Constant(False))
-        elif f.name in command.snapshot.partition_columns:
-            parts.append(_in_partitions(rows.select(f"k{i}"), f, low, high))
+        elif field.name in command.snapshot.partition_columns:
+            parts.append(_in_partitions(rows.select(f"k{i}"), field, low, high))
         else:
-            parts.append(_between(f, low, high))
+            parts.append(_between(field, low, high))
     size = stored.bytes
     threshold = settings.in_force(command.spark, AUTO_BROADCAST) or ""
     if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # a negative threshold disables broadcasts
@@ -204,24 +206,26 @@ def _is_map(data_type: schema.DataType) -> bool:
     return isinstance(data_type, schema.MapType)
 
 
-def _between(f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
-    name = (f.name,)
+def _between(field: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
+    name = (field.name,)
     return predicates.And((predicates.Compare(">=", name, low), predicates.Compare("<=", name, high)))
 
 
-def _in_partitions(keys: DataFrame, f: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
+def _in_partitions(keys: DataFrame, field: StructField, low: pa.Scalar, high: pa.Scalar) -> Predicate:
     """The predicate lists few partition values individually: then commits to other partitions don't conflict."""
     batches = plans.collected(keys.distinct().limit(_MOST_VALUES + 1))
     values = pa.Table.from_batches(batches).column(0)
     if len(values) > _MOST_VALUES:
-        return _between(f, low, high)
-    return predicates.In((f.name,), tuple(values.combine_chunks().drop_null().cast(schema.arrow_type(f.data_type))))
+        return _between(field, low, high)
+    return predicates.In(
+        (field.name,), tuple(values.combine_chunks().drop_null().cast(schema.arrow_type(field.data_type)))
+    )
 
 
-def _comparable(command: Command, one: Equality, key: StructField) -> StructField | None:
+def _comparable(command: Command, equality: Equality, key: StructField) -> StructField | None:
     """The table column that a key is compared with, if statistics or partition values can be used for it."""
-    if one.place is None or one.null_safe:
+    if equality.place is None or equality.null_safe:
         return None
-    f = frame_schema(command.snapshot.schema).fields[one.place]
-    same = f.data_type == key.data_type and CHAR_VARCHAR_KEY not in f.metadata
-    return f if same and _is_plain(f) else None
+    field = frame_schema(command.snapshot.schema).fields[equality.place]
+    same = field.data_type == key.data_type and CHAR_VARCHAR_KEY not in field.metadata
+    return field if same and _is_plain(field) else None

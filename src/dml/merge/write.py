@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
 from ...engine.sql.fill import Turn
-from ...engine.sql.resolution import aligned, column_of, local
+from ...engine.sql.resolution import aligned, column_named, local
 from ...engine.sql.stored_frame import StoredFrame
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
@@ -55,7 +55,7 @@ class MergeOutput:
     def metrics(self) -> dict[str, int | str]:
         """The operation metrics, by Delta's names (DeltaOperationMetrics)."""
         vectors = self.removal.vector_metrics()
-        gone = self.removal.gone
+        removed_files = self.removal.removed_files
         return {
             "numTargetRowsInserted": self.inserted,
             "numTargetRowsUpdated": self.updated,
@@ -67,9 +67,9 @@ class MergeOutput:
             "numTargetRowsCopied": self.copied,
             "numOutputRows": self.inserted + self.updated + self.copied,
             "numTargetFilesAdded": len(self.added),
-            "numTargetFilesRemoved": len(gone),
+            "numTargetFilesRemoved": len(removed_files),
             "numTargetBytesAdded": sum(add.size for add in self.added),
-            "numTargetBytesRemoved": sum(add.size for add in gone),
+            "numTargetBytesRemoved": sum(add.size for add in removed_files),
             "numTargetChangeFilesAdded": len(self.changes),
             "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
             "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
@@ -133,11 +133,11 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
         )
         rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
     pieces = []
-    for i, one in enumerate(resolved.inserts):
-        inserted = rest.where(one.test)
+    for i, clause in enumerate(resolved.inserts):
+        inserted = rest.where(clause.test)
         for earlier in resolved.inserts[:i]:
             inserted = inserted.where(~earlier.test.eqNullSafe(F.lit(True)))
-        values = [value.alias(name) for name, value in one.values.items()]
+        values = [value.alias(name) for name, value in clause.values.items()]
         nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
         pieces.append(rows.fitted(command, inserted.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
     frame = _union(pieces)
@@ -198,21 +198,21 @@ class _Writer:
         images = [piece.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
         images += [piece.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in self._inserted]
         with _once(images, source, all(piece.held for piece in (*changed, *self._inserted))) as both:
-            self.write([*kept, *(_Piece(one.frame.drop(CHANGE_TYPE), one.held) for one in both)])
-            pieces = [*(one.frame for one in both), *self._before(source)]
-            alike = [change_data.shaped(self._command, one) for one in pieces]
+            self.write([*kept, *(_Piece(piece.frame.drop(CHANGE_TYPE), piece.held) for piece in both)])
+            pieces = [*(piece.frame for piece in both), *self._before(source)]
+            alike = [change_data.shaped(self._command, piece) for piece in pieces]
             self._outcome.changes = change_data.write(self._command, _union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write the data files; `pieces` include the new rows."""
         if pieces:
-            frame = _union([one.frame for one in pieces])
+            frame = _union([piece.frame for piece in pieces])
             names = self._command.txn.metadata.partition_columns
-            if not all(one.held for one in pieces):
+            if not all(piece.held for piece in pieces):
                 if self._matches.touched and self._few and not self._command.numbered:
                     frame = frame.coalesce(1)
                 elif names and MERGE_REPARTITION.of(self._command.log.conf):
-                    frame = frame.repartition(*(column_of(name) for name in names))
+                    frame = frame.repartition(*(column_named(name) for name in names))
             written = rows.write_new(self._command, frame)
             self._outcome.added = written.adds
             self._tell_apart(written.rows)
@@ -281,7 +281,7 @@ class _Writer:
     def _as_kept(self, frame: DataFrame) -> DataFrame:
         """Rows of the table, with the table's schema after the commit."""
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return rows.without_void(self._command, frame.select(*columns, *map(column_of, self._command.carried)))
+        return rows.without_void(self._command, frame.select(*columns, *map(column_named, self._command.carried)))
 
     def _kept(self, source: MergeSource) -> _Piece:
         """The unchanged rows of the touched files."""

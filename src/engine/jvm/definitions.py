@@ -91,7 +91,7 @@ def option(value: JavaObject) -> Any:
 
 def strings(sequence: JavaObject) -> tuple[str, ...]:
     """The texts of a Scala `Seq`."""
-    return tuple(str(one) for one in Gateway.elements(sequence))
+    return tuple(str(part) for part in Gateway.elements(sequence))
 
 
 def texts(scala_map: JavaObject) -> dict[str, Any]:
@@ -120,7 +120,11 @@ def specification(spec: JavaObject) -> TableSpecification:
 def columns(spark: "SparkSession", definitions: JavaObject) -> schemas.StructType:
     """The columns of CREATE TABLE, a `Seq` of `ColumnDefinition`."""
     kind = Gateway.of(spark).jvm.org.apache.spark.sql.types.StructType
-    struct = kind(Gateway.of(spark).array(_struct_field(spark), [one.toV1Column() for one in _elements(definitions)]))
+    struct = kind(
+        Gateway.of(spark).array(
+            _struct_field(spark), [definition.toV1Column() for definition in _elements(definitions)]
+        )
+    )
     return _declared(json.loads(struct.json())["fields"])
 
 
@@ -134,7 +138,7 @@ def partitioning(transforms: JavaObject) -> Partitioning:
         if kind == "identity":
             names.append(schemas.dotted(strings(transform.ref().parts())))
         elif kind == "cluster_by":
-            cluster_by = tuple(strings(one.parts()) for one in _elements(transform.columnNames()))
+            cluster_by = tuple(strings(column.parts()) for column in _elements(transform.columnNames()))
         else:
             unsupported.append(kind)
     return Partitioning(tuple(names), cluster_by, tuple(unsupported))
@@ -147,7 +151,7 @@ def like(spark: "SparkSession", plan: JavaObject) -> TableLike | None:
         storage = plan.fileFormat()
         uri = option(storage.locationUri())
         location = None if uri is None else location_text(Gateway.of(spark), uri)
-        name, source = (_parts(spark, one) for one in (plan.targetTable(), plan.sourceTable()))
+        name, source = (_parts(spark, identifier) for identifier in (plan.targetTable(), plan.sourceTable()))
         serde = bool(storage.inputFormat().isDefined())
         return TableLike(name, source, provider, location, properties, bool(plan.ifNotExists()), serde)
     if plan.name().getClass().getSimpleName() != "UnresolvedIdentifier":
@@ -167,48 +171,56 @@ def like(spark: "SparkSession", plan: JavaObject) -> TableLike | None:
 
 def clustering(plan: JavaObject) -> tuple[schemas.Column, ...]:
     """The columns of ALTER TABLE CLUSTER BY; empty for NONE."""
-    found = option(plan.clusterBySpec())
-    return () if found is None else tuple(strings(one.parts()) for one in _elements(found.columnNames()))
+    cluster_by = option(plan.clusterBySpec())
+    return (
+        () if cluster_by is None else tuple(strings(column.parts()) for column in _elements(cluster_by.columnNames()))
+    )
 
 
 def added_columns(definitions: JavaObject) -> list[AddedColumn]:
     """The columns of ADD and REPLACE COLUMNS, a `Seq` of `QualifiedColType`."""
-    found = []
-    for one in _elements(definitions):
+    added = []
+    for definition in _elements(definitions):
         metadata = {}
-        comment, default, position = option(one.comment()), option(one.default()), option(one.position())
+        comment, default, position = (
+            option(definition.comment()),
+            option(definition.default()),
+            option(definition.position()),
+        )
         if comment is not None:
             metadata["comment"] = str(comment)
         if default is not None:
             metadata[schemas.DEFAULT_KEY] = str(default.originalSQL())
-        (field,) = _declared([_json(str(one.colName()), one.dataType(), bool(one.nullable()), metadata)]).fields
-        path = option(one.path())
+        (field,) = _declared(
+            [_json(str(definition.colName()), definition.dataType(), bool(definition.nullable()), metadata)]
+        ).fields
+        path = option(definition.path())
         parent = () if path is None else strings(path.name())
-        found.append(AddedColumn(parent, field, None if position is None else _preceding(position)))
-    return found
+        added.append(AddedColumn(parent, field, None if position is None else _preceding(position)))
+    return added
 
 
 def altered_columns(specifications: JavaObject) -> list[AlteredColumn]:
     """The changes of ALTER COLUMN, a `Seq` of `AlterColumnSpec`."""
-    found = []
-    for one in _elements(specifications):
-        kind, comment = option(one.newDataType()), option(one.newComment())
-        default, position = option(one.newDefaultExpression()), option(one.newPosition())
+    altered = []
+    for specification in _elements(specifications):
+        kind, comment = option(specification.newDataType()), option(specification.newComment())
+        default, position = option(specification.newDefaultExpression()), option(specification.newPosition())
         field = None
         if kind is not None:
             (field,) = _declared([_json("c", kind, True, {})]).fields
-        new_default = "" if one.dropDefault() else None if default is None else str(default.originalSQL())
-        found.append(
+        new_default = "" if specification.dropDefault() else None if default is None else str(default.originalSQL())
+        altered.append(
             AlteredColumn(
-                strings(one.column().name()),
+                strings(specification.column().name()),
                 field,
-                option(one.newNullability()),
+                option(specification.newNullability()),
                 None if comment is None else str(comment),
                 None if position is None else _preceding(position),
                 new_default,
             )
         )
-    return found
+    return altered
 
 
 def entry_columns(table: JavaObject) -> schemas.StructType:

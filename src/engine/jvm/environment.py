@@ -75,24 +75,26 @@ def _missing_here(version: str) -> tuple[str, ...]:
 
 def missing_in_python(version: str, declared: Sequence[PythonInternal] = PYTHON) -> Iterator[str]:
     """The names of missing Python internals, including patched attributes, that this version should have."""
-    patched = (PythonInternal(one.module, one.owner, one.attribute, one.why) for one in PATCHES)
-    for one in (*declared, *patched):
-        if not one.versions or version in one.versions:
+    patched = (PythonInternal(patch.module, patch.owner, patch.attribute, patch.why) for patch in PATCHES)
+    for internal in (*declared, *patched):
+        if not internal.versions or version in internal.versions:
             try:
-                exists = _has(one)
+                exists = _has(internal)
             except ImportError:
                 exists = False
             if not exists:
-                yield f"{one.name} ({one.use})"
+                yield f"{internal.name} ({internal.use})"
 
 
-def _has(one: PythonInternal) -> bool:
-    owner: Any = import_module(one.module)
-    for part in filter(None, one.owner.split(".")):
+def _has(internal: PythonInternal) -> bool:
+    owner: Any = import_module(internal.module)
+    for part in filter(None, internal.owner.split(".")):
         owner = getattr(owner, part, None)
     if owner is None:
         return False
-    return one.attribute == "*" or hasattr(owner, one.attribute) or _is_set_by_methods(owner, one.attribute)
+    return (
+        internal.attribute == "*" or hasattr(owner, internal.attribute) or _is_set_by_methods(owner, internal.attribute)
+    )
 
 
 def _is_set_by_methods(owner: Any, attribute: str) -> bool:
@@ -116,23 +118,25 @@ def _missing_of_session(spark: "SparkSession") -> list[str]:
 def missing_in_jvm(jvm: Any, version: str, declared: Sequence[JvmInternal] = JVM) -> Iterator[str]:
     """The names of missing JVM classes and members that this version should have. Makes a few calls for each class."""
     forName, printed = jvm.java.lang.Class.forName, jvm.scala.runtime.ScalaRunTime.stringOf
-    for one in declared:
-        if one.name in OPTIONAL or (one.versions and version not in one.versions):
+    for internal in declared:
+        if internal.name in OPTIONAL or (internal.versions and version not in internal.versions):
             continue
         java_class = None
-        for name in _binary_names(one.name):
+        for name in _binary_names(internal.name):
             try:
                 java_class = forName(name)
             except thrown_by_java():
                 continue
             break
         if java_class is None:
-            yield f"{one.name} ({one.use})"
-        elif one.members:
+            yield f"{internal.name} ({internal.use})"
+        elif internal.members:
             public = printed(java_class.getMethods()) + printed(java_class.getFields())
             own = printed(java_class.getDeclaredMethods()) + printed(java_class.getDeclaredFields())  # private ones too
             names = set(re.findall(r"\.([\w$]+)(?=[(,)])", public + own))
-            yield from (f"{one.name}.{member} ({one.use})" for member in one.members if member not in names)
+            yield from (
+                f"{internal.name}.{member} ({internal.use})" for member in internal.members if member not in names
+            )
 
 
 def _binary_names(name: str) -> Iterator[str]:

@@ -17,19 +17,19 @@ _KIND = "PlanWithUnresolvedIdentifier"
 
 def constants(spark: "SparkSession", expressions: Sequence[JavaObject]) -> list[JavaObject] | None:
     """The literals of expressions that need no job to compute; None if there is another one among them."""
-    if all(one.getClass().getSimpleName() == "Literal" for one in expressions):
+    if all(expression.getClass().getSimpleName() == "Literal" for expression in expressions):
         return list(expressions)
     gateway = Gateway.of(spark)
     one_row = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation()
     try:
-        columns = [gateway.column(one).alias(f"_{i}") for i, one in enumerate(expressions)]
+        columns = [gateway.column(expression).alias(f"_{i}") for i, expression in enumerate(expressions)]
         optimized = frames.optimized_plan(plans.frame_of(spark, one_row).select(*columns))
     except PySparkException:
         return None
     if optimized.nodeName() != "Project":
         return None
-    literals = [one.child() for one in Gateway.elements(optimized.projectList())]
-    return literals if all(one.getClass().getSimpleName() == "Literal" for one in literals) else None
+    literals = [projected.child() for projected in Gateway.elements(optimized.projectList())]
+    return literals if all(literal.getClass().getSimpleName() == "Literal" for literal in literals) else None
 
 
 def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
@@ -46,14 +46,14 @@ def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
 
 def _named(spark: "SparkSession", clauses: Sequence[JavaObject]) -> dict[JavaObject, JavaObject] | None:
     """The plans of clauses with their names; None if a name is no constant."""
-    literals = constants(spark, [one.identifierExpr() for one in clauses])
+    literals = constants(spark, [clause.identifierExpr() for clause in clauses])
     if not clauses or literals is None:
         return None
     named = {}
-    for one, literal in zip(clauses, literals, strict=True):
+    for clause, literal in zip(clauses, literals, strict=True):
         if literal.dataType().simpleString() != "string" or literal.value() is None:
             return None
-        named[one] = one.planBuilder().apply(parsed_name(spark, str(literal.value())), one.children())
+        named[clause] = clause.planBuilder().apply(parsed_name(spark, str(literal.value())), clause.children())
     return named
 
 

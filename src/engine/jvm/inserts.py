@@ -97,11 +97,11 @@ class InsertTarget:
         return self._gateway.array(kind, [self._column(kind, i) for i in range(len(self._fields))])
 
     def _column(self, kind: JavaObject, index: int) -> JavaObject:
-        f, data_type = self._fields[index], self._schema.apply(index).dataType()
-        default = f.metadata.get(schemas.DEFAULT_KEY)
+        field, data_type = self._fields[index], self._schema.apply(index).dataType()
+        default = field.metadata.get(schemas.DEFAULT_KEY)
         if default is None:
-            return kind.create(f.name, data_type, True, None, None)
-        return kind.create(f.name, data_type, True, None, self._default(default, data_type), None)
+            return kind.create(field.name, data_type, True, None, None)
+        return kind.create(field.name, data_type, True, None, self._default(default, data_type), None)
 
     def _default(self, sql: str, data_type: JavaObject) -> JavaObject:
         connector = self._gateway.jvm.org.apache.spark.sql.connector
@@ -111,8 +111,10 @@ class InsertTarget:
     @carried
     def partitioning(self) -> JavaObject:
         expressions = self._gateway.jvm.org.apache.spark.sql.connector.expressions
-        quoted = ("`" + name.replace("`", "``") + "`" for name in self._partitioning)
-        return self._gateway.array(expressions.Transform, [expressions.Expressions.identity(name) for name in quoted])
+        identity = expressions.Expressions.identity
+        return self._gateway.array(
+            expressions.Transform, [identity(schemas.quoted(name)) for name in self._partitioning]
+        )
 
     @carried
     def capabilities(self) -> JavaObject:

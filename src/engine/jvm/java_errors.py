@@ -43,10 +43,13 @@ def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:
         condition = error.getCondition()
         if condition is not None:
             yield condition, error.getMessageParameters() or {}
-    for one in _throwables(java):
-        condition = one.getCondition()
+    for throwable in _throwables(java):
+        condition = throwable.getCondition()
         if condition is not None:
-            yield str(condition), {str(key): str(value) for key, value in dict(one.getMessageParameters()).items()}
+            yield (
+                str(condition),
+                {str(key): str(value) for key, value in dict(throwable.getMessageParameters()).items()},
+            )
 
 
 def _throwables(java: Any) -> Iterator[Any]:

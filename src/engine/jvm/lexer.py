@@ -35,12 +35,12 @@ def tokens(spark: "SparkSession", text: str) -> list[Token]:
     lexer = parser.SqlBaseLexer(stream)
     printed = str(lexer.getAllTokens().toString())
     known = _kinds(gateway)
-    found = []
+    result = []
     for number, start, stop, hidden in read_printed(printed, text):
         if number not in known:
             known[number] = str(lexer.getVocabulary().getSymbolicName(number))
-        found.append(Token(known[number], text[start:stop], start, stop, hidden))
-    return found
+        result.append(Token(known[number], text[start:stop], start, stop, hidden))
+    return result
 
 
 def substituted(spark: "SparkSession", text: str) -> str:

@@ -28,11 +28,11 @@ def make_readable(error: BaseException) -> None:
     """Make the messages of an error of Spark's analysis, and of its causes, `readable`."""
     from pyspark.errors.exceptions.captured import CapturedException
 
-    for one in chain(error):
-        if isinstance(one, CapturedException) and one._desc is not None:
-            if _ID.search(one._desc):
-                _replace_details(one)
-            one._desc = readable(one._desc)
+    for cause in chain(error):
+        if isinstance(cause, CapturedException) and cause._desc is not None:
+            if _ID.search(cause._desc):
+                _replace_details(cause)
+            cause._desc = readable(cause._desc)
 
 
 def _replace_details(error: "CapturedException") -> None:

@@ -29,7 +29,7 @@ class Applied:
 
     def has(self, replacement: object) -> bool:
         """Whether the object is one of the replacements."""
-        return any(one.replacement is replacement for one in self._replaced)
+        return any(replaced.replacement is replacement for replaced in self._replaced)
 
 
 def targets(patch: Patch) -> list[str]:
@@ -40,7 +40,7 @@ def targets(patch: Patch) -> list[str]:
     if patch.attribute != "*":
         return [patch.name]
     owner = _owner(patch)
-    own = {one.attribute for one in PATCHES if (one.module, one.owner) == (patch.module, patch.owner)}
+    own = {other.attribute for other in PATCHES if (other.module, other.owner) == (patch.module, patch.owner)}
     public = (name for name in vars(owner) if not name.startswith("_") and callable(getattr(owner, name)))
     return [f"{patch.owner}.{name}" for name in public if name not in own]
 
@@ -55,20 +55,20 @@ def apply(makes: Mapping[str, Make]) -> Applied:
         original = getattr(owner, attribute)
         replacement = make(original)
         replaced.append(_Replaced(owner, attribute, original, replacement, attribute not in vars(owner)))
-    for one in replaced:
-        setattr(one.owner, one.attribute, one.replacement)
+    for item in replaced:
+        setattr(item.owner, item.attribute, item.replacement)
     return Applied(replaced)
 
 
 def remove(applied: Applied) -> None:
     """Restore the originals, except of attributes that another library has replaced in the meantime."""
-    for one in applied._replaced:
-        if vars(one.owner).get(one.attribute) is not one.replacement:
+    for item in applied._replaced:
+        if vars(item.owner).get(item.attribute) is not item.replacement:
             continue
-        if one.inherited:
-            delattr(one.owner, one.attribute)
+        if item.inherited:
+            delattr(item.owner, item.attribute)
         else:
-            setattr(one.owner, one.attribute, one.original)
+            setattr(item.owner, item.attribute, item.original)
 
 
 def _owner(patch: Patch) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.protocol.schema import StructField, StructType, to_json
+from ...core.protocol.schema import StructField, StructType, quoted, to_json
 from ...settings.spark_own import ADVISORY_PARTITION_SIZE
 from . import catalyst, frames, sessions, settings
 from .gateway import Gateway, JavaObject
@@ -126,7 +126,7 @@ def rebalanced(df: "DataFrame", columns: Sequence[str], size: int) -> "DataFrame
     """
     from pyspark.sql import functions as F
 
-    keys = [F.col("`" + name.replace("`", "``") + "`") for name in columns]
+    keys = [F.col(quoted(name)) for name in columns]
     return with_settings(df.hint("rebalance", *keys), {ADVISORY_PARTITION_SIZE.key: str(size)})
 
 

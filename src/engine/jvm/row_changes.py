@@ -84,7 +84,9 @@ class CommonTables:
         """An expression of the statement whose subqueries have the clause."""
         if self._clause is None or not self._gateway.has_subquery(expression):
             return expression
-        subqueries = {one: one.withNewPlan(self.query(one.plan())) for one in _subqueries(expression)}
+        subqueries = {
+            subquery: subquery.withNewPlan(self.query(subquery.plan())) for subquery in _subqueries(expression)
+        }
         return expression.transformDown(self._gateway.scala_map(subqueries))
 
 
@@ -106,7 +108,7 @@ def merge(plan: JavaObject) -> Merge | None:
 
 def assignments(sequence: JavaObject) -> tuple[Assigned, ...]:
     """The assignments of an UPDATE or of a clause of MERGE."""
-    return tuple(_assigned(one) for one in Gateway.elements(sequence))
+    return tuple(_assigned(assignment) for assignment in Gateway.elements(sequence))
 
 
 def is_true(expression: JavaObject) -> bool:
@@ -116,12 +118,15 @@ def is_true(expression: JavaObject) -> bool:
 
 def names_in(expression: JavaObject) -> list[tuple[str, ...]]:
     """The names of columns in an expression that isn't resolved, each once; those in subqueries are not among them."""
-    names = [tuple(str(part) for part in Gateway.elements(one.nameParts())) for one in Gateway.references(expression)]
+    names = [
+        tuple(str(part) for part in Gateway.elements(reference.nameParts()))
+        for reference in Gateway.references(expression)
+    ]
     return list(dict.fromkeys(names))
 
 
 def _actions(sequence: JavaObject) -> tuple[Action, ...]:
-    return tuple(_action(one) for one in Gateway.elements(sequence))
+    return tuple(_action(action) for action in Gateway.elements(sequence))
 
 
 def _action(action: JavaObject) -> Action:
@@ -147,7 +152,7 @@ def _name_parts(expression: JavaObject) -> tuple[str, ...] | None:
 def _subqueries(expression: JavaObject) -> list[JavaObject]:
     if is_instance(expression, "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"):
         return [expression]
-    return [one for child in Gateway.elements(expression.children()) for one in _subqueries(child)]
+    return [subquery for child in Gateway.elements(expression.children()) for subquery in _subqueries(child)]
 
 
 def _kind(node: JavaObject) -> str:

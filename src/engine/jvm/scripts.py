@@ -41,14 +41,14 @@ class Immediate:
 def immediate(spark: "SparkSession", plan: JavaObject) -> Immediate | None:
     """The statement of an EXECUTE IMMEDIATE; None if its parts aren't constants, of which Spark raises the error."""
     arguments = Gateway.elements(plan.args())
-    names = [str(one.name()) for one in arguments if one.getClass().getSimpleName() == "Alias"]
+    names = [str(argument.name()) for argument in arguments if argument.getClass().getSimpleName() == "Alias"]
     if names and len(names) < len(arguments):
         return None
-    values = [one.child() for one in arguments] if names else arguments
+    values = [argument.child() for argument in arguments] if names else arguments
     literals = constants(spark, [plan.sqlStmtStr(), *values])
     if literals is None or literals[0].dataType().simpleString() != "string" or literals[0].value() is None:
         return None
-    columns = [Gateway.of(spark).column(one) for one in literals[1:]]
+    columns = [Gateway.of(spark).column(literal) for literal in literals[1:]]
     args = dict(zip(names, columns, strict=True)) if names else columns or None
     return Immediate(str(literals[0].value()), args, plan.targetVariables().size() > 0)
 
@@ -135,7 +135,7 @@ class RewrittenScript:
             return part
         if kind == "Some":
             return self._gateway.jvm.scala.Some.apply(self.of(part.get()))
-        return self._gateway.seq(self.of(one) for one in Gateway.elements(part))
+        return self._gateway.seq(self.of(element) for element in Gateway.elements(part))
 
     def _statement(self, node: JavaObject) -> JavaObject:
         plan = node.parsedPlan()

@@ -244,14 +244,14 @@ class UnresolvedStream:
 
 def unresolved(plan: JavaObject) -> list[UnresolvedStream]:
     """The tables that a parsed query reads as streams, also in its subqueries."""
-    found = []
-    for one in [plan, *Gateway.elements(plan.subqueriesAll())]:
-        for leaf in Gateway.elements(one.collectLeaves()):
+    streams = []
+    for subplan in [plan, *Gateway.elements(plan.subqueriesAll())]:
+        for leaf in Gateway.elements(subplan.collectLeaves()):
             if leaf.getClass().getSimpleName() == "UnresolvedRelation" and leaf.isStreaming():
                 parts = leaf.multipartIdentifier()
                 options = dict(leaf.options().asCaseSensitiveMap())
-                found.append(UnresolvedStream(leaf, parts, str(parts.last()), options))
-    return found
+                streams.append(UnresolvedStream(leaf, parts, str(parts.last()), options))
+    return streams
 
 
 def with_relations(

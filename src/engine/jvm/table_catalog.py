@@ -173,13 +173,13 @@ class DescribedTable(InsertTarget):
         self._properties = _properties_shown(request, snapshot, clustered_by)
 
     def _column(self, kind: JavaObject, index: int) -> JavaObject:
-        f, data_type = self._fields[index], self._schema.apply(index).dataType()
-        metadata = _shown(f.metadata)
+        field, data_type = self._fields[index], self._schema.apply(index).dataType()
+        metadata = _shown(field.metadata)
         comment, default = metadata.pop("comment", None), metadata.pop(schemas.DEFAULT_KEY, None)
         if default is None:
-            return kind.create(f.name, data_type, f.nullable, comment, json.dumps(metadata))
+            return kind.create(field.name, data_type, field.nullable, comment, json.dumps(metadata))
         value = self._default(default, data_type)
-        return kind.create(f.name, data_type, f.nullable, comment, value, json.dumps(metadata))
+        return kind.create(field.name, data_type, field.nullable, comment, value, json.dumps(metadata))
 
     @carried
     def capabilities(self) -> JavaObject:

@@ -93,10 +93,10 @@ def constant(spark: "SparkSession", expression: JavaObject) -> tuple[str, str] |
     A timestamp's value is in microseconds since the epoch. NULL has the type "void". Raises what Spark raises if the
     expression has no value, such as a division by zero.
     """
-    found = literal_of_expression(expression)
+    literal = literal_of_expression(expression)
     gateway = Gateway.of(spark)
-    if found is not None or not _is_constant(gateway, expression):
-        return found
+    if literal is not None or not _is_constant(gateway, expression):
+        return literal
     column = gateway.column(expression)
     kind = str(expression.dataType().simpleString())
     if kind == "timestamp":

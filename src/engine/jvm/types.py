@@ -33,11 +33,13 @@ def declared(columns: "StructType") -> schemas.StructType:
     """The table schema of columns that a user declares: char and varchar are strings with their length as metadata."""
     plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue())))
     fields = []
-    for f, column in zip(plain, columns, strict=True):
+    for field, column in zip(plain, columns, strict=True):
         declared_type = column.dataType.jsonValue()
         if _with_strings(declared_type) != declared_type:
-            f = replace(f, metadata={**f.metadata, schemas.CHAR_VARCHAR_KEY: column.dataType.simpleString()})
-        fields.append(f)
+            field = replace(
+                field, metadata={**field.metadata, schemas.CHAR_VARCHAR_KEY: column.dataType.simpleString()}
+            )
+        fields.append(field)
     return schemas.StructType(tuple(fields))
 
 
@@ -77,14 +79,14 @@ def _for_readers(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_void(schema: schemas.StructType) -> schemas.StructType:
     kept = []
-    for f in schema.fields:
-        if isinstance(f.data_type, schemas.StructType):
-            kept.append(replace(f, data_type=_without_void(f.data_type)))
-        elif f.data_type != schemas.VOID:
-            kept.append(f)
+    for field in schema.fields:
+        if isinstance(field.data_type, schemas.StructType):
+            kept.append(replace(field, data_type=_without_void(field.data_type)))
+        elif field.data_type != schemas.VOID:
+            kept.append(field)
     return schemas.StructType(tuple(kept))
 
 
-def has_collation(f: schemas.StructField) -> bool:
+def has_collation(field: schemas.StructField) -> bool:
     """Whether a string in the column has a collation other than the comparison by bytes."""
-    return COLLATIONS_KEY in f.metadata
+    return COLLATIONS_KEY in field.metadata

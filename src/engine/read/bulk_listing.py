@@ -36,10 +36,10 @@ _KEPT_BYTES = 64 << 20
 _PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative; needs no URL encoding or normalization
 
 
-def _primitive(f: schemas.StructField) -> schemas.PrimitiveType:
-    if not isinstance(f.data_type, schemas.PrimitiveType):
-        raise CorruptLogError(f"the partition column {f.name} has the type {schemas.type_text(f.data_type)}")
-    return f.data_type
+def _primitive(field: schemas.StructField) -> schemas.PrimitiveType:
+    if not isinstance(field.data_type, schemas.PrimitiveType):
+        raise CorruptLogError(f"the partition column {field.name} has the type {schemas.type_text(field.data_type)}")
+    return field.data_type
 
 
 def uris(root: str, files: pa.Table) -> list[str]:
@@ -140,8 +140,10 @@ class Listing:
             own = pa.array(range(count), pa.int32())
             return own, own
         code = pa.array([0] * count, pa.int64())
-        for f in self._partition_fields:
-            encoded = column_of(self.files.column("partitionValues"), f.name).dictionary_encode(null_encoding="encode")
+        for field in self._partition_fields:
+            encoded = column_of(self.files.column("partitionValues"), field.name).dictionary_encode(
+                null_encoding="encode"
+            )
             code = pc.add(pc.multiply(code, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
             code = code.dictionary_encode().indices.cast(pa.int64())  # renumbered, so the product can't overflow
         encoded = code.dictionary_encode()

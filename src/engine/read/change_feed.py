@@ -59,7 +59,7 @@ def frame(
     vectors: Sequence[VectorChange] = (),
 ) -> "DataFrame":
     """The changed rows with the schema of version `read`, then `_change_type` and the columns of the commit."""
-    rows = [_row(one.commit, one.file, one.change_type, _vector_of(one.file)) for one in files]
+    rows = [_row(file.commit, file.file, file.change_type, _vector_of(file.file)) for file in files]
     of_changes = [row for row in rows if row[CHANGE_TYPE] is None]
     of_data = [row for row in rows if row[CHANGE_TYPE] is not None]
     of_data += _of_vectors(Vectors(spark, log), vectors, log.table)
@@ -122,8 +122,12 @@ def _vector_of(file: AddFile | RemoveFile | AddCDCFile) -> DeletionVectorDescrip
 def _of_vectors(vectors: Vectors, changes: Sequence[VectorChange], table: str) -> Iterator[dict[str, Any]]:
     """One entry for the rows deleted from each file, and one for the rows restored (as by RESTORE), if any."""
     nothing = DeletedRows.of(())
-    before = vectors.rows(_table([_row(one.commit, one.removed, None, one.removed.deletion_vector) for one in changes]))
-    after = vectors.rows(_table([_row(one.commit, one.added, None, one.added.deletion_vector) for one in changes]))
+    before = vectors.rows(
+        _table([_row(change.commit, change.removed, None, change.removed.deletion_vector) for change in changes])
+    )
+    after = vectors.rows(
+        _table([_row(change.commit, change.added, None, change.added.deletion_vector) for change in changes])
+    )
     for change, old, new in zip(changes, before, after, strict=True):
         old, new = old or nothing, new or nothing
         for rows, change_type in ((new - old, DELETE), (old - new, INSERT)):

@@ -69,34 +69,34 @@ class Vectors:
 
         Raises CorruptLogError, MissingDataFileError, UntrustedTableError or an error of the `StorageError` group.
         """
-        descriptors = [deletion_vector_of(one) for one in files.column("deletionVector").to_pylist()]
-        wanted = {one for one in descriptors if one is not None}
-        elsewhere = [deletion_vectors.path_of(one) for one in wanted if deletion_vectors.may_lie_outside(one)]
+        descriptors = [deletion_vector_of(vector) for vector in files.column("deletionVector").to_pylist()]
+        wanted = {vector for vector in descriptors if vector is not None}
+        elsewhere = [deletion_vectors.path_of(vector) for vector in wanted if deletion_vectors.may_lie_outside(vector)]
         external_files.check(self._spark, self._log.table, None, elsewhere)
         result: dict[DeletionVectorDescriptor, DeletedRows] = {}
         with self._lock:
-            for one in wanted:
-                known = self._cache.get((self._log.table, one))
+            for vector in wanted:
+                known = self._cache.get((self._log.table, vector))
                 if known is not None:
-                    result[one] = known[0]
-                    self._cache.move_to_end((self._log.table, one))
+                    result[vector] = known[0]
+                    self._cache.move_to_end((self._log.table, vector))
         missing = wanted - result.keys()
-        read = {one: deletion_vectors.of_inline(one) for one in missing if one.storage_type == "i"}
+        read = {vector: deletion_vectors.of_inline(vector) for vector in missing if vector.storage_type == "i"}
         by_file: dict[str, list[DeletionVectorDescriptor]] = {}
-        for one in missing - read.keys():
-            by_file.setdefault(deletion_vectors.path_of(one), []).append(one)
+        for vector in missing - read.keys():
+            by_file.setdefault(deletion_vectors.path_of(vector), []).append(vector)
         for part in in_parallel(self._read, list(by_file.items())):
             read.update(part)
         self.remember(self._log.table, read)
         result |= read
-        return [None if one is None else result[one] for one in descriptors]
+        return [None if vector is None else result[vector] for vector in descriptors]
 
     @classmethod
     def remember(cls, table: str, known: Mapping[DeletionVectorDescriptor, DeletedRows]) -> None:
         """Add vectors that were read or written to the cache; the least recently used ones are evicted."""
         with cls._lock:
-            for one, rows in known.items():
-                cls._cache[table, one] = rows, one.size_in_bytes
+            for vector, rows in known.items():
+                cls._cache[table, vector] = rows, vector.size_in_bytes
             size = sum(of_one for _, of_one in cls._cache.values())
             while len(cls._cache) > 1 and size > _CACHED_BYTES:
                 size -= cls._cache.popitem(last=False)[1][1]
@@ -192,7 +192,7 @@ class Hidden:
 
     def values(self, files: pa.Table) -> list[pa.Array]:
         """A column for each of `fields`, for rows of `Snapshot.files`; reads the vectors that are passed as bitmaps."""
-        numbers = [self.joined.get(one) if one else None for one in ids(files)]
+        numbers = [self.joined.get(vector_id) if vector_id else None for vector_id in ids(files)]
         riding = pa.array([number is None for number in numbers], pa.bool_())
         rows = iter(self._vectors.rows(files.filter(riding)))
         maps = []
@@ -244,24 +244,26 @@ def rows_to_join(spark: "SparkSession", vectors: Vectors, files: pa.Table, hidde
     numbers: list[pa.Array] = []
     indexes: list[pa.Array] = []
     done: set[str] = set()
-    for one, rows in zip(ids(files), vectors.rows(files), strict=True):
-        if one is not None and rows is not None and one not in done:
-            done.add(one)
-            numbers.append(pa.repeat(pa.scalar(hidden.joined[one], pa.int32()), len(rows)))
+    for vector_id, rows in zip(ids(files), vectors.rows(files), strict=True):
+        if vector_id is not None and rows is not None and vector_id not in done:
+            done.add(vector_id)
+            numbers.append(pa.repeat(pa.scalar(hidden.joined[vector_id], pa.int32()), len(rows)))
             indexes.append(rows.indexes())
     table = pa.table({"vector": pa.chunked_array(numbers, pa.int32()), "row": pa.chunked_array(indexes, pa.int64())})
     return spark.createDataFrame(table)
 
 
-def live(frame: "DataFrame", hidden: Hidden, gone: "DataFrame | None", row_index: "Column") -> "DataFrame":
+def live(frame: "DataFrame", hidden: Hidden, deleted_rows: "DataFrame | None", row_index: "Column") -> "DataFrame":
     """The rows of `frame`, which has the hidden columns, that are not deleted.
 
-    `row_index` is a row's index in its file; `gone` is a result of `rows_to_join`.
+    `row_index` is a row's index in its file; `deleted_rows` is a result of `rows_to_join`.
     """
     frame = frame.where(is_live(frame[hidden.deleted], row_index))
-    if gone is None:
+    if deleted_rows is None:
         return frame
-    return frame.join(gone, (frame[hidden.vector] == gone["vector"]) & (row_index == gone["row"]), "left_anti")
+    return frame.join(
+        deleted_rows, (frame[hidden.vector] == deleted_rows["vector"]) & (row_index == deleted_rows["row"]), "left_anti"
+    )
 
 
 def is_live(deleted: "Column", row_index: "Column") -> "Column":

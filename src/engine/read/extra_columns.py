@@ -32,8 +32,8 @@ class ExtraColumns:
 
     def values(self, files: pa.Table) -> "Iterator[pa.Array]":
         """A column of constants for each of `per_file_fields`."""
-        for f, name in self.per_file:
-            yield files.column(name).combine_chunks().cast(schemas.arrow_type(f.data_type))
+        for field, name in self.per_file:
+            yield files.column(name).combine_chunks().cast(schemas.arrow_type(field.data_type))
 
 
 NO_EXTRA_COLUMNS = ExtraColumns()

@@ -358,8 +358,8 @@ def _shared(snapshot: "Snapshot", key: Any, make: Callable[[], Listing]) -> List
     """The shared listing of a snapshot for a key. It is cached while the snapshot exists, within the size limit."""
     key_snapshot = weakref.ref(snapshot)
     with _listings_lock:
-        for gone in [one for one in _listings if one() is None]:
-            del _listings[gone]
+        for reference in [reference for reference in _listings if reference() is None]:
+            del _listings[reference]
         listings = _listings.setdefault(key_snapshot, {})
         _listings.move_to_end(key_snapshot)
         listing = listings.get(key)
@@ -369,7 +369,8 @@ def _shared(snapshot: "Snapshot", key: Any, make: Callable[[], Listing]) -> List
     with _listings_lock:
         listing = listings.setdefault(key, new_listing)
         while (
-            len(_listings) > 1 and sum(len(one) for kept in _listings.values() for one in kept.values()) > _MOST_FILES
+            len(_listings) > 1
+            and sum(len(listing) for kept in _listings.values() for listing in kept.values()) > _MOST_FILES
         ):
             _listings.popitem(last=False)
         return listing

@@ -89,14 +89,14 @@ def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
 def _difference(old: schemas.DataType, new: schemas.DataType, at: schemas.Column) -> str | None:
     """Describes why values of the type `new` can't be read as `old`; `None` if they can."""
     if isinstance(old, schemas.StructType) and isinstance(new, schemas.StructType):
-        for f in old.fields:
-            name = (*at, f.name)
-            now = new.get(f.name)
+        for field in old.fields:
+            name = (*at, field.name)
+            now = new.get(field.name)
             if now is None:
                 return f"the column {schemas.dotted(name)} no longer exists"
-            if now.nullable and not f.nullable:
+            if now.nullable and not field.nullable:
                 return f"the column {schemas.dotted(name)} may be null now"
-            inner = _difference(f.data_type, now.data_type, name)
+            inner = _difference(field.data_type, now.data_type, name)
             if inner is not None:
                 return inner
         return None

@@ -65,7 +65,7 @@ def reads_delta(plan: JavaObject) -> bool:
 def _leaves(gateway: Gateway, plan: JavaObject) -> list[JavaObject]:
     """The leaf nodes of a plan and its subqueries."""
     plans = [plan, *gateway.elements(plan.subqueriesAll())]
-    return [leaf for one in plans for leaf in gateway.elements(one.collectLeaves())]
+    return [leaf for plan in plans for leaf in gateway.elements(plan.collectLeaves())]
 
 
 def _reads_newest(location: JavaObject, snapshot: "Snapshot") -> bool:

@@ -72,7 +72,7 @@ def frame(
     )
 
     def column(name: str) -> "Column":
-        return rows["`" + name.replace("`", "``") + "`"]
+        return rows[schemas.quoted(name)]
 
     row_id, version = (column(f.name) for f in stored)
     return rows.select(

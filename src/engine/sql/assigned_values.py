@@ -45,10 +45,10 @@ def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -
     """
     policy = settings.of(spark, STORE_ASSIGNMENT).upper()
     column = Gateway.of(spark).column(value)
-    given = _type_of(value)
-    if policy != "ANSI" or given == field.data_type:
+    value_type = _type_of(value)
+    if policy != "ANSI" or value_type == field.data_type:
         return column
-    return _Casts(spark, field).casted(column, given, field.data_type)
+    return _Casts(spark, field).casted(column, value_type, field.data_type)
 
 
 class _Casts:
@@ -59,55 +59,59 @@ class _Casts:
         self._gateway = Gateway.of(spark)
         self._field = field
 
-    def casted(self, value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
-        """Cast a value of the type `given` to `wanted`, as far as Spark supports the casts."""
+    def casted(self, value: "Column", value_type: schemas.DataType, wanted: schemas.DataType) -> "Column":
+        """Cast a value of the type `value_type` to `wanted`, as far as Spark supports the casts."""
         from pyspark.sql import functions as F
 
-        if given == wanted:
+        if value_type == wanted:
             return value
-        if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
-            return self._struct(value, given, wanted)
-        if _has_struct(given) and _has_struct(wanted):
-            if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
-                return F.transform(value, lambda one: self.casted(one, given.element_type, wanted.element_type))
-            if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
-                return self._map(value, given, wanted)
+        if isinstance(value_type, schemas.StructType) and isinstance(wanted, schemas.StructType):
+            return self._struct(value, value_type, wanted)
+        if _has_struct(value_type) and _has_struct(wanted):
+            if isinstance(value_type, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+                return F.transform(
+                    value, lambda element: self.casted(element, value_type.element_type, wanted.element_type)
+                )
+            if isinstance(value_type, schemas.MapType) and isinstance(wanted, schemas.MapType):
+                return self._map(value, value_type, wanted)
         # Spark refuses the cast of an array, a map or a struct to a number, and the opposite, as it does for Delta.
         mixed = (
             wanted not in (*_OTHER, schemas.STRING)
-            and given not in _OTHER
-            and (isinstance(given, schemas.PrimitiveType) != isinstance(wanted, schemas.PrimitiveType))
+            and value_type not in _OTHER
+            and (isinstance(value_type, schemas.PrimitiveType) != isinstance(wanted, schemas.PrimitiveType))
         )
-        if not mixed and not _castable(given, wanted):
+        if not mixed and not _castable(value_type, wanted):
             return value
         field = replace(self._field, data_type=wanted)
         return self._gateway.column(plans.ansi_cast(self._spark, self._gateway.expression(self._spark, value), field))
 
-    def _struct(self, value: "Column", given: schemas.StructType, wanted: schemas.StructType) -> "Column":
+    def _struct(self, value: "Column", value_type: schemas.StructType, wanted: schemas.StructType) -> "Column":
         from pyspark.sql import functions as F
 
-        by_name = {f.name.lower(): f for f in given}
-        if len(by_name) != len(given.fields) or by_name.keys() != {f.name.lower() for f in wanted}:
+        by_name = {f.name.lower(): f for f in value_type}
+        if len(by_name) != len(value_type.fields) or by_name.keys() != {f.name.lower() for f in wanted}:
             return value
         fields = []
-        for f in wanted:
-            kept = by_name[f.name.lower()]
-            fields.append(self.casted(value.getField(kept.name), kept.data_type, f.data_type).alias(f.name))
+        for field in wanted:
+            kept = by_name[field.name.lower()]
+            fields.append(self.casted(value.getField(kept.name), kept.data_type, field.data_type).alias(field.name))
         return F.when(value.isNotNull(), F.struct(*fields))
 
-    def _map(self, value: "Column", given: schemas.MapType, wanted: schemas.MapType) -> "Column":
+    def _map(self, value: "Column", value_type: schemas.MapType, wanted: schemas.MapType) -> "Column":
         from pyspark.sql import functions as F
 
-        if given.key_type != wanted.key_type:
-            value = F.transform_keys(value, lambda key, _: self.casted(key, given.key_type, wanted.key_type))
-        if given.value_type != wanted.value_type:
-            value = F.transform_values(value, lambda _, one: self.casted(one, given.value_type, wanted.value_type))
+        if value_type.key_type != wanted.key_type:
+            value = F.transform_keys(value, lambda key, _: self.casted(key, value_type.key_type, wanted.key_type))
+        if value_type.value_type != wanted.value_type:
+            value = F.transform_values(
+                value, lambda _, entry: self.casted(entry, value_type.value_type, wanted.value_type)
+            )
         return value
 
 
 def _type_of(expression: JavaObject) -> schemas.DataType:
-    f = {"name": "value", "type": json.loads(expression.dataType().json()), "nullable": True, "metadata": {}}
-    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [f]})).fields[0].data_type
+    field = {"name": "value", "type": json.loads(expression.dataType().json()), "nullable": True, "metadata": {}}
+    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
 
 
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
@@ -115,7 +119,7 @@ def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
     return catalyst.attribute_name_parts(Gateway.of(frame.sparkSession), name)
 
 
-def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]:
+def resolved(frame: "DataFrame", expressions: "Sequence[str | Column]") -> list[Value]:
     """Resolve values for each row of `frame`, a result of `scan.for_conditions`, possibly with an alias.
 
     A Column may be bound to another frame of the same table. All values use the same current time. Scalar subqueries
@@ -125,31 +129,35 @@ def resolved(frame: "DataFrame", given: "Sequence[str | Column]") -> list[Value]
     """
     from pyspark.sql import functions as F
 
-    if not given:
+    if not expressions:
         return []
     spark = frame.sparkSession
     gateway = Gateway.of(spark)
     columns = [
-        F.expr(one) if isinstance(one, str) else gateway.column(gateway.rebound(gateway.expression(spark, one), frame))
-        for one in given
+        F.expr(expression)
+        if isinstance(expression, str)
+        else gateway.column(gateway.rebound(gateway.expression(spark, expression), frame))
+        for expression in expressions
     ]
-    plan = analyzed(frame.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+    plan = analyzed(frame.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
     if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(analyzed(frame)):
         raise InvalidArgumentError(
             "the values of UPDATE must depend on one row each: aggregates, windows and generators are not allowed",
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR",
-            parameters={"invalidExprSqls": ", ".join(map(str, given))},
+            parameters={"invalidExprSqls": ", ".join(map(str, expressions))},
         )
     plan = subqueries.computed(spark, plan, "the values of UPDATE")
-    for one in gateway.elements(plan.projectList()):
-        if not one.deterministic():
+    for projected in gateway.elements(plan.projectList()):
+        if not projected.deterministic():
             raise InvalidArgumentError(
-                f"the value {sql_of(one.child())} of UPDATE is not deterministic: compute it in a separate DataFrame "
-                "and use MERGE",
+                f"the value {sql_of(projected.child())} of UPDATE is not deterministic: compute it in a separate "
+                "DataFrame and use MERGE",
                 condition="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
-                parameters={"sqlExprs": sql_of(one.child())},
+                parameters={"sqlExprs": sql_of(projected.child())},
             )
-    return [Value(gateway, one.child()) for one in gateway.elements(gateway.at_one_time(plan).projectList())]
+    return [
+        Value(gateway, projected.child()) for projected in gateway.elements(gateway.at_one_time(plan).projectList())
+    ]
 
 
 def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str) -> "DataFrame":
@@ -157,29 +165,33 @@ def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str)
 
     Struct fields are matched by name. Raises SchemaMismatchError for a type that can't be stored.
     """
-    given = table_schema(df.schema)
-    if all(columns.get(f.name, f.data_type) == f.data_type for f in given):
+    frame_fields = table_schema(df.schema)
+    if all(columns.get(f.name, f.data_type) == f.data_type for f in frame_fields):
         return df
-    wanted = (schemas.StructField(f.name, columns.get(f.name, f.data_type)) for f in given)
+    wanted = (schemas.StructField(f.name, columns.get(f.name, f.data_type)) for f in frame_fields)
     return plans.assigned(df, schemas.to_json(schemas.StructType(tuple(wanted))), table)
 
 
 def _has_struct(data_type: schemas.DataType) -> bool:
-    return schemas.contains(data_type, lambda one: isinstance(one, schemas.StructType))
+    return schemas.contains(data_type, lambda part: isinstance(part, schemas.StructType))
 
 
-def _castable(given: schemas.DataType, wanted: schemas.DataType) -> bool:
+def _castable(value_type: schemas.DataType, wanted: schemas.DataType) -> bool:
     """Whether Spark can cast the whole value from one type to the other."""
-    if given == schemas.VOID:
+    if value_type == schemas.VOID:
         return wanted not in _OTHER
-    if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
-        return given.contains_null <= wanted.contains_null and _castable(given.element_type, wanted.element_type)
-    if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
-        return (
-            given.value_contains_null <= wanted.value_contains_null
-            and _castable(given.key_type, wanted.key_type)
-            and _castable(given.value_type, wanted.value_type)
+    if isinstance(value_type, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+        return value_type.contains_null <= wanted.contains_null and _castable(
+            value_type.element_type, wanted.element_type
         )
-    if wanted == schemas.STRING and not isinstance(given, schemas.PrimitiveType):
-        return not schemas.contains(given, lambda one: one == schemas.VARIANT)
-    return all(isinstance(one, schemas.PrimitiveType) and one not in _OTHER for one in (given, wanted))
+    if isinstance(value_type, schemas.MapType) and isinstance(wanted, schemas.MapType):
+        return (
+            value_type.value_contains_null <= wanted.value_contains_null
+            and _castable(value_type.key_type, wanted.key_type)
+            and _castable(value_type.value_type, wanted.value_type)
+        )
+    if wanted == schemas.STRING and not isinstance(value_type, schemas.PrimitiveType):
+        return not schemas.contains(value_type, lambda part: part == schemas.VARIANT)
+    return all(
+        isinstance(data_type, schemas.PrimitiveType) and data_type not in _OTHER for data_type in (value_type, wanted)
+    )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.protocol.rules import Check
-from ...core.protocol.schema import BOOLEAN
+from ...core.protocol.schema import BOOLEAN, quoted
 from ...errors import SchemaMismatchError
 from . import expressions
 from .violations import marked
@@ -83,18 +83,14 @@ def _with_values(df: "DataFrame", check: Check, columns: Sequence[str]) -> "Colu
     )
     if not columns:
         return message
-    row = F.struct(*(df[_quoted(name)] for name in columns))
+    row = F.struct(*(df[quoted(name)] for name in columns))
     return F.concat(message, F.to_json(row, {"ignoreNullFields": "false"}))
 
 
 def _guarded(df: "DataFrame", checks: "Sequence[tuple[Column, Column]]", column: str) -> "DataFrame":
     from pyspark.sql import functions as F
 
-    value = df[_quoted(column)]
+    value = df[quoted(column)]
     for condition, message in reversed(checks):
         value = F.when(condition, value).otherwise(F.raise_error(message))
     return df.withColumn(column, value.alias(column, metadata=df.schema[column].metadata))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

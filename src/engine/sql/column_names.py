@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ...core.protocol import column_mapping
 from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
+from ...core.protocol.schema import quoted
 from ...settings.spark_own import PARQUET_FIELD_IDS
 from ..jvm.types import has_void, read_schema, spark_type
 from .conform import without_void
@@ -28,10 +29,10 @@ def columns_read(mapping: ColumnMapping) -> schemas.StructType:
     if not mapping.active:
         return read_schema(mapping.logical)
 
-    def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
-        given = _field_id(f) if mapping.mode == "id" else {}
-        kept = {key: value for key, value in f.metadata.items() if not key.startswith("parquet.field.")}
-        return replace(f, name=column_mapping.physical_name(f), metadata={**kept, **given})
+    def named(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        field_id = _field_id(field) if mapping.mode == "id" else {}
+        kept = {key: value for key, value in field.metadata.items() if not key.startswith("parquet.field.")}
+        return replace(field, name=column_mapping.physical_name(field), metadata={**kept, **field_id})
 
     return read_schema(cast(schemas.StructType, column_mapping.transformed(mapping.logical, named)))
 
@@ -41,8 +42,8 @@ def columns_written(mapping: ColumnMapping) -> schemas.StructType:
     Mapping"). Void columns are omitted: see `conform.without_void`.
     """
 
-    def named(f: schemas.StructField, _: schemas.Column) -> schemas.StructField:
-        return replace(f, name=column_mapping.physical_name(f), nullable=True, metadata=_field_id(f))
+    def named(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        return replace(field, name=column_mapping.physical_name(field), nullable=True, metadata=_field_id(field))
 
     schema = cast(schemas.StructType, column_mapping.transformed(without_void(mapping.logical), named))
     return cast(schemas.StructType, _with_nulls(schema))
@@ -60,9 +61,9 @@ def with_extra(mapping: ColumnMapping, extra: Sequence[schemas.StructField]) -> 
     return replace(mapping, logical=schemas.StructType((*mapping.logical.fields, *extra)))
 
 
-def _field_id(f: schemas.StructField) -> dict[str, int]:
+def _field_id(field: schemas.StructField) -> dict[str, int]:
     """The metadata entry with a field's ID; empty for a column that isn't in the table."""
-    number = column_mapping.field_id(f)
+    number = column_mapping.field_id(field)
     return {} if number is None else {column_mapping.FIELD_ID: number}
 
 
@@ -84,17 +85,17 @@ def _with_nulls(data_type: schemas.DataType) -> schemas.DataType:
 
 
 def renamed(
-    frame: "DataFrame", given: schemas.StructType, wanted: schemas.StructType, more: Sequence[str] = ()
+    frame: "DataFrame", frame_schema: schemas.StructType, wanted: schemas.StructType, more: Sequence[str] = ()
 ) -> "DataFrame":
-    """Rename the columns `given` of `frame` to the names and metadata of `wanted`, by position.
+    """Rename the columns `frame_schema` of `frame` to the names and metadata of `wanted`, by position.
 
     The columns `more` are appended unchanged.
     """
     columns = [
-        _named(frame[_quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
-        for f, to in zip(given, wanted, strict=True)
+        _named(frame[quoted(f.name)], f.data_type, to.data_type).alias(to.name, metadata=dict(to.metadata))
+        for f, to in zip(frame_schema, wanted, strict=True)
     ]
-    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+    return frame.select(*columns, *(frame[quoted(name)] for name in more))
 
 
 def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str] = ()) -> "DataFrame":
@@ -104,52 +105,50 @@ def with_void(frame: "DataFrame", schema: schemas.StructType, more: Sequence[str
     """
     if not has_void(schema):
         return frame
-    columns = [_filled(None if f.data_type == schemas.VOID else frame[_quoted(f.name)], f) for f in schema]
-    return frame.select(*columns, *(frame[_quoted(name)] for name in more))
+    columns = [_filled(None if f.data_type == schemas.VOID else frame[quoted(f.name)], f) for f in schema]
+    return frame.select(*columns, *(frame[quoted(name)] for name in more))
 
 
-def _filled(value: "Column | None", f: schemas.StructField) -> "Column":
+def _filled(value: "Column | None", field: schemas.StructField) -> "Column":
     """The value of a column, with the void fields added inside it; a `None` value is void itself."""
     from pyspark.sql import functions as F
 
     if value is None:
         result = F.lit(None)
-    elif isinstance(f.data_type, schemas.StructType) and has_void(f.data_type):
+    elif isinstance(field.data_type, schemas.StructType) and has_void(field.data_type):
         fields = (
             _filled(None if inner.data_type == schemas.VOID else value.getField(inner.name), inner)
-            for inner in f.data_type
+            for inner in field.data_type
         )
         result = F.struct(*fields)
-        result = F.when(value.isNotNull(), result) if f.nullable else result
+        result = F.when(value.isNotNull(), result) if field.nullable else result
     else:
         result = value
-    return result.alias(f.name, metadata=dict(f.metadata))
+    return result.alias(field.name, metadata=dict(field.metadata))
 
 
-def _named(value: "Column", given: schemas.DataType, wanted: schemas.DataType) -> "Column":
+def _named(value: "Column", value_type: schemas.DataType, wanted: schemas.DataType) -> "Column":
     """The value with renamed nested fields."""
-    if given == wanted and not _differs(given, wanted):
+    if value_type == wanted and not _differs(value_type, wanted):
         return value
-    if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
-        before, after = {f.name.lower() for f in given}, {f.name.lower() for f in wanted}
+    if isinstance(value_type, schemas.StructType) and isinstance(wanted, schemas.StructType):
+        before, after = {f.name.lower() for f in value_type}, {f.name.lower() for f in wanted}
         if not before & after and not any(f.metadata for _, f in schemas.all_fields(wanted)):
             # Spark prunes nested columns through these expressions, so it reads only the required fields. It doesn't
             # prune through a cast, which is the only way to add metadata.
             result = value
-            for f, to in zip(given, wanted, strict=True):
-                result = result.withField(_quoted(to.name), _named(value.getField(f.name), f.data_type, to.data_type))
-            return result.dropFields(*(_quoted(f.name) for f in given))
+            for field, to in zip(value_type, wanted, strict=True):
+                result = result.withField(
+                    quoted(to.name), _named(value.getField(field.name), field.data_type, to.data_type)
+                )
+            return result.dropFields(*(quoted(f.name) for f in value_type))
     return value.cast(_spark_type(wanted))
 
 
-def _differs(given: schemas.DataType, wanted: schemas.DataType) -> bool:
+def _differs(value_type: schemas.DataType, wanted: schemas.DataType) -> bool:
     """Whether the metadata of nested fields differs between equal types."""
-    return bool(schemas.type_json(given) != schemas.type_json(wanted))
+    return bool(schemas.type_json(value_type) != schemas.type_json(wanted))
 
 
 def _spark_type(data_type: schemas.DataType) -> "DataType":
     return spark_type(schemas.StructType((schemas.StructField("c", data_type),)))["c"].dataType
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -28,40 +28,42 @@ def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
 
     Raises `InvalidArgumentError` for text that isn't an SQL expression.
     """
-    named = (one.nameParts() for one in _nodes(spark, sql) if _kind(one) == "UnresolvedAttribute")
+    named = (node.nameParts() for node in _nodes(spark, sql) if _kind(node) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
 
 
-def check_constant_default(spark: "SparkSession", f: StructField, sql: str) -> None:
-    """Raise `InvalidArgumentError` if the default value of the column `f` names a column."""
+def check_constant_default(spark: "SparkSession", field: StructField, sql: str) -> None:
+    """Raise `InvalidArgumentError` if the default value of the column `field` refers to a column."""
     named = [name for name in columns_named(spark, sql) if len(name) > 1 or name[0].lower() not in _CONSTANTS]
     if named:
         raise InvalidArgumentError(
-            f"the default {sql} of the column {dotted((f.name,))} needs to be the same for every row, but it names "
-            f"{', '.join(sorted(map(dotted, named)))}",
+            f"the default {sql} of the column {dotted((field.name,))} must be a constant expression, but it refers to "
+            f"{', '.join(sorted(map(dotted, named)))}: use an expression without columns",
             condition="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
-            parameters={"statement": "CREATE TABLE", "colName": dotted((f.name,)), "defaultValue": sql},
+            parameters={"statement": "CREATE TABLE", "colName": dotted((field.name,)), "defaultValue": sql},
         )
 
 
-def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
-    """Raise `InvalidArgumentError` unless `sql` is valid as the default value of the column `f`."""
+def check_default(spark: "SparkSession", field: StructField, sql: str) -> None:
+    """Raise `InvalidArgumentError` unless `sql` is valid as the default value of the column `field`."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
-    subject = f"the default {sql} of the column {dotted((f.name,))}"
-    kinds = {_kind(one) for one in _nodes(spark, sql)}
+    subject = f"the default {sql} of the column {dotted((field.name,))}"
+    kinds = {_kind(node) for node in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
-        raise InvalidArgumentError(f"{subject} needs to be the same for every row: no columns, no subqueries")
+        raise InvalidArgumentError(f"{subject} must be a constant expression, without columns and subqueries")
     reason = trust.of_text(spark, sql).refused
     if reason is not None:
         raise InvalidArgumentError(f"{subject} can't be used, because other writers have to evaluate it too: {reason}")
     try:
         with translated("its type"):
-            df = spark.range(0).select(F.expr(sql).alias(f.name))
-            plans.assigned(df, to_json(StructType((StructField(f.name, f.data_type),))), "its type")
+            df = spark.range(0).select(F.expr(sql).alias(field.name))
+            plans.assigned(df, to_json(StructType((StructField(field.name, field.data_type),))), "its type")
     except (AnalysisException, SchemaMismatchError) as error:
-        raise InvalidArgumentError(f"{subject} can't be stored as {type_text(f.data_type)}: {said(error)}") from error
+        raise InvalidArgumentError(
+            f"{subject} can't be stored as {type_text(field.data_type)}: {said(error)}"
+        ) from error
 
 
 def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:

@@ -27,6 +27,7 @@ from ...core.protocol.schema import (
     check_no_duplicates,
     contains,
     dotted,
+    quoted,
     to_json,
     type_text,
 )
@@ -72,15 +73,15 @@ def conform(
     df = fill.with_defaults(df, absent, rules, table)
     data = table_schema(df.schema)
     computed = fill.made_of_rows(absent, rules)
-    given = StructType((*schema.without(computed).fields, *more))
+    wanted_schema = StructType((*schema.without(computed).fields, *more))
     fit = _Fit(table, schema, data, case_sensitive)
-    shape = fit.struct(given, data, ())
+    shape = fit.struct(wanted_schema, data, ())
     fit.check()
     with translated(table, schema):
         if shape != data:
             df = df.to(spark_type(shape))
-        df = _assigned(df, given, shape, table)
-        df = without_empty(df, given, partition_columns)
+        df = _assigned(df, wanted_schema, shape, table)
+        df = without_empty(df, wanted_schema, partition_columns)
         if computed:
             df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), computed, rules, turn, table)
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
@@ -88,10 +89,10 @@ def conform(
         return enforced(df, fill.checks(rules, computed), table)
 
 
-def _assigned(df: "DataFrame", schema: StructType, given: StructType, table: str) -> "DataFrame":
-    """Convert the columns `given` of `df` by store assignment to `schema`, if that changes anything."""
+def _assigned(df: "DataFrame", schema: StructType, new_schema: StructType, table: str) -> "DataFrame":
+    """Convert the columns `new_schema` of `df` by store assignment to `schema`, if that changes anything."""
     stored = StructType(tuple(_stored(schema)))
-    if all(_accepts(kept, has) for kept, has in zip(stored, given, strict=True)):
+    if all(_accepts(kept, has) for kept, has in zip(stored, new_schema, strict=True)):
         return df
     return plans.assigned(df, to_json(stored), table)
 
@@ -105,11 +106,11 @@ def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequen
 
     wanted = {name.lower() for name in partition_columns}
     values = {}
-    for f in schema:
-        if f.name.lower() in wanted and f.data_type in (STRING, BINARY):
-            value = df["`" + f.name.replace("`", "``") + "`"]
-            marks = df.schema[f.name].metadata
-            values[f.name] = F.when(F.octet_length(value) > 0, value).alias(f.name, metadata=marks)
+    for field in schema:
+        if field.name.lower() in wanted and field.data_type in (STRING, BINARY):
+            value = df[quoted(field.name)]
+            marks = df.schema[field.name].metadata
+            values[field.name] = F.when(F.octet_length(value) > 0, value).alias(field.name, metadata=marks)
     return df.withColumns(values) if values else df
 
 
@@ -130,25 +131,25 @@ def without_void(schema: StructType) -> StructType:
 
 
 def _kept(level: StructType, prefix: str) -> Iterator[StructField]:
-    for f in level.fields:
-        name = f"{prefix}{f.name}"
-        if f.data_type == VOID:
+    for field in level.fields:
+        name = f"{prefix}{field.name}"
+        if field.data_type == VOID:
             continue
-        if not isinstance(f.data_type, StructType):
-            if contains(f.data_type, lambda data_type: data_type == VOID):
+        if not isinstance(field.data_type, StructType):
+            if contains(field.data_type, lambda data_type: data_type == VOID):
                 raise InvalidArgumentError(
                     f"the column {name} has a void type inside an array or a map, which data files can't store"
                 )
         else:
-            inner = tuple(_kept(f.data_type, f"{name}."))
+            inner = tuple(_kept(field.data_type, f"{name}."))
             if not inner:
                 raise InvalidArgumentError(
                     f"the column {name} is a struct without any field that a data file can store"
                 )
-            if inner != f.data_type.fields:
-                yield StructField(f.name, StructType(inner), f.nullable, f.metadata)
+            if inner != field.data_type.fields:
+                yield StructField(field.name, StructType(inner), field.nullable, field.metadata)
                 continue
-        yield f
+        yield field
 
 
 # --- matching the columns -----------------------------------------------------------------------------------------
@@ -165,43 +166,41 @@ class _Fit:
         self.missing: list[Column] = []
         self.extra: list[str] = []
 
-    def struct(self, kept: StructType, given: StructType, path: Column) -> StructType:
+    def struct(self, kept: StructType, new: StructType, path: Column) -> StructType:
         """The table's columns by order and name, with the data's types where the data has the column."""
         fields = []
         used = set()
-        for f in kept.fields:
-            match = given.get(f.name, case_sensitive=self.case_sensitive)
+        for field in kept.fields:
+            match = new.get(field.name, case_sensitive=self.case_sensitive)
             if match is not None:
                 used.add(match.name)
-            if f.data_type == VOID:
+            if field.data_type == VOID:
                 if match is not None and match.data_type != VOID:
-                    self.extra.append(f"{dotted((*path, f.name))} {type_text(match.data_type)} (void in the table)")
+                    self.extra.append(f"{dotted((*path, field.name))} {type_text(match.data_type)} (void in the table)")
                 continue
             if match is None:
-                if not f.nullable:
-                    self.missing.append((*path, f.name))
-                fields.append(StructField(f.name, _without_void(f.data_type), True))
+                if not field.nullable:
+                    self.missing.append((*path, field.name))
+                fields.append(StructField(field.name, _without_void(field.data_type), True))
             else:
-                data_type = self.type(f.data_type, match.data_type, (*path, f.name))
-                fields.append(StructField(f.name, data_type, match.nullable))
-        self.extra += [
-            f"{dotted((*path, f.name))} {type_text(f.data_type)}" for f in given.fields if f.name not in used
-        ]
+                data_type = self.type(field.data_type, match.data_type, (*path, field.name))
+                fields.append(StructField(field.name, data_type, match.nullable))
+        self.extra += [f"{dotted((*path, f.name))} {type_text(f.data_type)}" for f in new.fields if f.name not in used]
         return StructType(tuple(fields))
 
-    def type(self, kept: DataType, given: DataType, path: Column) -> DataType:
-        if isinstance(kept, StructType) and isinstance(given, StructType):
-            return self.struct(kept, given, path)
-        if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
-            element = self.type(kept.element_type, given.element_type, (*path, "element"))
-            return ArrayType(element, given.contains_null)
-        if isinstance(kept, MapType) and isinstance(given, MapType):
+    def type(self, kept: DataType, new: DataType, path: Column) -> DataType:
+        if isinstance(kept, StructType) and isinstance(new, StructType):
+            return self.struct(kept, new, path)
+        if isinstance(kept, ArrayType) and isinstance(new, ArrayType):
+            element = self.type(kept.element_type, new.element_type, (*path, "element"))
+            return ArrayType(element, new.contains_null)
+        if isinstance(kept, MapType) and isinstance(new, MapType):
             return MapType(
-                self.type(kept.key_type, given.key_type, (*path, "key")),
-                self.type(kept.value_type, given.value_type, (*path, "value")),
-                given.value_contains_null,
+                self.type(kept.key_type, new.key_type, (*path, "key")),
+                self.type(kept.value_type, new.value_type, (*path, "value")),
+                new.value_contains_null,
             )
-        return given
+        return new
 
     def check(self) -> None:
         if self.extra:
@@ -235,31 +234,31 @@ def _without_void(data_type: DataType) -> DataType:
 
 def _stored(schema: StructType) -> Iterator[StructField]:
     """The table's columns with the only metadata that store assignment needs: the lengths of char and varchar."""
-    for f in schema.fields:
-        if f.data_type != VOID:
-            metadata = {key: value for key, value in f.metadata.items() if key == CHAR_VARCHAR_KEY}
-            data_type = f.data_type
+    for field in schema.fields:
+        if field.data_type != VOID:
+            metadata = {key: value for key, value in field.metadata.items() if key == CHAR_VARCHAR_KEY}
+            data_type = field.data_type
             if isinstance(data_type, StructType):
                 data_type = StructType(tuple(_stored(data_type)))
-            yield StructField(f.name, data_type, f.nullable, metadata)
+            yield StructField(field.name, data_type, field.nullable, metadata)
 
 
-def _accepts(kept: StructField, given: StructField) -> bool:
+def _accepts(kept: StructField, new: StructField) -> bool:
     """Whether values fit without conversion: equal types, and no nullable values for a NOT NULL column."""
-    if CHAR_VARCHAR_KEY in kept.metadata or (given.nullable and not kept.nullable):
+    if CHAR_VARCHAR_KEY in kept.metadata or (new.nullable and not kept.nullable):
         return False
-    return _accepts_type(kept.data_type, given.data_type)
+    return _accepts_type(kept.data_type, new.data_type)
 
 
-def _accepts_type(kept: DataType, given: DataType) -> bool:
-    if isinstance(kept, StructType) and isinstance(given, StructType):
-        return kept.names == given.names and all(map(_accepts, kept.fields, given.fields))
-    if isinstance(kept, ArrayType) and isinstance(given, ArrayType):
-        return (kept.contains_null or not given.contains_null) and _accepts_type(kept.element_type, given.element_type)
-    if isinstance(kept, MapType) and isinstance(given, MapType):
+def _accepts_type(kept: DataType, new: DataType) -> bool:
+    if isinstance(kept, StructType) and isinstance(new, StructType):
+        return kept.names == new.names and all(map(_accepts, kept.fields, new.fields))
+    if isinstance(kept, ArrayType) and isinstance(new, ArrayType):
+        return (kept.contains_null or not new.contains_null) and _accepts_type(kept.element_type, new.element_type)
+    if isinstance(kept, MapType) and isinstance(new, MapType):
         return (
-            (kept.value_contains_null or not given.value_contains_null)
-            and _accepts_type(kept.key_type, given.key_type)
-            and _accepts_type(kept.value_type, given.value_type)
+            (kept.value_contains_null or not new.value_contains_null)
+            and _accepts_type(kept.key_type, new.key_type)
+            and _accepts_type(kept.value_type, new.value_type)
         )
-    return kept == given
+    return kept == new

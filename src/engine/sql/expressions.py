@@ -82,7 +82,7 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
         return None
     expression_node = value.child()
     nodes = json.loads(expression_node.toJSON())
-    columns = {str(one.name()) for one in Gateway.references(expression_node)}
+    columns = {str(reference.name()) for reference in Gateway.references(expression_node)}
     field = {"name": "value", "type": json.loads(expression_node.dataType().json()), "nullable": True, "metadata": {}}
     return Resolved(
         data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,
@@ -155,9 +155,12 @@ def check_generated(spark: "SparkSession", schema: StructType) -> None:
     if not generated:
         return
     base = schema.without([f.name for f in generated])
-    for f in generated:
-        sql, subject = str(f.metadata[GENERATION_KEY]), f"the generation expression of the column {dotted((f.name,))}"
-        if contains(f.data_type, lambda data_type: data_type == VARIANT):
+    for field in generated:
+        sql, subject = (
+            str(field.metadata[GENERATION_KEY]),
+            f"the generation expression of the column {dotted((field.name,))}",
+        )
+        if contains(field.data_type, lambda data_type: data_type == VARIANT):
             raise InvalidArgumentError(f"{subject}: a variant can't be compared, so a generated column can't have it")
         resolved_expression = _of_row(spark, base, sql, subject, _OF_GENERATED)
         if queried := sorted(resolved_expression.kinds & set(_OF_THE_QUERY)):
@@ -166,15 +169,15 @@ def check_generated(spark: "SparkSession", schema: StructType) -> None:
                 condition=_OF_GENERATED["by chance"],
                 parameters={"expr": sql},
             )
-        if type_text(resolved_expression.data_type) != type_text(f.data_type):
+        if type_text(resolved_expression.data_type) != type_text(field.data_type):
             raise InvalidArgumentError(
                 f"{subject}, {sql}, has the type {type_text(resolved_expression.data_type)}, but the column has "
-                f"{type_text(f.data_type)}: cast it",
+                f"{type_text(field.data_type)}: cast it",
                 condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
                 parameters={
-                    "columnName": f.name,
+                    "columnName": field.name,
                     "expressionType": type_text(resolved_expression.data_type),
-                    "columnType": type_text(f.data_type),
+                    "columnType": type_text(field.data_type),
                 },
             )
 

@@ -63,26 +63,26 @@ def _partition_columns(
 
     generated_columns = []
     for name in names:
-        f = schema.get(name, case_sensitive=True)
-        if f is None or schemas.GENERATION_KEY not in f.metadata:
+        field = schema.get(name, case_sensitive=True)
+        if field is None or schemas.GENERATION_KEY not in field.metadata:
             continue
-        sql = str(f.metadata[schemas.GENERATION_KEY])
+        sql = str(field.metadata[schemas.GENERATION_KEY])
         try:
             resolved = expressions.evaluated(expressions.empty(spark, schema), sql, f"the column {name}", "the table")
         except (PySparkException, SchemaMismatchError, UntrustedTableError) as error:
             logger.debug("no filter is derived for the partition column %s, %s: %s", name, sql, error)
             continue
-        if resolved is None or resolved.data_type != f.data_type:
+        if resolved is None or resolved.data_type != field.data_type:
             continue
-        generated = _generated(tree(json.loads(resolved.expression.toJSON())), schema, f)
+        generated = _generated(tree(json.loads(resolved.expression.toJSON())), schema, field)
         if generated is not None:
             generated_columns.append(generated)
     return generated_columns
 
 
-def _generated(node: Node, schema: schemas.StructType, f: schemas.StructField) -> Generated | None:
+def _generated(node: Node, schema: schemas.StructType, field: schemas.StructField) -> Generated | None:
     """The generated column, if its expression is known; else `None`."""
-    name, own = (f.name,), schemas.arrow_type(f.data_type)
+    name, own = (field.name,), schemas.arrow_type(field.data_type)
     children = node.children
 
     def part(of: Node, kind: Part, types: tuple[schemas.DataType, ...], unit: str = "") -> Generated | None:
@@ -91,11 +91,11 @@ def _generated(node: Node, schema: schemas.StructType, f: schemas.StructField) -
 
     if node.kind in ("AttributeReference", "GetStructField"):
         return part(node, "same", _ALIKE)
-    if node.kind == "Cast" and f.data_type == schemas.DATE:
+    if node.kind == "Cast" and field.data_type == schemas.DATE:
         return part(children[0], "date", _TIMES)
     if node.kind == "ParseToDate" and len(children) == 1:
         return part(children[0], "date", _TIMES)
-    if node.kind in _NUMBERS and f.data_type == schemas.INTEGER:
+    if node.kind in _NUMBERS and field.data_type == schemas.INTEGER:
         return part(_uncast(children[0], "date"), _NUMBERS[node.kind], _TIMES)
     if node.kind == "DateFormatClass":
         unit = _literal(children[1]) or ""

@@ -71,7 +71,7 @@ def tree(nodes: list[dict[str, Any]]) -> Node:
 
 def translate(gateway: Gateway, filters: JavaObject, schema: schemas.StructType) -> predicates.Predicate:
     """Translate the conjunction of a Scala `Seq` of Catalyst expressions over a table with this schema."""
-    return predicates.all_of(translate_one(gateway, one, schema) for one in gateway.elements(filters))
+    return predicates.all_of(translate_one(gateway, expression, schema) for expression in gateway.elements(filters))
 
 
 def translate_one(gateway: Gateway, expression: JavaObject, schema: schemas.StructType) -> predicates.Predicate:

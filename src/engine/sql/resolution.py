@@ -61,11 +61,11 @@ class Scope:
         self.both = source.crossJoin(target)
         self._gateway = Gateway.of(target.sparkSession)
         self._places = {
-            side: {one.exprId().id(): i for i, one in enumerate(_output(self._gateway, frame))}
+            side: {attribute.exprId().id(): i for i, attribute in enumerate(_output(self._gateway, frame))}
             for side, frame in (("target", target), ("source", source))
         }
 
-    def condition(self, given: "str | Column", over: "DataFrame", subject: str) -> Expression:
+    def condition(self, condition: "str | Column", over: "DataFrame", subject: str) -> Expression:
         """Resolve a condition over one of the frames; `subject` names it in messages.
 
         Raises Spark's AnalysisException, InvalidArgumentError for an aggregate or a nondeterministic condition, and
@@ -74,7 +74,7 @@ class Scope:
         from pyspark.errors import AnalysisException
 
         try:
-            plan = analyzed(over.where(self._bound(given)))
+            plan = analyzed(over.where(self._bound(condition)))
         except AnalysisException as error:
             if error.getCondition() != "INVALID_WHERE_CONDITION":
                 raise
@@ -99,7 +99,7 @@ class Scope:
             )
         return self._expression(java_condition)
 
-    def values(self, given: "Sequence[str | Column]", over: "DataFrame", subject: str) -> "list[Column]":
+    def values(self, expressions: "Sequence[str | Column]", over: "DataFrame", subject: str) -> "list[Column]":
         """Resolve values for columns, one per row; `subject` names them in messages.
 
         Scalar subqueries are executed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
@@ -107,43 +107,43 @@ class Scope:
         """
         from pyspark.sql import functions as F
 
-        if not given:
+        if not expressions:
             return []
-        bound = [self._bound(one) for one in given]
-        columns = [F.expr(one) if isinstance(one, str) else one for one in bound]
-        plan = analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
-        if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
+        bound = [self._bound(expression) for expression in expressions]
+        columns = [F.expr(expression) if isinstance(expression, str) else expression for expression in bound]
+        plan = analyzed(over.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
+        if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(expressions):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
                 parameters={"operation": "MERGE", "predicate": subject},
             )
         plan = subqueries.computed(over.sparkSession, plan, subject)
-        return [self._gateway.column(one.child()) for one in self._gateway.elements(plan.projectList())]
+        return [self._gateway.column(projected.child()) for projected in self._gateway.elements(plan.projectList())]
 
     @cached_property
     def source_columns(self) -> "list[Column]":
         """The columns of the source by position."""
-        return [self._gateway.column(one) for one in _output(self._gateway, self.source)]
+        return [self._gateway.column(attribute) for attribute in _output(self._gateway, self.source)]
 
     @cached_property
     def target_columns(self) -> "list[Column]":
         """The columns of the table."""
-        return [self._gateway.column(one) for one in _output(self._gateway, self.target)]
+        return [self._gateway.column(attribute) for attribute in _output(self._gateway, self.target)]
 
     def together(
         self, conditions: Sequence[Expression], values: "Sequence[Column]"
     ) -> "tuple[list[Expression], list[Column], list[int]]":
         """The expressions with one current timestamp for all, and the positions of the source columns they use."""
-        columns = [*(one.column for one in conditions), *values]
-        plan = analyzed(self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
+        columns = [*(condition.column for condition in conditions), *values]
+        plan = analyzed(self.both.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
         named = self._gateway.elements(plan.projectList())
-        if any(self._gateway.has_current_time(one) for one in named):
+        if any(self._gateway.has_current_time(projected) for projected in named):
             named = self._gateway.elements(self._gateway.at_one_time(plan).projectList())
-            conditions = [self._expression(one.child()) for one in named[: len(conditions)]]
-        resolved_values = [self._gateway.column(one.child()) for one in named[len(conditions) :]]
+            conditions = [self._expression(projected.child()) for projected in named[: len(conditions)]]
+        resolved_values = [self._gateway.column(projected.child()) for projected in named[len(conditions) :]]
         known = self._places["source"]
-        places = {known.get(one.exprId().id()) for one in self._gateway.references(plan)}
+        places = {known.get(reference.exprId().id()) for reference in self._gateway.references(plan)}
         return list(conditions), resolved_values, sorted(place for place in places if place is not None)
 
     def stored(self, columns: "Sequence[tuple[schemas.StructField, Column]]", table: str) -> "list[Column]":
@@ -155,37 +155,41 @@ class Scope:
         if not columns:
             return []
         plain = [schemas.StructField(f.name, f.data_type, True, _length(f)) for f, _ in columns]
-        values = [one for _, one in columns]
+        values = [value for _, value in columns]
         frame = self._named(plain, values)
         if _fit(frame, plain):
             return values
-        resolved = [one.child() for one in self._gateway.elements(analyzed(frame).projectList())]
+        resolved = [projected.child() for projected in self._gateway.elements(analyzed(frame).projectList())]
         with translated(table):
-            values = [assigned_values.cast(frame.sparkSession, one, f) for one, f in zip(resolved, plain, strict=True)]
+            values = [
+                assigned_values.cast(frame.sparkSession, value, f) for value, f in zip(resolved, plain, strict=True)
+            ]
             frame = self._named(plain, values)
             if _fit(frame, plain):
                 return values
             outer = analyzed(plans.assigned(frame, schemas.to_json(schemas.StructType(tuple(plain))), table))
         inner = analyzed(frame)
-        mapping = {one.toAttribute(): one.child() for one in self._gateway.elements(inner.projectList())}
+        mapping = {
+            projected.toAttribute(): projected.child() for projected in self._gateway.elements(inner.projectList())
+        }
         function = self._gateway.scala_map(mapping)
         stored_values = []
-        for one in self._gateway.elements(outer.projectList()):
-            value = one.child() if one.getClass().getSimpleName() == "Alias" else one
+        for projected in self._gateway.elements(outer.projectList()):
+            value = projected.child() if projected.getClass().getSimpleName() == "Alias" else projected
             stored_values.append(self._gateway.column(value.transform(function)))
         return stored_values
 
     def _named(self, fields: Sequence[schemas.StructField], values: "Sequence[Column]") -> "DataFrame":
-        return self.both.select(*(one.alias(f.name) for f, one in zip(fields, values, strict=True)))
+        return self.both.select(*(value.alias(f.name) for f, value in zip(fields, values, strict=True)))
 
     def types(self, columns: "Sequence[Column]") -> list[schemas.DataType]:
         """The types of values."""
-        frame = self.both.select(*(one.alias(f"c{i}") for i, one in enumerate(columns)))
+        frame = self.both.select(*(column.alias(f"c{i}") for i, column in enumerate(columns)))
         return [f.data_type for f in table_schema(frame.schema)]
 
     def conjuncts(self, condition: Expression) -> list[Expression]:
         """The parts of the condition that are joined by AND."""
-        return [self._expression(one) for one in _conjuncts(condition.java)]
+        return [self._expression(conjunct) for conjunct in _conjuncts(condition.java)]
 
     def equality(self, part: Expression) -> Equality | None:
         """The equality in a conjunct, if it compares an expression of the table with one of the source."""
@@ -202,42 +206,42 @@ class Scope:
 
     def _expression(self, java: JavaObject) -> Expression:
         places: dict[str, set[int]] = {"target": set(), "source": set()}
-        for one in self._gateway.references(java):
+        for reference in self._gateway.references(java):
             for side, known in self._places.items():
-                place = known.get(one.exprId().id())
+                place = known.get(reference.exprId().id())
                 if place is not None:
                     places[side].add(place)
         column = self._gateway.column(java)
         return Expression(column, frozenset(places["target"]), frozenset(places["source"]), java)
 
-    def _bound(self, given: "str | Column") -> "str | Column":
+    def _bound(self, expression_or_sql: "str | Column") -> "str | Column":
         """Rebind a Column of another frame of the table to this frame, by name."""
-        if isinstance(given, str):
-            return given
+        if isinstance(expression_or_sql, str):
+            return expression_or_sql
         spark = self.target.sparkSession
-        expression = self._gateway.expression(spark, given)
+        expression = self._gateway.expression(spark, expression_or_sql)
         known = {number for places in self._places.values() for number in places}
         bound = self._gateway.rebound(expression, self.target, known)
-        return given if bound is expression else self._gateway.column(bound)
+        return expression_or_sql if bound is expression else self._gateway.column(bound)
 
 
-def _length(f: schemas.StructField) -> Mapping[str, Any]:
-    return {key: value for key, value in f.metadata.items() if key == schemas.CHAR_VARCHAR_KEY}
+def _length(field: schemas.StructField) -> Mapping[str, Any]:
+    return {key: value for key, value in field.metadata.items() if key == schemas.CHAR_VARCHAR_KEY}
 
 
 def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
     """Whether the frame's columns can be stored in these columns without conversion."""
-    given = table_schema(frame.schema)
+    frame_fields = table_schema(frame.schema)
     return all(
         f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
-        for f, g in zip(columns, given, strict=True)
+        for f, g in zip(columns, frame_fields, strict=True)
     )
 
 
 def columns_of(frame: "DataFrame") -> "list[Column]":
     """The columns of a frame by position, as attributes, which keep their meaning in frames made from it."""
     gateway = Gateway.of(frame.sparkSession)
-    return [gateway.column(one) for one in _output(gateway, frame)]
+    return [gateway.column(attribute) for attribute in _output(gateway, frame)]
 
 
 def has_column(frame: "DataFrame", name: Sequence[str]) -> bool:
@@ -319,50 +323,52 @@ def local(frame: "DataFrame", most: int) -> Local | None:
 
 
 def reshaped(
-    value: "Column", given: schemas.DataType, wanted: schemas.DataType, rest: "Column | None" = None
+    value: "Column", value_type: schemas.DataType, wanted: schemas.DataType, rest: "Column | None" = None
 ) -> "Column":
-    """Convert a value from the type `given` to `wanted`, whose structs may have more fields, in another order.
+    """Convert a value from the type `value_type` to `wanted`, whose structs may have more fields, in another order.
 
     Missing fields are taken from `rest`, a value of the type `wanted`, or null without it. A null stays null.
     """
     from pyspark.sql import functions as F
 
-    if given == wanted:
+    if value_type == wanted:
         return value
-    if isinstance(given, schemas.StructType) and isinstance(wanted, schemas.StructType):
+    if isinstance(value_type, schemas.StructType) and isinstance(wanted, schemas.StructType):
         fields = []
-        for f in wanted:
-            field = given.get(f.name)
-            kept = None if rest is None else rest.getField(f.name)
+        for struct_field in wanted:
+            field = value_type.get(struct_field.name)
+            kept = None if rest is None else rest.getField(struct_field.name)
             if field is None:
-                of_type = spark_type(schemas.StructType((f,)))[0].dataType
+                of_type = spark_type(schemas.StructType((struct_field,)))[0].dataType
                 inner = F.lit(None).cast(of_type) if kept is None else kept
             else:
-                inner = reshaped(value.getField(field.name), field.data_type, f.data_type, kept)
-            fields.append(inner.alias(f.name))
+                inner = reshaped(value.getField(field.name), field.data_type, struct_field.data_type, kept)
+            fields.append(inner.alias(struct_field.name))
         return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(given, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
-        element = (given.element_type, wanted.element_type)
-        return value if element[0] == element[1] else F.transform(value, lambda one: reshaped(one, *element))
-    if isinstance(given, schemas.MapType) and isinstance(wanted, schemas.MapType):
-        of_key, of_value = (given.key_type, wanted.key_type), (given.value_type, wanted.value_type)
+    if isinstance(value_type, schemas.ArrayType) and isinstance(wanted, schemas.ArrayType):
+        element = (value_type.element_type, wanted.element_type)
+        return value if element[0] == element[1] else F.transform(value, lambda item: reshaped(item, *element))
+    if isinstance(value_type, schemas.MapType) and isinstance(wanted, schemas.MapType):
+        of_key, of_value = (value_type.key_type, wanted.key_type), (value_type.value_type, wanted.value_type)
         if of_key[0] != of_key[1]:
             value = F.transform_keys(value, lambda key, _: reshaped(key, *of_key))
         return (
-            value if of_value[0] == of_value[1] else F.transform_values(value, lambda _, one: reshaped(one, *of_value))
+            value
+            if of_value[0] == of_value[1]
+            else F.transform_values(value, lambda _, item: reshaped(item, *of_value))
         )
     return value
 
 
-def literal_null(f: schemas.StructField) -> "Column":
+def literal_null(field: schemas.StructField) -> "Column":
     """A null of the column's type."""
     from pyspark.sql import functions as F
 
-    return F.lit(None).cast(spark_type(schemas.StructType((f,)))[0].dataType)
+    return F.lit(None).cast(spark_type(schemas.StructType((field,)))[0].dataType)
 
 
-def column_of(name: str) -> "Column":
+def column_named(name: str) -> "Column":
     """The column with exactly this name."""
     from pyspark.sql import functions as F
 
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(schemas.quoted(name))

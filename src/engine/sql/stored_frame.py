@@ -29,7 +29,7 @@ class StoredFrame:
     def bytes(self) -> int:
         """The memory and disk space that all copies use, in bytes."""
         infos = scala_context(self._spark).getRDDStorageInfo()
-        return sum(int(one.memSize() + one.diskSize()) for one in infos if one.id() == self._rdd.id())
+        return sum(int(info.memSize() + info.diskSize()) for info in infos if info.id() == self._rdd.id())
 
     def release(self) -> None:
         # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.

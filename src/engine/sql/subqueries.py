@@ -21,7 +21,7 @@ def computed(spark: "SparkSession", plan: JavaObject, subject: str) -> JavaObjec
     InvalidArgumentError for one that returns several rows.
     """
     gateway = Gateway.of(spark)
-    mapping = {one: _computed(gateway, spark, one, subject) for one in _subqueries(gateway, plan)}
+    mapping = {subquery: _computed(gateway, spark, subquery, subject) for subquery in _subqueries(gateway, plan)}
     if not mapping:
         return plan
     return plan.transformExpressions(gateway.scala_map(mapping))

@@ -38,12 +38,12 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
     """The error for a row that violates the table's rules, or for a frame that doesn't fit; `None` for other errors."""
     from pyspark.errors import PySparkException
 
-    for one in chain(error):
-        if not isinstance(one, PySparkException):
+    for cause in chain(error):
+        if not isinstance(cause, PySparkException):
             continue
-        condition = one.getCondition() or ""
-        parameters = one.getMessageParameters() or {}
-        text = said(one)
+        condition = cause.getCondition() or ""
+        parameters = cause.getMessageParameters() or {}
+        text = said(cause)
         if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
             start = text.index(_MARK) + len(_MARK)
             (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)

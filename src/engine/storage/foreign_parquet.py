@@ -103,7 +103,7 @@ class Statistics:
         by_java = (footer.created_by or "").startswith("parquet-mr")
         current = _VERSION in notes and not any(key in notes for key in _LEGACY)
         if not (by_java and current):
-            columns = [_certain(one, by_java=by_java, current=current) for one in columns]
+            columns = [_certain(column, by_java=by_java, current=current) for column in columns]
         return stats_json(rows, columns, prefix=self._prefix)
 
 
@@ -137,16 +137,16 @@ _OLDEST: dict[DataType, int] = {
 }
 
 
-def fits(kept: DataType, given: DataType, widens: Callable[[DataType, DataType], bool]) -> bool:
-    """Whether a file column of the type `given` can be read as the table's type `kept`."""
-    if isinstance(kept, StructType) and isinstance(given, StructType):
-        pairs: list[tuple[StructField | None, StructField]] = [(kept.get(f.name), f) for f in given.fields]
+def fits(kept: DataType, file_type: DataType, widens: Callable[[DataType, DataType], bool]) -> bool:
+    """Whether a file column of the type `file_type` can be read as the table's type `kept`."""
+    if isinstance(kept, StructType) and isinstance(file_type, StructType):
+        pairs: list[tuple[StructField | None, StructField]] = [(kept.get(f.name), f) for f in file_type.fields]
         return all(k is not None and fits(k.data_type, f.data_type, widens) for k, f in pairs)
-    if type(kept) is type(given) and not isinstance(kept, PrimitiveType):
-        return _inner(kept, given, widens)
-    return kept == given or widens(given, kept)
+    if type(kept) is type(file_type) and not isinstance(kept, PrimitiveType):
+        return _inner(kept, file_type, widens)
+    return kept == file_type or widens(file_type, kept)
 
 
-def _inner(kept: DataType, given: DataType, widens: Callable[[DataType, DataType], bool]) -> bool:
+def _inner(kept: DataType, file_type: DataType, widens: Callable[[DataType, DataType], bool]) -> bool:
     names = ("element_type",) if hasattr(kept, "element_type") else ("key_type", "value_type")
-    return all(fits(getattr(kept, name), getattr(given, name), widens) for name in names)
+    return all(fits(getattr(kept, name), getattr(file_type, name), widens) for name in names)

@@ -67,13 +67,13 @@ def locate(written: StructType, indexed: Sequence[Column]) -> list[Leaf]:
     wanted = set(indexed)
 
     def walk(level: StructType, prefix: Column, position: int) -> Iterator[Leaf]:
-        for f in level.fields:
-            name = (*prefix, f.name)
-            if isinstance(f.data_type, StructType):
-                yield from walk(f.data_type, name, position)
-            elif name in wanted and f.data_type != VOID:
-                yield Leaf(name, f, position)
-            position += parquet_width(f.data_type)
+        for field in level.fields:
+            name = (*prefix, field.name)
+            if isinstance(field.data_type, StructType):
+                yield from walk(field.data_type, name, position)
+            elif name in wanted and field.data_type != VOID:
+                yield Leaf(name, field, position)
+            position += parquet_width(field.data_type)
 
     return list(walk(written, (), 0))
 

@@ -101,7 +101,7 @@ class LocalFiles:
             name = pending.pop()
             directory = self._scan(name, hidden)
             if directory is not None:
-                pending.extend(directory.path_of(one) for one in directory.directories)
+                pending.extend(directory.path_of(subdirectory) for subdirectory in directory.directories)
                 yield directory
 
     def _scan(self, name: str, hidden: Callable[[str], bool]) -> Directory | None:
@@ -147,8 +147,8 @@ class LocalFiles:
             if descriptor is None:
                 return 0
             for base in bases:
-                removed += _gone(descriptor, directory, base)
-                _gone(descriptor, directory, f".{base}.crc")  # Hadoop's checksum of the file
+                removed += _unlinked(descriptor, directory, base)
+                _unlinked(descriptor, directory, f".{base}.crc")  # Hadoop's checksum of the file
         return removed
 
     @contextmanager
@@ -205,7 +205,7 @@ class LocalFiles:
         return {name for name in targets if name is not None}
 
 
-def _gone(descriptor: int, directory: str, base: str) -> bool:
+def _unlinked(descriptor: int, directory: str, base: str) -> bool:
     try:
         os.unlink(base, dir_fd=descriptor)
     except FileNotFoundError:
@@ -249,11 +249,11 @@ class HadoopTableFiles:
                 if listed is None:
                     continue
                 files, directories = listed
-                kept = [one for one in directories if not hidden(one[0])]
-                passed = [one[0] for one in (*files, *directories) if hidden(one[0])]
-                seen = [one for one in files if not hidden(one.name)]
-                yield Directory(name, seen, [one[0] for one in kept], passed, 0, modified)
-                deeper.extend((f"{name}/{one}" if name else one, at) for one, at in kept)
+                kept = [directory for directory in directories if not hidden(directory[0])]
+                passed = [entry[0] for entry in (*files, *directories) if hidden(entry[0])]
+                seen = [file for file in files if not hidden(file.name)]
+                yield Directory(name, seen, [directory[0] for directory in kept], passed, 0, modified)
+                deeper.extend((f"{name}/{subdirectory}" if name else subdirectory, at) for subdirectory, at in kept)
             level = deeper
 
     def _children(self, directory: tuple[str, int]) -> tuple[list[ListedFile], list[tuple[str, int]]] | None:

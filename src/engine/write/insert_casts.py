@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def arity_error(table: str, given: int, wanted: int) -> SchemaMismatchError:
+def arity_error(table: str, num_values: int, wanted: int) -> SchemaMismatchError:
     """The error for an INSERT by position with fewer columns than the table has."""
     return SchemaMismatchError(
-        f"The table has {wanted} columns, but the INSERT has {given}: list the columns that it has values for. Nothing "
-        "was written.",
+        f"The table has {wanted} columns, but the INSERT has {num_values}: list the columns that it has values for. "
+        "Nothing was written.",
         condition="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
         parameters={
             "tableName": table,
             "columnName": "not enough data columns",
             "numColumns": str(wanted),
-            "insertColumns": str(given),
+            "insertColumns": str(num_values),
         },
         table=table,
     )
@@ -42,24 +42,24 @@ def casted(frame: "DataFrame", columns: StructType, table: str, *, by_name: bool
     can have.
     """
     gateway = Gateway.of(frame.sparkSession)
-    given = as_nullable(table_schema(frame.schema))
+    query_schema = as_nullable(table_schema(frame.schema))
     wanted = as_nullable(columns)
-    if not by_name and len(given.fields) < len(wanted.fields):
-        raise arity_error(table, len(given.fields), len(wanted.fields))
-    if len(given.fields) > len(wanted.fields):
+    if not by_name and len(query_schema.fields) < len(wanted.fields):
+        raise arity_error(table, len(query_schema.fields), len(wanted.fields))
+    if len(query_schema.fields) > len(wanted.fields):
         raise SchemaMismatchError(
-            f"The INSERT has more columns than the table: it has {', '.join(given.names)}, and the table has "
+            f"The INSERT has more columns than the table: it has {', '.join(query_schema.names)}, and the table has "
             f"{', '.join(wanted.names)}. Nothing was written.",
             table=table,
         )
     case_sensitive = settings.case_sensitive(frame.sparkSession)
     casts = _Casts(frame, ansi)
     values = []
-    for i, (f, attribute) in enumerate(zip(given, gateway.elements(analyzed(frame).output()), strict=True)):
-        column = wanted.get(f.name, case_sensitive=case_sensitive) if by_name else wanted.fields[i]
+    for i, (field, attribute) in enumerate(zip(query_schema, gateway.elements(analyzed(frame).output()), strict=True)):
+        column = wanted.get(field.name, case_sensitive=case_sensitive) if by_name else wanted.fields[i]
         value = gateway.column(attribute)
         # The write itself refuses a column that the table lacks.
-        values.append(value if column is None else casts.value(value, f.data_type, column).alias(column.name))
+        values.append(value if column is None else casts.value(value, field.data_type, column).alias(column.name))
     return frame.select(*values)
 
 
@@ -69,28 +69,28 @@ class _Casts:
         self._gateway = Gateway.of(self._spark)
         self._ansi = ansi
 
-    def value(self, value: "Column", given: DataType, column: StructField) -> "Column":
+    def value(self, value: "Column", value_type: DataType, column: StructField) -> "Column":
         """The value as one of the column, whose name the error of an overflow has."""
         from pyspark.sql import functions as F
 
         wanted = column.data_type
-        if wanted in (given, schemas.VOID):
+        if wanted in (value_type, schemas.VOID):
             return value
-        if isinstance(given, StructType) and isinstance(wanted, StructType):
-            if len(given.fields) != len(wanted.fields):
+        if isinstance(value_type, StructType) and isinstance(wanted, StructType):
+            if len(value_type.fields) != len(wanted.fields):
                 return value  # the write itself refuses it
-            pairs = zip(given, wanted, strict=True)
+            pairs = zip(value_type, wanted, strict=True)
             fields = [self.value(value.getField(f.name), f.data_type, to).alias(to.name) for f, to in pairs]
             return F.when(value.isNotNull(), F.struct(*fields))
-        if schemas.contains(given, lambda one: isinstance(one, StructType)):
-            if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        if schemas.contains(value_type, lambda part: isinstance(part, StructType)):
+            if isinstance(value_type, ArrayType) and isinstance(wanted, ArrayType):
                 of_element = StructField(column.name, wanted.element_type)
-                return F.transform(value, lambda one: self.value(one, given.element_type, of_element))
-            if isinstance(given, MapType) and isinstance(wanted, MapType):
+                return F.transform(value, lambda element: self.value(element, value_type.element_type, of_element))
+            if isinstance(value_type, MapType) and isinstance(wanted, MapType):
                 of_key = StructField(column.name, wanted.key_type)
                 of_value = StructField(column.name, wanted.value_type)
-                value = F.transform_keys(value, lambda key, _: self.value(key, given.key_type, of_key))
-                return F.transform_values(value, lambda _, one: self.value(one, given.value_type, of_value))
+                value = F.transform_keys(value, lambda key, _: self.value(key, value_type.key_type, of_key))
+                return F.transform_values(value, lambda _, entry: self.value(entry, value_type.value_type, of_value))
         expression = self._gateway.expression(self._spark, value)
         cast = plans.ansi_cast if self._ansi else plans.legacy_cast
         return self._gateway.column(cast(self._spark, expression, column))

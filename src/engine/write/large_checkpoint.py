@@ -57,7 +57,9 @@ def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
     written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
     if scheme_of(log.log_path) == "file":
         # As durable as the checkpoint that will reference them; object stores need no sync.
-        local.sync(paths.absolute(log.log_path, ""), [f"{paths.SIDECAR_DIRECTORY}/{one.path}" for one in written])
+        local.sync(
+            paths.absolute(log.log_path, ""), [f"{paths.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in written]
+        )
     return Sidecars(written, sum(rows.column("adds").to_pylist()))
 
 

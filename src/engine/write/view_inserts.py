@@ -160,17 +160,17 @@ def inserts_of(plan: JavaObject) -> list[JavaObject]:
     ):  # before Spark 4.3 REPLACE WHERE is parsed to the second
         return [plan]
     if kind in ("UnresolvedWith", "Union"):
-        return [one for child in Gateway.elements(plan.children()) for one in inserts_of(child)]
+        return [insert for child in Gateway.elements(plan.children()) for insert in inserts_of(child)]
     return []
 
 
 def clauses_of(statement: JavaObject) -> set[str]:
     """The clauses of an INSERT that only newer versions of Spark parse: "SchemaEvolution", "InsertReplaceUsing", ..."""
-    found = {statement.productElementName(i): i for i in range(statement.productArity())}
+    positions = {statement.productElementName(i): i for i in range(statement.productArity())}
     clauses = set()
-    if "withSchemaEvolution" in found and statement.withSchemaEvolution():
+    if "withSchemaEvolution" in positions and statement.withSchemaEvolution():
         clauses.add("SchemaEvolution")
-    if "replaceCriteriaOpt" in found and statement.replaceCriteriaOpt().isDefined():
+    if "replaceCriteriaOpt" in positions and statement.replaceCriteriaOpt().isDefined():
         clauses.add(str(statement.replaceCriteriaOpt().get().getClass().getSimpleName()))
     return clauses
 
@@ -193,9 +193,9 @@ def replaced_by(statement: JavaObject) -> Replaced | None:
     if "InsertReplaceUsing" in clauses:
         return Replaced(tuple(map(str, Gateway.elements(statement.replaceCriteriaOpt().get().cols()))))
     if "InsertReplaceOn" in clauses:
-        found = statement.replaceCriteriaOpt().get()
-        alias = found.tableAliasOpt()
-        return Replaced(condition=found.cond(), alias=str(alias.get()) if alias.isDefined() else None)
+        criteria = statement.replaceCriteriaOpt().get()
+        alias = criteria.tableAliasOpt()
+        return Replaced(condition=criteria.cond(), alias=str(alias.get()) if alias.isDefined() else None)
     return None
 
 
@@ -225,7 +225,7 @@ def resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) -
     held = []
     for insert in resolved_inserts:
         frame = insert.frame
-        for log, snapshot in {one.log.table: (one.log, one.snapshot) for one in targets}.values():
+        for log, snapshot in {target.log.table: (target.log, target.snapshot) for target in targets}.values():
             frame, _ = pinning.pinned(frame, log, snapshot)
         held.append(replace(insert, frame=frame))
     return held
@@ -238,7 +238,7 @@ def _resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) 
     gateway = Gateway.of(spark)
 
     def writes(*, accepts_any: bool) -> list[JavaObject]:
-        tables = {one.statement: _with_target(spark, plan, one, accepts_any=accepts_any) for one in targets}
+        tables = {target.statement: _with_target(spark, plan, target, accepts_any=accepts_any) for target in targets}
         return _writes(inserts.resolved_plan(spark, plan.transformDown(gateway.scala_map(tables))))
 
     try:
@@ -246,8 +246,8 @@ def _resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) 
     except AnalysisException as error:
         condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
         if condition == "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS" and not any(map(_lists, targets)):
-            given, wanted = (parameters.get(key, "").count("`, `") + 1 for key in ("dataColumns", "tableColumns"))
-            raise insert_casts.arity_error(targets[0].log.table, given, wanted) from error
+            num_values, wanted = (parameters.get(key, "").count("`, `") + 1 for key in ("dataColumns", "tableColumns"))
+            raise insert_casts.arity_error(targets[0].log.table, num_values, wanted) from error
         policy = settings.of(spark, STORE_ASSIGNMENT).upper()
         refused = policy == "ANSI" and condition == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
         if not refused and policy != "LEGACY":
@@ -281,7 +281,10 @@ def resolved_values(spark: "SparkSession", plan: JavaObject, target: Into) -> "t
     names = list(node.table().schema().fieldNames())
     if query.getClass().getSimpleName() == "Project" and query.outputSet() != analyzed(frame).outputSet():
         listed = gateway.elements(query.projectList())
-        values = [one.child() if one.getClass().getSimpleName() == "Alias" else one for one in listed]
+        values = [
+            expression.child() if expression.getClass().getSimpleName() == "Alias" else expression
+            for expression in listed
+        ]
     else:
         values = gateway.elements(query.output())
     return frame, {str(name): gateway.column(value) for name, value in zip(names, values, strict=True)}
@@ -302,7 +305,7 @@ def _insert(node: JavaObject, frame: "DataFrame") -> Insert:
 
 def _writes(plan: JavaObject) -> list[JavaObject]:
     if plan.getClass().getSimpleName() in ("Union", "WithCTE"):
-        return [one for child in Gateway.elements(plan.children()) for one in _writes(child)]
+        return [write for child in Gateway.elements(plan.children()) for write in _writes(child)]
     return [] if plan.getClass().getSimpleName() == "CTERelationDef" else [plan]
 
 
@@ -338,8 +341,10 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
     listed, partition = [], {}
     if not replaces_where:
         listed = [str(name) for name in gateway.elements(statement.userSpecifiedCols())]
-        given = statement.partitionSpec()
-        partition = {str(key): given.apply(key).isDefined() for key in gateway.elements(given.keys().toSeq())}
+        partition_spec = statement.partitionSpec()
+        partition = {
+            str(key): partition_spec.apply(key).isDefined() for key in gateway.elements(partition_spec.keys().toSeq())
+        }
     of_query = None
     if target.evolves or (by_name and not listed):
         query = inserts.resolved_plan(spark, query_of(plan, statement))

@@ -86,13 +86,13 @@ def write_files(
         try:
             result = _write(df, log, metadata, spec, below)
         except Exception as error:
-            if any(partition_values.NO_TEXT in str(one) for one in chain(error)):
+            if any(partition_values.NO_TEXT in str(cause) for cause in chain(error)):
                 raise ConstraintViolationError(_no_text(spec)) from error
             if not needs_hex_names(error):
                 raise
         files, place = result or _write(df, log, metadata, replace(spec, hex_names=True), below)
-    adds = [one.add(spec.partition_columns, data_change) for one in files]
-    return Written(adds, sum(one.rows for one in files), sum(one.size for one in files), place)
+    adds = [file.add(spec.partition_columns, data_change) for file in files]
+    return Written(adds, sum(file.rows for file in files), sum(file.size for file in files), place)
 
 
 def _write(
@@ -105,7 +105,7 @@ def _write(
         if files is None:
             files = place.write(_balanced(df, spec, metadata), spec)
         _check_nulls(files, spec.mapping, spec.table)
-        place.publish([one.name for one in files], durable=spec.options.durable)
+        place.publish([file.name for file in files], durable=spec.options.durable)
     return files, place
 
 

@@ -54,7 +54,7 @@ def lay_out(
     """
     from pyspark.sql import functions as F
 
-    kept = ["`" + name.replace("`", "``") + "`" for name in frame.columns if name != file_number]
+    kept = [schemas.quoted(name) for name in frame.columns if name != file_number]
     prefix = free_prefix(_PREFIX, frame.columns)
     group_name = f"{prefix}group"
 
@@ -134,7 +134,7 @@ def comparable(values: pa.Array) -> pa.Array:
 
 
 def _column(frame: "DataFrame", name: schemas.Column) -> "Column":
-    return frame[".".join("`" + part.replace("`", "``") + "`" for part in name)]
+    return frame[schemas.quoted(*name)]
 
 
 def _looked_up(table: "NDArray[np.int64]", index: "Column") -> "Column":

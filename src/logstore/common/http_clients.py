@@ -29,20 +29,20 @@ class Clients(Generic[_Key, _Client]):
 
     def __init__(self, make: Callable[[_Key], _Client]) -> None:
         self._make = make
-        self._made: dict[tuple[int, _Key], _Client] = {}
+        self._opened: dict[tuple[int, _Key], _Client] = {}
 
     def __getitem__(self, key: _Key) -> _Client:
         process_key = (os.getpid(), key)
-        client = self._made.get(process_key)
+        client = self._opened.get(process_key)
         if client is None:
-            client = self._made.setdefault(process_key, self._make(key))
+            client = self._opened.setdefault(process_key, self._make(key))
         return client
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Clients, (self._make,)
 
     def __del__(self) -> None:
-        close(client for (process, _), client in self._made.items() if process == os.getpid())
+        close(client for (process, _), client in self._opened.items() if process == os.getpid())
 
 
 def close(clients: Iterable[Any]) -> None:

@@ -98,7 +98,7 @@ class HDFSLogStore(LogStore):
     def __init__(self, conf: Mapping[str, str] | None = None, *, clients: Clients | None = None) -> None:
         self._conf = dict(conf or {})
         self._clients = clients
-        self._made: dict[tuple[int, Clients], HdfsClient] = {}
+        self._opened: dict[tuple[int, Clients], HdfsClient] = {}
         self._swept: dict[str, float] = {}
 
     @classmethod
@@ -116,7 +116,7 @@ class HDFSLogStore(LogStore):
         return cls({**_plain(storage_options), **_plain(conf)})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_conf": self._conf, "_clients": self._clients, "_made": {}, "_swept": {}}
+        return {"_conf": self._conf, "_clients": self._clients, "_opened": {}, "_swept": {}}
 
     def read(self, path: str) -> bytes:
         return self._files().read(self.resolve(path))
@@ -188,10 +188,10 @@ class HDFSLogStore(LogStore):
 
     def _files(self) -> HdfsClient:
         key = os.getpid(), self._clients or PROCESS_CLIENTS.current()
-        files = self._made.get(key)
+        files = self._opened.get(key)
         if files is None:
             files = key[1](self._conf)
-            self._made = {key: files}  # clients of a parent process or of an ended session aren't needed any more
+            self._opened = {key: files}  # clients of a parent process or of an ended session aren't needed any more
         return files
 
     def _sweep(self, files: HdfsClient, directory: str) -> None:

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 _NAME = "io.delta.storage.S3DynamoDBLogStore."
 PREFIXES = (f"spark.{_NAME}", _NAME, f"{HADOOP.prefix}spark.{_NAME}", f"{HADOOP.prefix}{_NAME}")
 """The prefixes of the keys, as in Delta."""
-_KEYS = frozenset(one.key.removeprefix(PREFIXES[0]) for one in declarations.DYNAMODB)
+_KEYS = frozenset(setting.key.removeprefix(PREFIXES[0]) for setting in declarations.DYNAMODB)
 _REJECTED = frozenset(
     {
         *("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"),

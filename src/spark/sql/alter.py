@@ -33,7 +33,7 @@ from .tables import NamedTable
 _NAMED = ("UnresolvedTable", "UnresolvedTableOrView")
 
 
-def _found(statement: Statement, relation: Any) -> NamedTable | None:
+def _table_of(statement: Statement, relation: Any) -> NamedTable | None:
     """The Delta table that a statement changes; None for another table or a view, for which Spark has the errors."""
     if relation.getClass().getSimpleName() not in _NAMED:
         return None
@@ -45,7 +45,7 @@ def _changing(change: Callable[[Statement, NamedTable], None]) -> Callable[[Stat
     """A handler of statements that name their table in the field `table`."""
 
     def handler(statement: Statement) -> DataFrame | None:
-        table = _found(statement, statement.plan.table())
+        table = _table_of(statement, statement.plan.table())
         if table is None:
             return None
         change(statement, table)
@@ -117,7 +117,7 @@ def _same_columns(old: Snapshot, new: Snapshot) -> bool:
 
 def _rename(statement: Statement) -> DataFrame | None:
     plan = statement.plan
-    table = None if plan.isView() else _found(statement, plan.child())
+    table = None if plan.isView() else _table_of(statement, plan.child())
     if table is None:
         return None
     if table.entry is None:
@@ -139,15 +139,15 @@ def _position(preceding: schemas.Column | None) -> Position | None:
 
 def _add_columns(statement: Statement, table: NamedTable) -> None:
     wanted = [
-        NewColumn(one.field, one.parent, _position(one.position))
-        for one in definitions.added_columns(statement.plan.columnsToAdd())
+        NewColumn(added.field, added.parent, _position(added.position))
+        for added in definitions.added_columns(statement.plan.columnsToAdd())
     ]
     add_columns(statement.spark, table.log, wanted, options=commit_of(statement.spark))
 
 
 def _drop_columns(statement: Statement, table: NamedTable) -> None:
     plan = statement.plan
-    columns = [definitions.strings(one.name()) for one in Gateway.elements(plan.columnsToDrop())]
+    columns = [definitions.strings(column.name()) for column in Gateway.elements(plan.columnsToDrop())]
     if plan.ifExists():
         schema = table.log.snapshot().schema
         columns = [column for column in columns if _has(schema, column)]
@@ -171,7 +171,9 @@ def _rename_column(statement: Statement, table: NamedTable) -> None:
 
 
 def _replace_columns(statement: Statement, table: NamedTable) -> None:
-    wanted = schemas.StructType(tuple(one.field for one in definitions.added_columns(statement.plan.columnsToAdd())))
+    wanted = schemas.StructType(
+        tuple(added.field for added in definitions.added_columns(statement.plan.columnsToAdd()))
+    )
     replace_columns(statement.spark, table.log, wanted, options=commit_of(statement.spark))
 
 
@@ -179,20 +181,20 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     """ALTER, CHANGE and COMMENT ON COLUMN. In COMMENT ON, the first parts of a column's name may be its structs."""
     spark, plan = statement.spark, statement.plan
     wanted = definitions.altered_columns(plan.specs())
-    table = _found(statement, plan.table())
+    table = _table_of(statement, plan.table())
     if table is None and statements.is_comment_on(plan) and plan.table().getClass().getSimpleName() in _NAMED:
         parts = definitions.strings(plan.table().multipartIdentifier())
         for count in range(len(parts) - 1, 0, -1):
             table = tables.find(spark, Gateway.of(spark).seq(parts[:count]))
             if table is not None:
-                wanted = [_below(parts[count:], one) for one in wanted]
+                wanted = [_below(parts[count:], altered) for altered in wanted]
                 break
         if table is not None and table.by_view:
             return None
     if table is None:
         return None
     schema = table.log.snapshot().schema
-    column_changes = [_change(schema, one) for one in wanted]
+    column_changes = [_change(schema, altered) for altered in wanted]
     _check_separate(table, column_changes)
     effective = [change for change in column_changes if change != ColumnChange(change.column)]
     if effective:
@@ -200,21 +202,25 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     return nothing(spark)
 
 
-def _below(parents: schemas.Column, one: AlteredColumn) -> AlteredColumn:
-    return AlteredColumn((*parents, *one.column), one.type, one.nullable, one.comment, one.position, one.default)
-
-
-def _change(schema: schemas.StructType, one: AlteredColumn) -> ColumnChange:
-    """The change of a column; a type that it has already is no change."""
-    exact, field = resolved(schema, one.column)
-    same_type = (
-        one.type is not None
-        and field is not None
-        and field.data_type == one.type.data_type
-        and schemas.char_varchar(field) == schemas.char_varchar(one.type)
+def _below(parents: schemas.Column, altered: AlteredColumn) -> AlteredColumn:
+    return AlteredColumn(
+        (*parents, *altered.column), altered.type, altered.nullable, altered.comment, altered.position, altered.default
     )
-    new_type = None if same_type else one.type
-    return ColumnChange(exact, new_type, one.nullable, one.comment, one.default, _position(one.position))
+
+
+def _change(schema: schemas.StructType, altered: AlteredColumn) -> ColumnChange:
+    """The change of a column; a type that it has already is no change."""
+    exact, field = resolved(schema, altered.column)
+    same_type = (
+        altered.type is not None
+        and field is not None
+        and field.data_type == altered.type.data_type
+        and schemas.char_varchar(field) == schemas.char_varchar(altered.type)
+    )
+    new_type = None if same_type else altered.type
+    return ColumnChange(
+        exact, new_type, altered.nullable, altered.comment, altered.default, _position(altered.position)
+    )
 
 
 def _check_separate(table: NamedTable, column_changes: list[ColumnChange]) -> None:

@@ -46,28 +46,30 @@ def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables
 def run_delete(statement: Statement) -> DataFrame | None:
     """DELETE FROM table [AS alias] [WHERE condition]."""
     clause = CommonTables(statement.spark, statement.plan)
-    found = find(statement.spark, row_changes.target(clause.plan.table()))
-    if found is None:
+    target = find(statement.spark, row_changes.target(clause.plan.table()))
+    if target is None:
         return None
-    table, alias = found
+    table, alias = target
     condition = clause.plan.condition()
-    given = None if row_changes.is_true(condition) else statement.column(clause.expression(condition))
+    condition_column = None if row_changes.is_true(condition) else statement.column(clause.expression(condition))
     with session_commit(statement.spark) as options:
-        return _affected(statement.spark, delete(statement.spark, table.log, given, alias=alias, options=options))
+        return _affected(
+            statement.spark, delete(statement.spark, table.log, condition_column, alias=alias, options=options)
+        )
 
 
 def run_update(statement: Statement) -> DataFrame | None:
     """UPDATE table [AS alias] SET column = value, ... [WHERE condition]."""
     clause = CommonTables(statement.spark, statement.plan)
-    found = find(statement.spark, row_changes.target(clause.plan.table()))
-    if found is None:
+    target = find(statement.spark, row_changes.target(clause.plan.table()))
+    if target is None:
         return None
-    table, alias = found
+    table, alias = target
     condition = definitions.option(clause.plan.condition())
-    given = None if condition is None else statement.column(clause.expression(condition))
+    condition_column = None if condition is None else statement.column(clause.expression(condition))
     values = values_of(statement, clause, row_changes.assignments(clause.plan.assignments()), table, alias, "UPDATE")
     with session_commit(statement.spark) as options:
-        done = update(statement.spark, table.log, values, given, alias=alias, options=options)
+        done = update(statement.spark, table.log, values, condition_column, alias=alias, options=options)
     return _affected(statement.spark, done)
 
 
@@ -105,23 +107,23 @@ def values_of(
 
     Raises InvalidArgumentError for a column that is assigned twice.
     """
-    paths = [tuple(part.lower() for part in one.column) for one in assigned]
+    paths = [tuple(part.lower() for part in assignment.column) for assignment in assigned]
     if len(set(paths)) < len(paths):
         assignments.check_distinct(paths, command=command)
     return {
-        dotted(one.column): _default(statement.spark, table, one, alias, command)
-        if one.value is None
-        else statement.column(clause.expression(one.value))
-        for one in assigned
+        dotted(assignment.column): _default(statement.spark, table, assignment, alias, command)
+        if assignment.value is None
+        else statement.column(clause.expression(assignment.value))
+        for assignment in assigned
     }
 
 
-def _default(spark: SparkSession, table: tables.NamedTable, one: Assigned, alias: Alias, command: str) -> Column:
+def _default(spark: SparkSession, table: tables.NamedTable, assignment: Assigned, alias: Alias, command: str) -> Column:
     """The value of the keyword DEFAULT: the column's default, or null."""
     columns = table.log.snapshot().schema
-    name = dotted(one.column)
+    name = dotted(assignment.column)
     case_sensitive = settings.case_sensitive(spark)
-    path = assignments.path_of(name, one.column, columns, alias, case_sensitive=case_sensitive, command=command)
+    path = assignments.path_of(name, assignment.column, columns, alias, case_sensitive=case_sensitive, command=command)
     text = assignments.field_of(path, columns).metadata.get(DEFAULT_KEY)
     return functions.lit(None) if text is None else functions.expr(str(text))
 

@@ -86,12 +86,12 @@ def _source(values: Values, node: nodes.Clone) -> Snapshot:
     kind = None
     if statements.is_temporary_view(spark, name.seq):
         kind = "View"
-    elif (found := tables.find(spark, name.seq)) is None:
+    elif (table := tables.find(spark, name.seq)) is None:
         entry = SessionCatalog(spark).find_parts(name.seq)
         if entry is None and names.by_path(name.identifier) is None:
             raise targets.missing(name)
         kind = name.parts[0] if entry is None else (entry.provider if entry.location else "View")
-    if kind is not None or found is None:
+    if kind is not None or table is None:
         raise UnsupportedFeatureError(
             f"{name.quoted} can't be cloned: it is no Delta table, but of the format {kind}.",
             (f"clones of {kind}",),
@@ -99,22 +99,22 @@ def _source(values: Values, node: nodes.Clone) -> Snapshot:
             parameters={"name": name.quoted, "format": kind},
         )
     if node.at is None:
-        return found.log.snapshot()
+        return table.log.snapshot()
     if node.at.version is not None:
-        return found.log.snapshot(values.whole(node.at.version))
+        return table.log.snapshot(values.whole(node.at.version))
     assert node.at.timestamp is not None
-    return found.log.snapshot(timestamp=timestamp_ms(spark, values.text(node.at.timestamp)))
+    return table.log.snapshot(timestamp=timestamp_ms(spark, values.text(node.at.timestamp)))
 
 
 def _properties(values: Values, node: nodes.Clone) -> dict[str, str]:
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for key, value in node.properties:
         name = values.text(key) if isinstance(key, Literal) else key
-        if name in found:
+        if name in properties:
             raise InvalidArgumentError(
                 f"TBLPROPERTIES has the key {name} twice: leave out one of them.",
                 condition="DUPLICATE_KEY",
                 parameters={"keyColumn": f"`{name}`"},
             )
-        found[name] = value if isinstance(value, str) else values.property_text(value)
-    return found
+        properties[name] = value if isinstance(value, str) else values.property_text(value)
+    return properties

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import schema as schemas
+from ...core.protocol.schema import quoted
 from ...dml.alter.create import CreateMode, Definition, check_same, create
 from ...dml.alter.like import definition_like
 from ...engine.jvm import definitions, settings, statements
@@ -45,8 +46,8 @@ class NewTable:
     def identifier(self) -> str:
         """The name, quoted as `names.place` takes it."""
         if self.is_path:
-            return f"delta.{names.quoted(self.name[1:])}"
-        return names.quoted(self.name)
+            return f"delta.{quoted(*self.name[1:])}"
+        return quoted(*self.name)
 
     @property
     def is_path(self) -> bool:

@@ -55,14 +55,14 @@ def _partitions(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """The distinct partition values of the table's files, as typed columns."""
     import pyarrow as pa
 
-    fields = [f for name in snapshot.partition_columns if (f := snapshot.schema.get(name)) is not None]
+    fields = [field for name in snapshot.partition_columns if (field := snapshot.schema.get(name)) is not None]
     texts = snapshot.select(["partitionValues"]).column("partitionValues")
     time_zone = settings.in_force(spark, SESSION_TIME_ZONE)
     values = {}
-    for f in fields:
-        assert isinstance(f.data_type, schemas.PrimitiveType)
-        (physical,) = snapshot.mapping.to_physical((f.name,))
-        values[f.name] = typed(column_of(texts, physical), f.data_type, time_zone=time_zone)
+    for field in fields:
+        assert isinstance(field.data_type, schemas.PrimitiveType)
+        (physical,) = snapshot.mapping.to_physical((field.name,))
+        values[field.name] = typed(column_of(texts, physical), field.data_type, time_zone=time_zone)
     distinct = pa.table(values).group_by(list(values)).aggregate([])
     plain = schemas.StructType(tuple(schemas.StructField(f.name, f.data_type) for f in fields))
     schema: StructType = spark_type(plain)

@@ -40,9 +40,9 @@ def _table(statement: Statement, explained: LogicalPlan) -> NamedTable | None:
     """The Delta table that the statement changes; the first one of several INSERTs."""
     insert_plans = view_inserts.inserts_of(explained)
     if insert_plans:
-        names = [statements.name_of(one.table()) for one in insert_plans]
-        found = [None if name is None else tables.find(statement.spark, name) for name in names]
-        return next((one for one in found if one is not None), None)
+        names = [statements.name_of(insert_plan.table()) for insert_plan in insert_plans]
+        targets = [None if name is None else tables.find(statement.spark, name) for name in names]
+        return next((table for table in targets if table is not None), None)
     plan = CommonTables(statement.spark, explained).plan
     relation = plan.targetTable() if statements.kind_of(plan) == "MergeIntoTable" else plan.table()
     changed = changes.find(statement.spark, row_changes.target(relation))

@@ -35,45 +35,52 @@ def _run(spark: SparkSession, plan: LogicalPlan, options: dict[str, str] | None 
     Raises Spark's AnalysisException if the statement doesn't fit the table.
     """
     insert_plans = view_inserts.inserts_of(plan)
-    names = [statements.name_of(one.table()) for one in insert_plans]
+    names = [statements.name_of(insert_plan.table()) for insert_plan in insert_plans]
     targets = [None if name is None else tables.find(spark, name) for name in names]
-    found = [one for one in targets if one is not None]
-    if not found:
+    delta_tables = [target for target in targets if target is not None]
+    if not delta_tables:
         return False
-    if len(found) < len(targets):
+    if len(delta_tables) < len(targets):
         raise UnsupportedFeatureError(
             "A statement with several INSERTs must not mix Delta tables and other tables: use separate statements."
         )
-    into = [_into(one, table, options or {}) for one, table in zip(insert_plans, found, strict=True)]
-    if any(view_inserts.replaced_by(one) is not None for one in insert_plans):
-        _run_replacing(spark, plan, into, found)
+    into = [
+        _into(insert_plan, table, options or {}) for insert_plan, table in zip(insert_plans, delta_tables, strict=True)
+    ]
+    if any(view_inserts.replaced_by(insert_plan) is not None for insert_plan in insert_plans):
+        _run_replacing(spark, plan, into, delta_tables)
         return True
-    resolved = view_inserts.resolved(spark, plan, [one for one, _ in into])
-    for one, (target, of_table) in zip(resolved, into, strict=True):
-        insert(spark, target.log, one, of_table)
+    resolved = view_inserts.resolved(spark, plan, [target for target, _ in into])
+    for resolved_plan, (target, of_table) in zip(resolved, into, strict=True):
+        insert(spark, target.log, resolved_plan, of_table)
     return True
 
 
-def _into(one: LogicalPlan, table: NamedTable, options: dict[str, str]) -> tuple[view_inserts.Into, Options]:
+def _into(insert_plan: LogicalPlan, table: NamedTable, options: dict[str, str]) -> tuple[view_inserts.Into, Options]:
     """An INSERT with its table, and its options: those of the table in the statement, else those of the writer."""
     table.check_newest()
-    given = statements.options_of(one.table()) | options
-    if "SchemaEvolution" in view_inserts.clauses_of(one):
-        given = {key: value for key, value in given.items() if key.lower() != "mergeschema"} | {"mergeSchema": "true"}
-    evolves = Options(given).boolean("mergeSchema")
+    all_options = statements.options_of(insert_plan.table()) | options
+    if "SchemaEvolution" in view_inserts.clauses_of(insert_plan):
+        all_options = {key: value for key, value in all_options.items() if key.lower() != "mergeschema"} | {
+            "mergeSchema": "true"
+        }
+    evolves = Options(all_options).boolean("mergeSchema")
     evolves = AUTO_MERGE.of(table.log.conf) if evolves is None else evolves
-    return view_inserts.Into(one, table.log, table.log.snapshot(), evolves), Options(given)
+    return view_inserts.Into(insert_plan, table.log, table.log.snapshot(), evolves), Options(all_options)
 
 
 def _run_replacing(
-    spark: SparkSession, plan: LogicalPlan, into: list[tuple[view_inserts.Into, Options]], found: list[NamedTable]
+    spark: SparkSession,
+    plan: LogicalPlan,
+    into: list[tuple[view_inserts.Into, Options]],
+    delta_tables: list[NamedTable],
 ) -> None:
     """INSERT ... REPLACE USING and REPLACE ON."""
     if len(into) > 1:
         raise UnsupportedFeatureError(
             "A statement with several INSERTs must not contain REPLACE USING or REPLACE ON: use separate statements."
         )
-    (target, options), table = into[0], found[0]
+    (target, options), table = into[0], delta_tables[0]
     replaced = view_inserts.replaced_by(target.statement)
     assert replaced is not None
     name = definitions.strings(statements.name_of(target.statement.table()))

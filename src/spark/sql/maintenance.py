@@ -35,8 +35,8 @@ def vacuum(values: Values, node: nodes.Vacuum) -> DataFrame:
     elif node.inventory is not None:
         inventory = values.query(node.inventory)
     hours = None if node.hours is None else values.number(node.hours)
-    found = table.delta_table.vacuum(hours, dryRun=node.dry_run, mode=node.mode, inventory=inventory)
-    return found if node.dry_run else results.rows(values.spark, "path STRING", [[hadoop_path(table.log.table)]])
+    deletable = table.delta_table.vacuum(hours, dryRun=node.dry_run, mode=node.mode, inventory=inventory)
+    return deletable if node.dry_run else results.rows(values.spark, "path STRING", [[hadoop_path(table.log.table)]])
 
 
 def _check_whole_table(values: Values, target: nodes.Target, table: NamedTable) -> None:

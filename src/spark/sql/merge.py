@@ -17,10 +17,10 @@ def run_merge(statement: Statement) -> DataFrame | None:
     """MERGE [WITH SCHEMA EVOLUTION] INTO table [AS alias] USING source ON condition WHEN ... THEN ..."""
     common = CommonTables(statement.spark, statement.plan)
     parsed = row_changes.merge(common.plan)
-    found = None if parsed is None else changes.find(statement.spark, parsed.target)
-    if parsed is None or found is None:
+    target = None if parsed is None else changes.find(statement.spark, parsed.target)
+    if parsed is None or target is None:
         return None
-    table, alias = found
+    table, alias = target
     by_kind: dict[Kind, tuple[Action, ...]] = {
         "matched": parsed.matched,
         "not matched": parsed.not_matched,

@@ -72,9 +72,9 @@ def _equal(rows: DataFrame, target: Into, columns: Sequence[str]) -> Column:
     places = []
     for column in columns:
         sides = {"table": in_table, "query": rows.columns}
-        found = {side: _places(names, column, case_sensitive=case_sensitive) for side, names in sides.items()}
+        places_by_side = {side: _places(names, column, case_sensitive=case_sensitive) for side, names in sides.items()}
         for side, names in sides.items():
-            if not found[side]:
+            if not places_by_side[side]:
                 raise SchemaMismatchError(
                     f"REPLACE USING: the column {column} is not in the {side}, which has: {', '.join(names)}. Nothing "
                     "was written.",
@@ -82,7 +82,7 @@ def _equal(rows: DataFrame, target: Into, columns: Sequence[str]) -> Column:
                     parameters={"colName": column, "relationType": side, "suggestion": ", ".join(sorted(names))},
                     table=target.log.table,
                 )
-        places.append((in_table[found["table"][0]], found["query"][0], found["table"][0]))
+        places.append((in_table[places_by_side["table"][0]], places_by_side["query"][0], places_by_side["table"][0]))
     if not target.statement.byName():
         moved = [name for name, in_query, place in places if in_query != place]
         if moved:
@@ -103,8 +103,8 @@ def _places(names: Sequence[str], wanted: str, *, case_sensitive: bool) -> list[
 
 def _check_references(target: Into, sides: Sequence[DataFrame], names: Sequence[tuple[str, ...]]) -> None:
     """Each column of a condition must be in the table or in the query, and not in both."""
-    found = {one: [has_column(side, one) for side in sides] for one in names}
-    twice = [dotted(one) for one, there in found.items() if all(there)]
+    sides_with = {name: [has_column(side, name) for side in sides] for name in names}
+    twice = [dotted(name) for name, there in sides_with.items() if all(there)]
     if twice:
         raise SchemaMismatchError(
             f"REPLACE ON: {', '.join(twice)} is both in the table and in the query: give the table or the query an "
@@ -113,7 +113,7 @@ def _check_references(target: Into, sides: Sequence[DataFrame], names: Sequence[
             parameters={"columnNames": ", ".join(twice)},
             table=target.log.table,
         )
-    missing = [dotted(one) for one, there in found.items() if not any(there)]
+    missing = [dotted(name) for name, there in sides_with.items() if not any(there)]
     if missing:
         raise SchemaMismatchError(
             f"REPLACE ON: {', '.join(missing)} is neither in the table nor in the query. Nothing was written.",

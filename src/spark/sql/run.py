@@ -76,7 +76,7 @@ def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame |
         if isinstance(args, list):
             return None  # Spark refuses parameters by position
         whole = statements.parsed_with_values(spark, text, args) if args else plan
-        return run_script(spark, whole, lambda one, of_one: _in_script(spark, one, of_one))
+        return run_script(spark, whole, lambda plan, of_one: _in_script(spark, plan, of_one))
     if kind not in HANDLERS and kind not in statements.UNKNOWN_NAMES:
         return None
     whole = statements.parsed_with_values(spark, text, args) if args else plan

@@ -86,5 +86,5 @@ def remove(spark: SparkSession) -> None:
     with _lock:
         installed = _installed.pop(session_id(spark), ())
         _sessions.clear()
-    for one in installed:
-        one.remove()
+    for patch in installed:
+        patch.remove()

@@ -49,17 +49,18 @@ def _at_path(spark: SparkSession, path: str, changes: ChangeRange) -> DataFrame:
 
 
 def _of_name(spark: SparkSession, name: str, changes: ChangeRange) -> DataFrame:
-    found = targets.TableName.parsed(_in_view(spark, parsed_name(spark, name)))
+    table_name = targets.TableName.parsed(_in_view(spark, parsed_name(spark, name)))
     table = None
-    if not statements.is_temporary_view(spark, found.seq):
-        table = tables.find(spark, found.seq)
-        if table is None and SessionCatalog(spark).find_parts(found.seq) is None:
-            raise targets.missing(found)
+    if not statements.is_temporary_view(spark, table_name.seq):
+        table = tables.find(spark, table_name.seq)
+        if table is None and SessionCatalog(spark).find_parts(table_name.seq) is None:
+            raise targets.missing(table_name)
     if table is None:
         raise InvalidArgumentError(
-            f"{BY_NAME} is only supported for Delta tables, and {found.quoted} is none: name a Delta table itself.",
+            f"{BY_NAME} is only supported for Delta tables, and {table_name.quoted} is none: name a Delta table "
+            "itself.",
             condition="DELTA_TABLE_ONLY_OPERATION",
-            parameters={"tableName": found.quoted, "operation": BY_NAME},
+            parameters={"tableName": table_name.quoted, "operation": BY_NAME},
         )
     return change_feed.frame(spark, table.log, changes)
 
@@ -85,16 +86,16 @@ def _check_arguments(function: str, arguments: Sequence[Expression]) -> None:
 
 def _text(spark: SparkSession, function: str, argument: Expression) -> str:
     what = "table path" if function == BY_PATH else "table name"
-    found = table_functions.constant(spark, argument)
-    if found is None or found[0] != "string":
+    literal = table_functions.constant(spark, argument)
+    if literal is None or literal[0] != "string":
         raise _wrong_type(what, argument, "StringType literal")
-    return found[1]
+    return literal[1]
 
 
 def _bound(spark: SparkSession, function: str, which: str, position: int, argument: Expression) -> int | str:
     """An end of the range: a version, or a timestamp as text."""
-    found = table_functions.constant(spark, argument)
-    if found is None:
+    literal = table_functions.constant(spark, argument)
+    if literal is None:
         text = str(argument.sql())
         raise InvalidArgumentError(
             f"The {which} argument (position {position}) of the {function} function requires a constant value, but got "
@@ -107,7 +108,7 @@ def _bound(spark: SparkSession, function: str, which: str, position: int, argume
                 "sqlExpr": text,
             },
         )
-    kind, value = found
+    kind, value = literal
     if kind == "void":
         raise InvalidArgumentError(
             f"{function}: the start and the end can't be null. Give a version or a timestamp.",

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
+from ...core.protocol.schema import quoted
 from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ...engine.jvm.inserts import parsed_name
@@ -53,15 +54,15 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
     Raises TableNotFoundError for a path or a catalog entry of the provider delta without a Delta table.
     """
     parts = definitions.strings(name_parts)
-    quoted = names.quoted(parts)
+    name = quoted(*parts)
     if statements.is_temporary_view(spark, name_parts):
         target = view_inserts.target(spark, name_parts)
         if target is None:
             return None
         log = target.log or delta_log(target.table, session_conf(spark, target.table))
-        return NamedTable(spark, quoted, log, version=target.version, by_view=True)
+        return NamedTable(spark, name, log, version=target.version, by_view=True)
     if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
-        return NamedTable(spark, quoted, existing_table(spark, parts[1]))
+        return NamedTable(spark, name, existing_table(spark, parts[1]))
     entry = SessionCatalog(spark).find_parts(name_parts)
     if entry is None or not entry.is_delta:
         return None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ...core.protocol.schema import quoted
 from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ...errors import InvalidArgumentError, TableNotFoundError
@@ -35,13 +36,13 @@ class TableName:
     @property
     def quoted(self) -> str:
         """The name for messages."""
-        return names.quoted(self.parts)
+        return quoted(*self.parts)
 
     @property
     def identifier(self) -> str:
         """The name as the methods of `DeltaTable` take it: a path is ``provider.`/path```."""
         if len(self.parts) == 2 and self.parts[0].isidentifier():
-            return f"{self.parts[0]}.`{self.parts[1].replace('`', '``')}`"
+            return f"{self.parts[0]}.{quoted(self.parts[1])}"
         return self.quoted
 
 
@@ -54,10 +55,10 @@ def table_of(values: Values, target: Target, operation: str) -> NamedTable:
         return _at_path(values, values.text(target), operation)
     name = TableName.of(values, target)
     check_no_view(values, name, operation)
-    found = tables.find(values.spark, name.seq)
-    if found is None:
+    table = tables.find(values.spark, name.seq)
+    if table is None:
         refuse(SessionCatalog(values.spark).find_parts(name.seq), name, operation)
-    return found
+    return table
 
 
 def check_no_view(values: Values, name: TableName, operation: str) -> None:

@@ -58,12 +58,12 @@ class Values:
     def _constant(self, value: Value) -> tuple[str, str]:
         """The type and the text of a literal or a parameter."""
         if isinstance(value, Marker):
-            found = parsing.literal_of_column(self.spark, functions.lit(self._argument(value)))
+            literal = parsing.literal_of_column(self.spark, functions.lit(self._argument(value)))
         else:
-            found = parsing.literal(self.spark, self._parsed.in_place(value))
-        if found is None:
+            literal = parsing.literal(self.spark, self._parsed.in_place(value))
+        if literal is None:
             raise self._error(value, "expected a constant")
-        return found
+        return literal
 
     def _argument(self, marker: Marker) -> Any:
         if marker.name is not None and marker.name in self._named:

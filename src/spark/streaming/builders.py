@@ -38,7 +38,7 @@ def table(reader: Any, name: str) -> DataFrame:
     named = names.by_path(name)
     if named is not None:
         return frame(spark, named[1], options)
-    entry = names.found(spark, name)
+    entry = names.delta_entry(spark, name)
     return frame(spark, entry.location, options).alias(entry.short_name)
 
 

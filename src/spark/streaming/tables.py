@@ -155,8 +155,8 @@ def _check_types(data_type: DataType, path: str) -> None:
             condition="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
         )
     if isinstance(data_type, StructType):
-        for f in data_type.fields:
-            _check_types(f.dataType, path)
+        for field in data_type.fields:
+            _check_types(field.dataType, path)
     elif isinstance(data_type, ArrayType):
         _check_types(data_type.elementType, path)
     elif isinstance(data_type, MapType):

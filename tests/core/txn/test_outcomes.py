@@ -230,7 +230,7 @@ def test_every_attempt_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     other(log).transaction().commit([add("a")], WRITE)
     caplog.clear()
     mine.commit([add("m")], WRITE)
-    said = [record.getMessage() for record in caplog.records if record.name == "tablelog.core.txn.transaction"]
+    said = [record.getMessage() for record in caplog.records if record.name == "tablelog.core.txn.commit_loop"]
     assert len(said) == 2
     assert re.fullmatch(r"memory:///t: version 1, attempt 1: lost, \d+ ms", said[0])
     assert re.fullmatch(r"memory:///t: version 2, attempt 2: won, \d+ ms", said[1])

@@ -1,17 +1,20 @@
 """Small tables made by hand: Parquet by pyarrow, commits by the codec, so that reading is tested apart from writing."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol import codec, paths
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile
+from tablelog.engine.read import explain
 
 
 def stats_of(data: pa.Table) -> str:
@@ -98,3 +101,10 @@ class HandMade:
     @property
     def log(self) -> DeltaLog:
         return DeltaLog.for_path(str(self.root))
+
+
+def files_read(frame: DataFrame) -> str:
+    """`5 of 20 files`: what the frame's one scan reads; no text where Spark found that no row can be in the result."""
+    texts = re.findall(r"\b\d+ of \d+ files\b", explain.describe(frame))
+    assert len(texts) <= 1
+    return texts[0] if texts else ""

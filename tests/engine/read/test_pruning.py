@@ -1,24 +1,23 @@
 """Which files a scan reads: partition filters exactly, data filters by statistics, and nothing else left out."""
 
 import dataclasses
-import re
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.partition_values import days_of
 from tablelog.core.skipping import predicates as core
 from tablelog.engine.jvm.gateway import Gateway
-from tablelog.engine.read import explain, scan
+from tablelog.engine.read import scan
 from tablelog.engine.sql.predicates import translate_one
 from tablelog.settings.declarations import STATS_SKIPPING
 
 from .conftest import Make
-from .tables import HandMade
+from .tables import HandMade, files_read
 
 SCHEMA = schemas.parse_schema(
     '{"type":"struct","fields":['
@@ -41,13 +40,6 @@ SCHEMA = schemas.parse_schema(
     )
     + "]}"
 )
-
-
-def files_read(frame: DataFrame) -> str:
-    """`5 of 20 files`: what the frame's one scan reads; no text where Spark found that no row can be in the result."""
-    found = re.findall(r"\b\d+ of \d+ files\b", explain.describe(frame))
-    assert len(found) <= 1
-    return found[0] if found else ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 from unittest import mock
 
 from tablelog.core.protocol.actions import Action
-from tablelog.core.txn import conflict, transaction
+from tablelog.core.txn import commit_loop, conflict, transaction
 from tablelog.core.txn.conflict import IsolationLevel, metadata_changes, rules
 
 from . import Mutant
@@ -38,13 +38,13 @@ def _unnoticed(what: str) -> Callable[[], Any]:
 
 def _first_winner_unchecked() -> Any:
     """The winner that was read back isn't checked, only those that the listing shows after it."""
-    real = transaction.Transaction._newer
+    real = commit_loop.CommitLoop._newer
 
     def newer(self: Any, version: int, first: bytes | None) -> Iterator[conflict.Winner]:
         for winner in real(self, version, first):
             yield conflict.Winner(winner.version, winner.actions, winner.info) if winner.version == version else winner
 
-    return mock.patch.object(transaction.Transaction, "_newer", newer)
+    return mock.patch.object(commit_loop.CommitLoop, "_newer", newer)
 
 
 def _nothing_checked() -> Any:
@@ -74,7 +74,7 @@ def _everything_is_blind() -> Any:
 
 def _only_the_last_checked() -> Any:
     """Of several commits that came first only the newest is checked."""
-    real = transaction.Transaction._newer
+    real = commit_loop.CommitLoop._newer
 
     def newer(self: Any, version: int, first: bytes | None) -> Iterator[conflict.Winner]:
         winners = list(real(self, version, first))
@@ -82,7 +82,7 @@ def _only_the_last_checked() -> Any:
             yield conflict.Winner(winner.version, winner.actions, winner.info)
         yield from winners[-1:]
 
-    return mock.patch.object(transaction.Transaction, "_newer", newer)
+    return mock.patch.object(commit_loop.CommitLoop, "_newer", newer)
 
 
 def _every_change_passes() -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 from unittest import mock
 
-from tablelog.core.txn import commit, transaction
+from tablelog.core.txn import commit, commit_loop
 from tablelog.errors import WriteOutcomeUnknown
 
 from ..invariants import Attempt
@@ -33,7 +33,7 @@ def _exists_is_lost() -> Any:
         except _Believed as believed:
             return commit.Lost(believed.args[0])
 
-    return mock.patch.object(transaction, "attempt", attempt)
+    return mock.patch.object(commit_loop, "attempt", attempt)
 
 
 class _Believed(Exception):
@@ -53,7 +53,7 @@ def _unknown_is_won() -> Any:
             return commit.Won() if commit.is_own(found, data, token) else commit.Lost(found)
         return commit.Won()
 
-    return mock.patch.object(transaction, "attempt", attempt)
+    return mock.patch.object(commit_loop, "attempt", attempt)
 
 
 def _absent_is_not_committed() -> Any:
@@ -66,7 +66,7 @@ def _absent_is_not_committed() -> Any:
             raise ConnectionError("the commit failed")
         return outcome
 
-    return mock.patch.object(transaction, "attempt", attempt)
+    return mock.patch.object(commit_loop, "attempt", attempt)
 
 
 def _goes_on_from_an_absent_version() -> Any:
@@ -83,7 +83,7 @@ def _goes_on_from_an_absent_version() -> Any:
             return commit.Won() if commit.is_own(found, data, token) else commit.Lost(found)
         return commit.Won()
 
-    return mock.patch.object(transaction, "attempt", attempt)
+    return mock.patch.object(commit_loop, "attempt", attempt)
 
 
 def _looks_then_overwrites() -> Any:
@@ -99,12 +99,12 @@ def _looks_then_overwrites() -> Any:
                 return commit.Unknown(str(error))
             return commit.Won()
 
-    return mock.patch.object(transaction, "attempt", attempt)
+    return mock.patch.object(commit_loop, "attempt", attempt)
 
 
 def _interrupt_is_failure() -> Any:
     """Ctrl-C in the middle of a commit is told as if nothing had been written."""
-    return mock.patch.object(transaction.Transaction, "_interrupted", return_value=None)
+    return mock.patch.object(commit_loop.CommitLoop, "interrupted", return_value=None)
 
 
 def one_token_for_each_writer(attempt: Attempt) -> str:

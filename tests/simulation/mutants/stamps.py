@@ -6,7 +6,7 @@ from unittest import mock
 
 from tablelog.core.protocol import in_commit_timestamps, row_tracking
 from tablelog.core.protocol.actions import Action, CommitInfo, DomainMetadata
-from tablelog.core.txn import transaction
+from tablelog.core.txn import commit_loop, transaction
 from tablelog.core.txn import versioned_fields as stamp
 from tablelog.core.txn.conflict import Staged, Winner
 from tablelog.core.txn.versioned_fields import ParentVersion
@@ -53,7 +53,7 @@ def _stamped_once() -> Any:
             made.clear()
         return made.setdefault(info.txn_id, real(staged, info, ground, now_ms))
 
-    return mock.patch.object(transaction, "stamped", stamped)
+    return mock.patch.object(commit_loop, "stamped", stamped)
 
 
 def _by_the_clock_alone() -> Any:

@@ -12,7 +12,7 @@ from tablelog.core.log.segment import Checkpoint, Listing, name_of
 from tablelog.core.protocol.actions import Action, RemoveFile, SetTransaction
 from tablelog.core.protocol.paths import commit_name
 from tablelog.core.table.snapshot import Snapshot
-from tablelog.core.txn import transaction
+from tablelog.core.txn import commit_loop
 from tablelog.core.upkeep import checkpoint_rows, cleanup, compaction
 from tablelog.logstore.base import FileStatus
 
@@ -52,7 +52,7 @@ def _by_time_alone() -> Any:
 
 def _old_transaction_looks_at_nothing() -> Any:
     """A transaction that was open for days writes at the next version, which was cleaned up meanwhile."""
-    return mock.patch.object(transaction, "_LISTING_IS_FRESH_S", float("inf"))
+    return mock.patch.object(commit_loop, "_LISTING_IS_FRESH_S", float("inf"))
 
 
 def _a_file_lost() -> Any:

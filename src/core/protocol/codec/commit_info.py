@@ -62,14 +62,14 @@ def parse_commit_info(obj: Json) -> CommitInfo:
     return CommitInfo(**known, extra=extra)
 
 
-def commit_info_json(c: CommitInfo) -> Json:
+def commit_info_json(info: CommitInfo) -> Json:
     obj: Json = {}
     for name, field, _ in _COMMIT_INFO:
-        value = getattr(c, field)
+        value = getattr(info, field)
         if value is not None:
             obj[name] = value
-    if c.extra:
-        for name, value in c.extra.items():
+    if info.extra:
+        for name, value in info.extra.items():
             obj.setdefault(name, value)
     return obj
 

@@ -5,7 +5,8 @@ wrong type raises `CorruptLogError`.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from ....errors import CorruptLogError
 from ..actions import (
@@ -27,6 +28,8 @@ from .strict_json import Json, load, reason
 
 _INT_MAX = 2**31 - 1
 
+_Plain = TypeVar("_Plain", str, bool)
+
 
 class _Invalid(Exception):
     """An invalid field; becomes a CorruptLogError that names the action."""
@@ -47,18 +50,22 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _str(obj: Json, key: str) -> str:
+def _required(kind: type[_Plain], expected: str, obj: Json, key: str) -> _Plain:
     value = obj.get(key)
-    if type(value) is str:
+    if type(value) is kind:
         return value
-    _wrong(obj, key, "a string")
+    _wrong(obj, key, expected)
 
 
-def _opt_str(obj: Json, key: str) -> str | None:
+def _optional(kind: type[_Plain], expected: str, obj: Json, key: str) -> _Plain | None:
     value = obj.get(key)
-    if value is None or type(value) is str:
+    if value is None or type(value) is kind:
         return value
-    _wrong(obj, key, "a string")
+    _wrong(obj, key, expected)
+
+
+_str, _opt_str = partial(_required, str, "a string"), partial(_optional, str, "a string")
+_bool, _opt_bool = partial(_required, bool, "a boolean"), partial(_optional, bool, "a boolean")
 
 
 def _long(obj: Json, key: str) -> int:
@@ -73,20 +80,6 @@ def _opt_long(obj: Json, key: str) -> int | None:
     if value is None or (type(value) is int and LONG_MIN <= value <= LONG_MAX):
         return value
     _wrong(obj, key, "a 64-bit integer")
-
-
-def _bool(obj: Json, key: str) -> bool:
-    value = obj.get(key)
-    if type(value) is bool:
-        return value
-    _wrong(obj, key, "a boolean")
-
-
-def _opt_bool(obj: Json, key: str) -> bool | None:
-    value = obj.get(key)
-    if value is None or type(value) is bool:
-        return value
-    _wrong(obj, key, "a boolean")
 
 
 def _opt_map(obj: Json, key: str) -> Any:

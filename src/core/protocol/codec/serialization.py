@@ -39,93 +39,97 @@ def _dv_json(dv: DeletionVectorDescriptor) -> Json:
     return obj
 
 
-def _add_json(a: AddFile) -> Json:
+def _add_json(add: AddFile) -> Json:
     obj: Json = {
-        "path": a.path,
-        "partitionValues": a.partition_values,
-        "size": a.size,
-        "modificationTime": a.modification_time,
-        "dataChange": a.data_change,
+        "path": add.path,
+        "partitionValues": add.partition_values,
+        "size": add.size,
+        "modificationTime": add.modification_time,
+        "dataChange": add.data_change,
     }
-    if a.stats is not None:
-        obj["stats"] = a.stats
-    if a.tags is not None:
-        obj["tags"] = a.tags
-    if a.deletion_vector is not None:
-        obj["deletionVector"] = _dv_json(a.deletion_vector)
-    if a.base_row_id is not None:
-        obj["baseRowId"] = a.base_row_id
-    if a.default_row_commit_version is not None:
-        obj["defaultRowCommitVersion"] = a.default_row_commit_version
-    if a.clustering_provider is not None:
-        obj["clusteringProvider"] = a.clustering_provider
+    if add.stats is not None:
+        obj["stats"] = add.stats
+    if add.tags is not None:
+        obj["tags"] = add.tags
+    if add.deletion_vector is not None:
+        obj["deletionVector"] = _dv_json(add.deletion_vector)
+    if add.base_row_id is not None:
+        obj["baseRowId"] = add.base_row_id
+    if add.default_row_commit_version is not None:
+        obj["defaultRowCommitVersion"] = add.default_row_commit_version
+    if add.clustering_provider is not None:
+        obj["clusteringProvider"] = add.clustering_provider
     return obj
 
 
-def _remove_json(r: RemoveFile) -> Json:
-    obj: Json = {"path": r.path}
-    _put(obj, "deletionTimestamp", r.deletion_timestamp)
-    obj["dataChange"] = r.data_change
-    _put(obj, "extendedFileMetadata", r.extended_file_metadata)
-    _put(obj, "partitionValues", r.partition_values)
-    _put(obj, "size", r.size)
-    _put(obj, "stats", r.stats)
-    _put(obj, "tags", r.tags)
-    if r.deletion_vector is not None:
-        obj["deletionVector"] = _dv_json(r.deletion_vector)
-    _put(obj, "baseRowId", r.base_row_id)
-    _put(obj, "defaultRowCommitVersion", r.default_row_commit_version)
+def _remove_json(remove: RemoveFile) -> Json:
+    obj: Json = {"path": remove.path}
+    _put(obj, "deletionTimestamp", remove.deletion_timestamp)
+    obj["dataChange"] = remove.data_change
+    _put(obj, "extendedFileMetadata", remove.extended_file_metadata)
+    _put(obj, "partitionValues", remove.partition_values)
+    _put(obj, "size", remove.size)
+    _put(obj, "stats", remove.stats)
+    _put(obj, "tags", remove.tags)
+    if remove.deletion_vector is not None:
+        obj["deletionVector"] = _dv_json(remove.deletion_vector)
+    _put(obj, "baseRowId", remove.base_row_id)
+    _put(obj, "defaultRowCommitVersion", remove.default_row_commit_version)
     return obj
 
 
-def _cdc_json(c: AddCDCFile) -> Json:
-    obj: Json = {"path": c.path, "partitionValues": c.partition_values, "size": c.size}
-    _put(obj, "tags", c.tags)
-    obj["dataChange"] = c.data_change
+def _cdc_json(file: AddCDCFile) -> Json:
+    obj: Json = {"path": file.path, "partitionValues": file.partition_values, "size": file.size}
+    _put(obj, "tags", file.tags)
+    obj["dataChange"] = file.data_change
     return obj
 
 
-def _metadata_json(m: Metadata) -> Json:
-    obj: Json = {"id": m.id}
-    _put(obj, "name", m.name)
-    _put(obj, "description", m.description)
-    obj["format"] = {"provider": m.format.provider, "options": m.format.options}
-    if m.schema_string:
-        obj["schemaString"] = m.schema_string
-    obj["partitionColumns"] = m.partition_columns
-    obj["configuration"] = m.configuration
-    _put(obj, "createdTime", m.created_time)
+def _metadata_json(metadata: Metadata) -> Json:
+    obj: Json = {"id": metadata.id}
+    _put(obj, "name", metadata.name)
+    _put(obj, "description", metadata.description)
+    obj["format"] = {"provider": metadata.format.provider, "options": metadata.format.options}
+    if metadata.schema_string:
+        obj["schemaString"] = metadata.schema_string
+    obj["partitionColumns"] = metadata.partition_columns
+    obj["configuration"] = metadata.configuration
+    _put(obj, "createdTime", metadata.created_time)
     return obj
 
 
-def _protocol_json(p: Protocol) -> Json:
-    obj: Json = {"minReaderVersion": p.min_reader_version, "minWriterVersion": p.min_writer_version}
-    if p.reader_features is not None:
-        obj["readerFeatures"] = sorted(p.reader_features)
-    if p.writer_features is not None:
-        obj["writerFeatures"] = sorted(p.writer_features)
+def _protocol_json(protocol: Protocol) -> Json:
+    obj: Json = {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version}
+    if protocol.reader_features is not None:
+        obj["readerFeatures"] = sorted(protocol.reader_features)
+    if protocol.writer_features is not None:
+        obj["writerFeatures"] = sorted(protocol.writer_features)
     return obj
 
 
-def _txn_json(t: SetTransaction) -> Json:
-    obj: Json = {"appId": t.app_id, "version": t.version}
-    _put(obj, "lastUpdated", t.last_updated)
+def _txn_json(transaction: SetTransaction) -> Json:
+    obj: Json = {"appId": transaction.app_id, "version": transaction.version}
+    _put(obj, "lastUpdated", transaction.last_updated)
     return obj
 
 
-def _domain_json(d: DomainMetadata) -> Json:
-    return {"domain": d.domain, "configuration": d.configuration, "removed": d.removed}
+def _domain_json(domain: DomainMetadata) -> Json:
+    return {"domain": domain.domain, "configuration": domain.configuration, "removed": domain.removed}
 
 
-def _checkpoint_metadata_json(c: CheckpointMetadata) -> Json:
-    obj: Json = {"version": c.version}
-    _put(obj, "tags", c.tags)
+def _checkpoint_metadata_json(metadata: CheckpointMetadata) -> Json:
+    obj: Json = {"version": metadata.version}
+    _put(obj, "tags", metadata.tags)
     return obj
 
 
-def _sidecar_json(s: Sidecar) -> Json:
-    obj: Json = {"path": s.path, "sizeInBytes": s.size_in_bytes, "modificationTime": s.modification_time}
-    _put(obj, "tags", s.tags)
+def _sidecar_json(sidecar: Sidecar) -> Json:
+    obj: Json = {
+        "path": sidecar.path,
+        "sizeInBytes": sidecar.size_in_bytes,
+        "modificationTime": sidecar.modification_time,
+    }
+    _put(obj, "tags", sidecar.tags)
     return obj
 
 

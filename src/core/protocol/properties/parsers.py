@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from ..schema import Column
+from ..schema import Column, unquoted
 
 _UNITS_MS = {
     "week": 7 * 86_400_000,
@@ -105,8 +105,4 @@ def column_list(text: str) -> tuple[Column, ...]:
     name = rf"{part}(?:\.{part})*"
     if not re.fullmatch(rf"\s*{name}\s*(?:,\s*{name}\s*)*", text):
         raise ValueError("not a list of column names")
-    found: list[Column] = []
-    for match in re.finditer(name, text):
-        parts = re.findall(part, match[0])
-        found.append(tuple(p[1:-1].replace("``", "`") if p.startswith("`") else p for p in parts))
-    return tuple(found)
+    return tuple(tuple(map(unquoted, re.findall(part, match[0]))) for match in re.finditer(name, text))

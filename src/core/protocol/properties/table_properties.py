@@ -64,8 +64,8 @@ class TableProperties:
 
     @property
     def data_skipping_stats_columns(self) -> tuple[Column, ...] | None:
-        found: tuple[Column, ...] | None = self._get("dataSkippingStatsColumns")
-        return found
+        columns: tuple[Column, ...] | None = self._get("dataSkippingStatsColumns")
+        return columns
 
     @property
     def data_skipping_string_prefix_length(self) -> int:
@@ -87,8 +87,8 @@ class TableProperties:
 
     @property
     def set_transaction_retention_ms(self) -> int | None:
-        found: int | None = self._get("setTransactionRetentionDuration")
-        return found
+        duration_ms: int | None = self._get("setTransactionRetentionDuration")
+        return duration_ms
 
     @property
     def enable_expired_log_cleanup(self) -> bool:
@@ -113,13 +113,13 @@ class TableProperties:
 
     @property
     def in_commit_timestamp_enablement_version(self) -> int | None:
-        found: int | None = self._get("inCommitTimestampEnablementVersion")
-        return found
+        version: int | None = self._get("inCommitTimestampEnablementVersion")
+        return version
 
     @property
     def in_commit_timestamp_enablement_timestamp(self) -> int | None:
-        found: int | None = self._get("inCommitTimestampEnablementTimestamp")
-        return found
+        timestamp_ms: int | None = self._get("inCommitTimestampEnablementTimestamp")
+        return timestamp_ms
 
     @property
     def randomize_file_prefixes(self) -> bool:
@@ -131,5 +131,5 @@ class TableProperties:
 
     @property
     def parquet_compression_codec(self) -> str | None:
-        found: str | None = self._get("parquet.compression.codec")
-        return found
+        codec: str | None = self._get("parquet.compression.codec")
+        return codec

@@ -12,7 +12,7 @@ from .field_metadata import (
     char_varchar,
 )
 from .lookup import all_fields, contains, find, has_min_max, indexed_leaves, leaves
-from .names import dotted
+from .names import dotted, quoted, unquoted
 from .serialization import parse_schema, to_json, type_json, type_text
 from .types import (
     BINARY,
@@ -85,7 +85,9 @@ __all__ = [
     "indexed_leaves",
     "leaves",
     "parse_schema",
+    "quoted",
     "to_json",
     "type_json",
     "type_text",
+    "unquoted",
 ]

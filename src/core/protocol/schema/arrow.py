@@ -73,10 +73,10 @@ def _arrow_primitives() -> dict[str, "pa.DataType"]:
     }
 
 
-def _arrow_field(f: StructField) -> "pa.Field":
+def _arrow_field(field: StructField) -> "pa.Field":
     import pyarrow as pa
 
-    return pa.field(f.name, arrow_type(f.data_type), f.nullable)
+    return pa.field(field.name, arrow_type(field.data_type), field.nullable)
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":

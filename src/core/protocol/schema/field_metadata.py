@@ -12,11 +12,11 @@ TYPE_CHANGES_KEY = "delta.typeChanges"
 IDENTITY_PREFIX = "delta.identity."
 
 
-def is_identity(f: StructField) -> bool:
-    return any(key.startswith(IDENTITY_PREFIX) for key in f.metadata)
+def is_identity(field: StructField) -> bool:
+    return any(key.startswith(IDENTITY_PREFIX) for key in field.metadata)
 
 
-def char_varchar(f: StructField) -> tuple[str, int] | None:
+def char_varchar(field: StructField) -> tuple[str, int] | None:
     """("char" or "varchar", length) of a string column that was declared with such a type, else `None`."""
-    match = re.fullmatch(r"(char|varchar)\((\d+)\)", str(f.metadata.get(CHAR_VARCHAR_KEY, "")))
+    match = re.fullmatch(r"(char|varchar)\((\d+)\)", str(field.metadata.get(CHAR_VARCHAR_KEY, "")))
     return (match[1], int(match[2])) if match else None

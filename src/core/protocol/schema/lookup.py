@@ -21,11 +21,11 @@ from .types import (
 
 def leaves(schema: StructType, prefix: Column = ()) -> Iterator[tuple[Column, StructField]]:
     """Each column that isn't a struct, in schema order, with its full name; arrays and maps are leaves."""
-    for f in schema.fields:
-        if isinstance(f.data_type, StructType):
-            yield from leaves(f.data_type, (*prefix, f.name))
+    for field in schema.fields:
+        if isinstance(field.data_type, StructType):
+            yield from leaves(field.data_type, (*prefix, field.name))
         else:
-            yield (*prefix, f.name), f
+            yield (*prefix, field.name), field
 
 
 def find(
@@ -62,9 +62,9 @@ def contains(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
 def all_fields(data_type: DataType, prefix: Column = ()) -> Iterator[tuple[Column, StructField]]:
     """Every field at every depth, including structs inside arrays (`element`) and maps (`key`, `value`)."""
     if isinstance(data_type, StructType):
-        for f in data_type.fields:
-            yield (*prefix, f.name), f
-            yield from all_fields(f.data_type, (*prefix, f.name))
+        for field in data_type.fields:
+            yield (*prefix, field.name), field
+            yield from all_fields(field.data_type, (*prefix, field.name))
     elif isinstance(data_type, ArrayType):
         yield from all_fields(data_type.element_type, (*prefix, "element"))
     elif isinstance(data_type, MapType):

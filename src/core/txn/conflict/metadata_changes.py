@@ -92,7 +92,7 @@ def _is_mapping(key: str) -> bool:
 
 
 def _without(metadata: Metadata, drop: Callable[[str], bool]) -> DataType:
-    def change(f: StructField, _: object) -> StructField:
-        return replace(f, metadata={key: value for key, value in f.metadata.items() if not drop(key)})
+    def change(field: StructField, _: object) -> StructField:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if not drop(key)})
 
     return column_mapping.transformed(parse_schema(metadata.schema_string), change)

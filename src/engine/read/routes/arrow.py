@@ -48,7 +48,7 @@ def frame(spark: "SparkSession", log: "DeltaLog", scan: ScanSpec) -> "DataFrame"
     external_files.check_files(spark, snapshot.table, snapshot.version, files)
     if any_has_vector(files):
         rows = Vectors(spark, log).rows(files)
-        maps = [None if one is None else plain_bitmap(one) for one in rows]
+        maps = [None if vector_rows is None else plain_bitmap(vector_rows) for vector_rows in rows]
         files = files.append_column(DELETED, pa.array(maps, pa.large_binary()))
     source = data_source(_systems(log, files), takes_filters=offered)
     spark.dataSource.register(source)

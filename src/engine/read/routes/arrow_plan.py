@@ -36,9 +36,9 @@ def place_of(uri: str) -> str:
 
 def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
     """The read plan of each file: `path` for its file system, `place` (see `place_of`), `size`, the error message
-    `gone` for a missing file and the prefix `bad` for an unreadable one, the constant values of the file, the bitmap of
-    `deleted` rows, and the name of the row index column. The constants are arrays of one value, because Arrow pickles
-    a scalar as a Python value, and Python can't represent all values.
+    `missing` for a missing file and the prefix `bad` for an unreadable one, the constant values of the file, the bitmap
+    of `deleted` rows, and the name of the row index column. The constants are arrays of one value, because Arrow
+    pickles a scalar as a Python value, and Python can't represent all values.
     """
     mapping = _mapping(spec)
     files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
@@ -57,7 +57,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
     planned = []
     for i, (path, size) in enumerate(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)):
         location, uri = absolute(spec["table"], path), absolute_uri(spec["table"], path)
-        gone = (
+        missing_message = (
             f"tablelog.errors.MissingDataFileError: the file {location}, which is part of version {spec['version']} of "
             f"{spec['table']}, doesn't exist. Restore it, or remove it from the table."
         )
@@ -72,7 +72,7 @@ def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str,
                 "place": place_of(uri),
                 "size": size,
                 "constants": constants,
-                "gone": gone,
+                "missing": missing_message,
                 "bad": bad,
                 "deleted": deleted[i],
                 "row_index": spec["row_index"],
@@ -92,14 +92,14 @@ def marked(spec: Mapping[str, Any], shown: schemas.StructType) -> pa.Schema:
         return schemas.arrow_schema(shown)
     mapped = dict(schemas.all_fields(mapping.logical))
 
-    def marked_field(f: pa.Field, at: schemas.Column) -> pa.Field:
+    def marked_field(struct_field: pa.Field, at: schemas.Column) -> pa.Field:
         field = mapped.get(at)
         marks = {}
         if field is not None and mapping.mode == "id":
             marks = {"id": str(column_mapping.field_id(field))}
         elif field is not None:
             marks = {"name": column_mapping.physical_name(field)}
-        return pa.field(f.name, inside(f.type, at), f.nullable, marks)
+        return pa.field(struct_field.name, inside(struct_field.type, at), struct_field.nullable, marks)
 
     def inside(kind: pa.DataType, at: schemas.Column) -> pa.DataType:
         if pa.types.is_struct(kind):

@@ -120,7 +120,7 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
                 try:
                     yield from self._read_file(file)
                 except FileNotFoundError:
-                    raise FileNotFoundError(file["gone"]) from None
+                    raise FileNotFoundError(file["missing"]) from None
                 except (pa.ArrowException, OSError) as error:
                     if "tablelog.errors." in str(error):
                         raise
@@ -150,16 +150,16 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
                         indexes = None if indexes is None else indexes.filter(stay)
                         batch, rows = batch.filter(stay) if wanted else batch, stay.true_count
                     columns = []
-                    for f in self._arrow:
-                        at = places.get(f.name)
-                        if f.name in file["constants"]:
-                            columns.append(pa.repeat(file["constants"][f.name].cast(f.type)[0], rows))
-                        elif f.name == file.get("row_index"):
+                    for field in self._arrow:
+                        at = places.get(field.name)
+                        if field.name in file["constants"]:
+                            columns.append(pa.repeat(file["constants"][field.name].cast(field.type)[0], rows))
+                        elif field.name == file.get("row_index"):
                             columns.append(indexes)
                         elif at is not None:
-                            columns.append(fitted(batch.column(stored[at].name), f.type, legacy, f.name))
+                            columns.append(fitted(batch.column(stored[at].name), field.type, legacy, field.name))
                         else:
-                            columns.append(pa.nulls(rows, f.type))
+                            columns.append(pa.nulls(rows, field.type))
                     yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
 
     class SkippingReader(TablelogReader):
@@ -171,15 +171,15 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
 
     reader = SkippingReader if takes_filters else TablelogReader
 
-    def place(stored: list[Any], f: Any) -> int | None:
+    def place(stored: list[Any], field: Any) -> int | None:
         """The index of the file's field that has the column: by the ID or the name in its metadata, else its name."""
-        marks = f.metadata or {}
+        marks = field.metadata or {}
         if b"id" in marks:
             return next(
                 (i for i, candidate in enumerate(stored) if (candidate.metadata or {}).get(field_id) == marks[b"id"]),
                 None,
             )
-        name = marks.get(b"name", f.name.encode()).decode().lower()
+        name = marks.get(b"name", field.name.encode()).decode().lower()
         return next((i for i, candidate in enumerate(stored) if candidate.name.lower() == name), None)
 
     def is_marked(kind: Any) -> bool:

@@ -17,7 +17,7 @@ from ...jvm import settings
 from ...jvm.types import read_schema, spark_type
 from ...sql.column_names import columns_read, renamed, with_extra
 from ...sql.hidden_names import free_names
-from ...sql.resolution import column_of
+from ...sql.resolution import column_named
 from ...storage import external_files
 from .. import read_errors
 from ..bulk_listing import uris
@@ -96,9 +96,9 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
     fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
     typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
     values = {f.name: typed.column(f.name) for f in fields}
-    for f, column in zip(extra.per_file_fields, extra.values(files), strict=True):
-        fields.append(f)
-        values[f.name] = column
+    for field, column in zip(extra.per_file_fields, extra.values(files), strict=True):
+        fields.append(field)
+        values[field.name] = column
     if spec.file_number is not None:
         fields.append(schemas.StructField(spec.file_number, schemas.INTEGER))
         values[spec.file_number] = pa.array(range(files.num_rows), pa.int32())
@@ -110,7 +110,7 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
         if mapping.active:
             return renamed(records, schema, read_schema(mapping.logical), more)
         # A plan that is only a relation could be the target of an INSERT: Spark would write to `target`.
-        return records.select(*map(column_of, records.columns))
+        return records.select(*map(column_named, records.columns))
     decoded = [_as_spark_names(paths.absolute(table, path)) for path in files.column("path").to_pylist()]
     kinds = spark_type(schemas.StructType((*fields, schemas.StructField(key, schemas.STRING))))
     constants = spark.createDataFrame(pa.table({**values, key: pa.array(decoded, pa.string())}), kinds)
@@ -123,7 +123,7 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
         joined = joined.where(is_live(joined[hidden.deleted], joined[place]))
     if mapping.active:
         return renamed(joined, schema, read_schema(mapping.logical), more)
-    return joined.select(*map(column_of, [*schema.names, *more]))
+    return joined.select(*map(column_named, [*schema.names, *more]))
 
 
 def _as_spark_names(location: str) -> str:

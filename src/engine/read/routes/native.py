@@ -37,8 +37,8 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
     large_ids = [id_ for id_ in dict.fromkeys(deletion_vectors.ids(large)) if id_ is not None]
     joined = {id_: number for number, id_ in enumerate(large_ids)}
     hidden = Hidden(vectors, {*column_names.all_names(snapshot.mapping), *spec.added_names}, joined)
-    gone = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
-    return _relation(spark, source, spec, options, log=log, hidden=hidden, gone=gone)
+    deleted_rows = deletion_vectors.rows_to_join(spark, vectors, large, hidden) if joined else None
+    return _relation(spark, source, spec, options, log=log, hidden=hidden, deleted_rows=deleted_rows)
 
 
 def for_conditions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
@@ -54,7 +54,7 @@ def _relation(
     *,
     log: "DeltaLog | None" = None,
     hidden: Hidden | None = None,
-    gone: "DataFrame | None" = None,
+    deleted_rows: "DataFrame | None" = None,
 ) -> "DataFrame":
     """Spark's relation over the files, a filter that removes deleted rows, and a projection to the logical names."""
     gateway = Gateway.of(spark)
@@ -69,7 +69,7 @@ def _relation(
             rows = rows.withColumn(spec.row_index, place)
             place = rows[spec.row_index]
         if hidden is not None:
-            rows = deletion_vectors.live(rows, hidden, gone, place)
+            rows = deletion_vectors.live(rows, hidden, deleted_rows, place)
     if mapping.active:
         return column_names.renamed(rows, index.schema, read_schema(mapping.logical), spec.constant_names)
     if hidden is not None:

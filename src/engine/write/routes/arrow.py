@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....clock import SystemClock
 from ....core.protocol import paths
-from ....core.protocol.schema import StructField, StructType
+from ....core.protocol.schema import StructField, StructType, quoted
 from ....errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
@@ -54,7 +54,7 @@ class ArrowRoute:
             # Nulls and empty strings are the same partition, so they must be adjacent.
             fields = map(StructField, spec.partition_columns, spec.partition_types)
             df = without_empty(df, StructType(tuple(fields)), spec.partition_columns)
-            df = df.sortWithinPartitions(*("`" + name.replace("`", "``") + "`" for name in spec.partition_columns))
+            df = df.sortWithinPartitions(*map(quoted, spec.partition_columns))
         self._ran = True
         plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow doesn't support names with a dot
         batches = plans.collected(plain.mapInArrow(task, _RESULT))
@@ -63,7 +63,7 @@ class ArrowRoute:
         written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
         now = SystemClock().now_ms()
         described = [spec.described(pq.read_metadata(pa.BufferReader(footer))) for footer in written["footer"]]
-        values = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in written["partition"]])
+        values = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in written["partition"]])
         texts = spec.texts_of(values.columns, len(described))
         return [
             DataFile(self.prefix + name, text, size, now, rows, stats)

@@ -82,13 +82,13 @@ def file_schema(schema: StructType) -> "pa.Schema":
     return pa.schema([_file_field(f) for f in schema])
 
 
-def _file_field(f: StructField) -> "pa.Field":
+def _file_field(field: StructField) -> "pa.Field":
     import pyarrow as pa
 
     # All nullable, as in Delta's files: readers must not rely on a frame's claim to have no nulls.
-    number = f.metadata.get(FIELD_ID)
+    number = field.metadata.get(FIELD_ID)
     marks = None if number is None else {"PARQUET:field_id": str(number)}
-    return pa.field(f.name, _file_type(f.data_type), True, marks)
+    return pa.field(field.name, _file_type(field.data_type), True, marks)
 
 
 def _file_type(data_type: DataType) -> "pa.DataType":

@@ -11,11 +11,12 @@ from ...jvm import plans
 from ...jvm.messages import chain
 from ...sql import checks
 from ...sql.hidden_names import free_names
+from ...sql.resolution import column_named
 from ...storage import parquet_footers
 from ..write_spec import DataFile, WriteSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _SETTINGS = {PARQUET_REBASE.key: "CORRECTED"}
 """Session settings without a write option: dates before 1582 are written without rebasing, as other engines expect."""
@@ -84,15 +85,15 @@ def run(
     if spec.materialised:
         directories = list(free_names([f"by_{name}" for name in directories], spec.schema.names))
     if spec.materialised:
-        frame = frame.select(*map(_quoted, spec.data_schema.names))
+        frame = frame.select(*map(column_named, spec.data_schema.names))
     for name, directory_column, data_type in zip(
         spec.partition_columns, directories, spec.partition_types, strict=True
     ):
         if data_type == BINARY or (data_type == STRING and spec.hex_names):
             # Bytes that aren't valid UTF-8 have no distinct text: two values could get the same directory.
-            frame = frame.withColumn(directory_column, F.hex(_quoted(name)))
+            frame = frame.withColumn(directory_column, F.hex(column_named(name)))
         elif directory_column != name:
-            frame = frame.withColumn(directory_column, _quoted(name))
+            frame = frame.withColumn(directory_column, column_named(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
     variants = _UNSHREDDED if contains(spec.schema, lambda data_type: data_type == VARIANT) else {}
     frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
@@ -118,12 +119,6 @@ def data_files(
     ]
 
 
-def _quoted(name: str) -> "Column":
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
 def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
     """Add checks that fail the job for strings in partition columns that can't be directory names.
 
@@ -135,7 +130,7 @@ def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
     from pyspark.sql import functions as F
 
     types = zip(spec.partition_columns, spec.partition_types, strict=True)
-    texts = [_quoted(name) for name, data_type in types if data_type == STRING]
+    texts = [column_named(name) for name, data_type in types if data_type == STRING]
     if not texts:
         return df
     valid, safe = F.lit(True), F.lit(True)
@@ -149,4 +144,4 @@ def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
 
 def needs_hex_names(error: BaseException) -> bool:
     """Whether a write failed at a string that needs a job with `hex_names`."""
-    return any(_NO_NAME in str(one) for one in chain(error))
+    return any(_NO_NAME in str(cause) for cause in chain(error))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ....core.protocol.schema import unquoted
 from ....engine.jvm.lexer import Token
 from ....errors import InvalidArgumentError
 from .errors import syntax_error
@@ -89,7 +90,7 @@ class Cursor:
         if not _is_word(token):
             raise self.fail(what)
         self._at += 1
-        return token.text[1:-1].replace("``", "`") if token.kind == _QUOTED else token.text
+        return unquoted(token.text)
 
     def expect_name(self, what: str) -> Name:
         """A name of one or more parts."""
@@ -127,10 +128,10 @@ class Cursor:
 
     def expect_string(self, what: str) -> Value:
         """A string, or a marker."""
-        found = self.accept_string()
-        if found is None:
+        text = self.accept_string()
+        if text is None:
             raise self.fail(f"{what} as a string")
-        return found
+        return text
 
     def accept_integer(self) -> Value | None:
         """A whole number without a sign, or a marker."""
@@ -144,10 +145,10 @@ class Cursor:
         """A number, which may have a minus, or a marker."""
         first, last = self.token(), self.token(1 if self.sees("-") else 0)
         if last.kind not in _NUMBERS:
-            found = self.accept_marker()
-            if found is None:
+            number = self.accept_marker()
+            if number is None:
                 raise self.fail(what)
-            return found
+            return number
         self._at += 1 if first is last else 2
         return Literal(self.text[first.start : last.stop], first.start)
 
@@ -156,9 +157,9 @@ class Cursor:
     def expect_in_brackets(self, what: str) -> Span:
         """Move behind `( ... )`; returns what is between the brackets."""
         self.expect("(")
-        found = self.expect_until(lambda: self.sees(")"), what)
+        span = self.expect_until(lambda: self.sees(")"), what)
         self.expect(")")
-        return found
+        return span
 
     def expect_until(self, is_end: Callable[[], bool], what: str) -> Span:
         """Everything up to where `is_end` says so outside of brackets that open here, or to the end."""

@@ -62,7 +62,7 @@ def parse(text: str, tokens: Sequence[Token]) -> Parsed | None:
 def _vacuum(cursor: Cursor) -> Vacuum:
     cursor.expect("VACUUM")
     table = _target(cursor)
-    given: dict[str, int] = {}
+    starts: dict[str, int] = {}
     mode, inventory, hours = None, None, None
     while True:
         start = cursor.token().start
@@ -82,16 +82,16 @@ def _vacuum(cursor: Cursor) -> Vacuum:
             cursor.expect("RUN")
         else:
             break
-        if clause in given:
+        if clause in starts:
             problem = f"the clause {clause} is repeated"
             raise syntax_error(cursor.text, start, clause, problem, "DUPLICATE_CLAUSES")
-        given[clause] = start
+        starts[clause] = start
     cursor.expect_end("LITE, FULL, USING INVENTORY, RETAIN, DRY RUN or ")
     if inventory is not None and mode == "LITE":
-        start = given["INVENTORY"]
+        start = starts["INVENTORY"]
         problem = "VACUUM LITE takes no inventory: leave out one of them"
         raise syntax_error(cursor.text, start, "USING", problem, "INVALID_STATEMENT_OR_CLAUSE")
-    return Vacuum(table, "LITE" if mode == "LITE" else "FULL" if mode else None, inventory, hours, "DRY RUN" in given)
+    return Vacuum(table, "LITE" if mode == "LITE" else "FULL" if mode else None, inventory, hours, "DRY RUN" in starts)
 
 
 def _optimize(cursor: Cursor) -> Optimize:
@@ -282,11 +282,11 @@ def _clone_header(cursor: Cursor) -> tuple[bool, bool, bool, Name]:
 
 def _properties(cursor: Cursor) -> tuple[tuple[str | Literal, str | Value], ...]:
     cursor.expect("(")
-    found = [_property(cursor)]
+    properties = [_property(cursor)]
     while cursor.accept(","):
-        found.append(_property(cursor))
+        properties.append(_property(cursor))
     cursor.expect(")")
-    return tuple(found)
+    return tuple(properties)
 
 
 def _property(cursor: Cursor) -> tuple[str | Literal, str | Value]:

@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING
 
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import LogStore
+from ..log.checkpoint import checkpoint_alone
 from ..log.checkpoint_file import ReplacedError
 from ..log.replay import CommitOverlay, Header
 from ..log.segment import Listing, Segment, choose
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import commit_name
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..log.checksum import VersionChecksum
     from ..log.reader import LogReader
-    from ..table.snapshot import Snapshot
 
 
-def differences(held: "Snapshot", replayed: "Snapshot") -> Iterator[str]:
+def differences(held: Snapshot, replayed: Snapshot) -> Iterator[str]:
     """The differences between two states of a version; expired tombstones and transactions may be missing."""
 
-    def keys(snapshot: "Snapshot") -> set[tuple[str, str, str]]:
+    def keys(snapshot: Snapshot) -> set[tuple[str, str, str]]:
         names = ("path", "deletionVector", "size")
         columns = (column.to_pylist() for column in snapshot.select(names).columns)
         return {(path, repr(vector), repr(size)) for path, vector, size in zip(*columns, strict=True)}
@@ -53,7 +54,7 @@ def doubt(
     store: LogStore,
     log_path: str,
     reader: "LogReader",
-    snapshot: "Snapshot",
+    snapshot: Snapshot,
     checksum: "VersionChecksum",
 ) -> str | None:
     """The reason why a state that its checksum contradicts may be wrong; `None`: the commits confirm the state.
@@ -76,7 +77,7 @@ def doubt(
     return None
 
 
-def _other(listing: Listing, snapshot: "Snapshot") -> Segment | None:
+def _other(listing: Listing, snapshot: Snapshot) -> Segment | None:
     for oldest in (0, snapshot.base_version):
         newer = [
             name for checkpoint in listing.checkpoints if checkpoint.version >= oldest for name in checkpoint.names
@@ -91,14 +92,11 @@ def _other(listing: Listing, snapshot: "Snapshot") -> Segment | None:
 
 
 def _replayed(
-    store: LogStore, log_path: str, snapshot: "Snapshot", segment: Segment, commits: Sequence[Sequence[Action]]
-) -> "Snapshot":
-    from ..table.snapshot import Snapshot
-    from .cleanup import opened
-
+    store: LogStore, log_path: str, snapshot: Snapshot, segment: Segment, commits: Sequence[Sequence[Action]]
+) -> Snapshot:
     base = None
     if segment.checkpoint is not None:
-        base = opened(store, log_path, snapshot.table, segment.checkpoint)
+        base = checkpoint_alone(store, log_path, snapshot.table, segment.checkpoint)
     header, tail = base.header if base else Header(), CommitOverlay(snapshot.table)
     for actions in commits:
         header, tail = header.after(actions), tail.extend(actions)

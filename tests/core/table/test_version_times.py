@@ -5,7 +5,7 @@ import pytest
 from support.log_builder import LogBuilder, add
 from tablelog.core.protocol.actions import CommitInfo, Protocol
 from tablelog.core.protocol.paths import commit_name
-from tablelog.core.table.history import monotonic, travel_times
+from tablelog.core.table.version_times import monotonic, travel_times
 from tablelog.errors import CorruptLogError, InvalidArgumentError, TimestampOutOfRangeError
 from tablelog.logstore import CountingLogStore
 

@@ -1,0 +1,200 @@
+"""The attempts of a commit: one version after the other, checked against each commit that came first."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ...errors import CommitInterrupted, CommitStateUnknownError, ConcurrentWriteException, MissingCommitError
+from ...settings.declarations import MAX_COMMIT_ATTEMPTS
+from ..protocol import codec, features, paths
+from ..protocol.actions import Action, CommitInfo
+from . import conflict
+from .commit import Lost, Outcome, Patience, Unknown, Won, attempt, look
+from .conflict import IsolationLevel, ReadSet, Staged, Winner
+from .record import CommitRecord
+from .versioned_fields import ParentVersion, stamped
+from .writable_log import WritableLog
+
+logger = logging.getLogger(__name__)
+
+# Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
+_LISTING_IS_FRESH_S = 60.0
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCommit:
+    """A commit that is in the log. `winners` are the commits between the version that was read and this one."""
+
+    version: int
+    info: CommitInfo
+    actions: tuple[Action, ...]
+    winners: tuple[Winner, ...]
+    attempts: int
+
+
+class CommitLoop:
+    """Attempts a commit and rebases it until it is in the log, or can't be.
+
+    `record` describes the current attempt, for callers that are interrupted.
+    """
+
+    def __init__(
+        self,
+        log: WritableLog,
+        record: CommitRecord,
+        parent: ParentVersion,
+        *,
+        read_at: float,
+        dice: Callable[[], float],
+        patience: Patience,
+    ) -> None:
+        """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock."""
+        self._log = log
+        self._record = record
+        self._parent = parent
+        self._read_at = read_at
+        self._dice = dice
+        self._patience = patience
+        self._data = b""
+        """The content of the attempt that the record describes."""
+
+    def run(self, staged: Staged, info: CommitInfo, reads: ReadSet, level: IsolationLevel) -> LoggedCommit:
+        """Attempt and rebase until the commit is in the log. Raises the errors of `Transaction.commit`."""
+        clock = self._log.clock
+        assert info.txn_id is not None
+        token = info.txn_id
+        max_attempts = MAX_COMMIT_ATTEMPTS.of(self._log.conf) + 1  # as in Delta, it doesn't count the first one
+        winners: list[Winner] = []
+        parent = self._parent
+        serialised: tuple[Action, ...] | None = None
+        body = b""
+        if clock.monotonic() - self._read_at > _LISTING_IS_FRESH_S:
+            staged = self._rebase(staged, reads, level, winners, self._newer(parent.version + 1, None))
+        for number in range(1, max_attempts + 1):
+            started = clock.monotonic()
+            for winner in winners[parent.version - staged.read_version :]:
+                parent = parent.after(winner)
+            version = parent.version + 1
+            stamped_info, actions = stamped(staged, info, parent, clock.now_ms())
+            if actions is not serialised:
+                serialised, body = actions, codec.serialise(actions)
+            data = codec.serialise((stamped_info,)) + body
+            outcome = self._attempt(version, data, token)
+            if logger.isEnabledFor(logging.INFO):
+                logger.info(
+                    "%s: version %d, attempt %d: %s, %d ms",
+                    self._log.table, version, number, type(outcome).__name__.lower(),
+                    round((clock.monotonic() - started) * 1000),
+                )  # fmt: skip
+            if isinstance(outcome, Won):
+                self._record.committed = True
+                return LoggedCommit(version, stamped_info, actions, tuple(winners), number)
+            if isinstance(outcome, Unknown):
+                raise CommitStateUnknownError(self._log.table, version, token, outcome.reason) from outcome.cause
+            self._record.committed = False
+            if number == max_attempts:
+                break
+            self._pause(number, clock.monotonic() - started)
+            staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
+        raise ConcurrentWriteException(
+            f"nothing was committed to {self._log.table}: other writers took {max_attempts} versions in a row, and "
+            f"{MAX_COMMIT_ATTEMPTS.key} allows no more attempts. Run the operation again",
+            condition="DELTA_CONCURRENT_WRITE",
+            table=self._log.table,
+            version=staged.read_version,
+            winner=parent.version + 1,
+        )
+
+    def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
+        record = self._record
+        self._data, record.version, record.token = data, version, token
+        record.committed = None  # from here on a write may be on its way
+        try:
+            return attempt(
+                self._log.store,
+                self._commit_path(version),
+                data,
+                token,
+                clock=self._log.clock,
+                dice=self._dice,
+                patience=self._patience,
+            )
+        except Exception:
+            record.committed = False
+            raise
+
+    def _rebase(
+        self,
+        staged: Staged,
+        reads: ReadSet,
+        level: IsolationLevel,
+        winners: list[Winner],
+        newer: Iterator[Winner],
+    ) -> Staged:
+        for winner in newer:
+            staged = conflict.check(reads, staged, winner, level)
+            winners.append(winner)
+            if winner.protocol is not None or winner.metadata is not None:
+                features.check_readable(staged.protocol, staged.metadata, self._log.table)
+                features.check_writable(staged.protocol, staged.metadata, self._log.table)
+        return staged
+
+    def _newer(self, version: int, first: bytes | None) -> Iterator[Winner]:
+        """The commits from `version` on, in order.
+
+        It costs one listing, and one read for each commit; `first` is the content of `version` where it is known.
+        """
+        store = self._log.store
+        expected = version
+        existing = {expected} if first is not None else set()
+        times: dict[int, int] = {}
+        try:
+            listed = store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
+        except FileNotFoundError:
+            if version > 0:
+                raise
+            listed = iter(())  # the table is new, and no writer has created its log yet
+        for status in listed:
+            file = paths.parse_log_name(status.path.rpartition("/")[2])
+            if file is not None and file.kind in ("commit", "checkpoint"):
+                existing.add(file.version)
+                if file.kind == "commit":
+                    times[file.version] = status.modification_time_ms
+        for newer in sorted(existing):
+            if newer != expected:
+                raise MissingCommitError(
+                    f"version {expected} of {self._log.table} is missing, but version {newer} exists: the missing "
+                    "version was removed since this transaction began, or the log is damaged. Nothing was committed. "
+                    "Run the operation again; if it fails in the same way, restore the missing file of the log",
+                    table=self._log.table,
+                    version=expected,
+                    path=paths.commit_name(expected),
+                )
+            expected += 1
+            data = first if newer == version and first is not None else store.read(self._commit_path(newer))
+            written = times.get(newer, self._log.clock.now_ms())
+            yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
+
+    def _pause(self, lost: int, took: float) -> None:
+        """Wait before the next attempt: not after the first loss, then longer after each loss, by a random factor.
+
+        The unit is `took`, the duration of the last attempt in seconds: a fixed wait would be too long on a local disk
+        and too short on a remote store, where each attempt that loses slows down the other writers.
+        """
+        if lost > 1:
+            bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * lost)
+            self._log.clock.sleep(bound * self._dice())
+
+    def interrupted(self) -> CommitInterrupted | None:
+        """The error for an interrupt during the commit; `None` if it is certain that nothing was written."""
+        record = self._record
+        if record.committed is None:
+            outcome = look(self._log.store, self._commit_path(record.version), self._data, record.token)
+            record.committed = {Won: True, Lost: False}.get(type(outcome))
+        elif record.committed is False:
+            return None
+        return CommitInterrupted(self._log.table, record.version, record.token, record.committed)
+
+    def _commit_path(self, version: int) -> str:
+        return f"{self._log.log_path}/{paths.commit_name(version)}"
