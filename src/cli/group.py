@@ -22,7 +22,17 @@ _COMMANDS = {
     "files": "The data files of a version, with statistics and filters.",
     "log": "The actions of one version, or the difference of two.",
     "cat": "The rows of a table.",
+    "check": "Whether a whole table is sound: log, files, footers, vectors, row ids.",
+    "repair": "Repair the log, and take missing data files out of the table.",
+    "vacuum": "Delete files that no version within the retention period needs.",
+    "restore": "Make an older version the newest one again.",
+    "export": "The locations of the data files, as a list or as manifests.",
+    "optimize": "Rewrite small files as larger ones (runs Spark).",
+    "convert": "Make a Delta table of Parquet files (runs Spark).",
+    "doctor": "What this environment has, and what store a path gets.",
     "conformance": "Test whether a transaction log is safe on a store.",
+    "demo": "Make a small table to try the other commands on.",
+    "completion": "The script by which a shell completes the command's words.",
 }
 """The commands in the order of the help, with one line about each."""
 

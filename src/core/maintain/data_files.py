@@ -19,13 +19,30 @@ if TYPE_CHECKING:
     from ..deltalog import DeltaLog
 
 
+def refused(log: "DeltaLog", in_log: Iterable[str]) -> str | None:
+    """The first of some paths in the log that may not even be looked at; `None`: all are allowed."""
+    return external_paths.refused(log.table, in_log, cast(external_paths.Policy, EXTERNAL_PATHS.of(log.conf)))
+
+
+def check_allowed(log: "DeltaLog", in_log: Iterable[str]) -> None:
+    """Raise UntrustedTableError if a path in the log is outside of the table, and the settings don't allow it."""
+    path = refused(log, in_log)
+    if path is not None:
+        place, key = external_paths.shown(shown(path)), EXTERNAL_PATHS.key
+        raise UntrustedTableError(
+            f"{log.table} has a file outside of the table, {place}, and {key} is {EXTERNAL_PATHS.of(log.conf)}: it "
+            f"wasn't read. If you trust the table, set {key} to allow",
+            table=log.table,
+            path=place,
+        )
+
+
 class TableData:
     """The data files of one table, by their paths in the log. Threads may share it."""
 
     def __init__(self, log: "DeltaLog") -> None:
         self._log = log
         self._inside = DataFiles.of(log.table, log.conf, log.storage_options)
-        self._policy = cast(external_paths.Policy, EXTERNAL_PATHS.of(log.conf))
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file; MissingDataFileError if it doesn't exist, UntrustedTableError if it may not be read."""
@@ -65,14 +82,7 @@ class TableData:
         name = paths.below(self._log.table, path)
         if name is not None:
             return self._inside, name
-        if external_paths.refused(self._log.table, [path], self._policy) is not None:
-            place, key = external_paths.shown(shown(path)), EXTERNAL_PATHS.key
-            raise UntrustedTableError(
-                f"{self._log.table} has a file outside of the table, {place}, and {key} is {self._policy}: it wasn't "
-                f"read. If you trust the table, set {key} to allow",
-                table=self._log.table,
-                path=place,
-            )
+        check_allowed(self._log, [path])
         parent, _, base = paths.absolute_uri(self._log.table, path).rpartition("/")
         return DataFiles.of(parent, self._log.conf, self._log.storage_options), unquote(base)
 
