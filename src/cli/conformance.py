@@ -1,6 +1,5 @@
 """`tablelog conformance`: tests whether a transaction log is safe on a store."""
 
-import argparse
 import io
 import logging
 import math
@@ -10,9 +9,12 @@ import random
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
+
+import click
 
 from ..conformance import words
 from ..conformance.checks import CHECKS
@@ -22,97 +24,90 @@ from ..conformance.model import Check, Level
 from ..conformance.page import to_html
 from ..conformance.report import GUARANTEES, to_json
 from ..conformance.runner import UnknownCheckError, chosen
-from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named, option, setting
+from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named
 from ..conformance.terminal import Paint, Ticker, summary
 from ..errors import StorageError, TablelogError
+from .parameters import Command, store_settings
 from .version import shown_version
 
 _USAGE_ERROR, _NOT_ESTABLISHED, _INTERRUPTED = 2, 3, 130
 _SEEDS = 1_000_000
 
-_EPILOG = """\
-examples:
-  tablelog conformance /mnt/data/scratch
-  tablelog conformance s3://bucket/prefix --option endpoint_url=http://localhost:9000 --html report.html
-  tablelog conformance s3a://bucket/prefix --conf fs.s3a.endpoint=... --level thorough --calibrate
-  tablelog conformance --store mypackage:MyStore --root my://host/prefix
-  tablelog conformance --factory mypackage:factory --root my://host/prefix
-
-exit codes: 0 all PASS; 1 something FAILs; 3 nothing fails, but something is NOT ESTABLISHED; 2 wrong usage
-"""
+_EXAMPLES = (
+    "tablelog conformance /mnt/data/scratch",
+    "tablelog conformance s3://bucket/prefix --option endpoint_url=http://localhost:9000 --html report.html",
+    "tablelog conformance s3a://bucket/prefix --conf fs.s3a.endpoint=... --level thorough --calibrate",
+    "tablelog conformance --store mypackage:MyStore --root my://host/prefix",
+    "tablelog conformance --factory mypackage:factory --root my://host/prefix",
+)
+_FILE = click.Path(path_type=Path)
 
 
-def add_to(commands: Any) -> None:
-    """Add the subcommand to argparse's subparsers."""
-    parser = commands.add_parser(
-        "conformance",
-        help="test whether a transaction log is safe on a store",
-        description="Checks that a store gives the guarantees that a transaction log relies on. Needs a prefix that it "
-        "may write below, and removes everything that it wrote there.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("url", nargs="?", help="where to write: s3://bucket/prefix, /a/directory, ...")
-    parser.add_argument("--store", metavar="PACKAGE:CLASS", help="your own LogStore class; needs --root or a URL")
-    parser.add_argument("--factory", metavar="PACKAGE:FUNCTION", help="a function that returns a new LogStore")
-    parser.add_argument("--root", metavar="URL", help="the same as the positional URL")
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        type=_argument(option),
-        metavar="NAME=VALUE",
-        dest="options",
-        help="a storage option with fsspec's name; may be repeated",
-    )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=_argument(setting),
-        metavar="NAME=VALUE",
-        help="a key of Hadoop's or Spark's configuration; may be repeated",
-    )
-    parser.add_argument(
-        "--level",
-        choices=[level.name.lower() for level in Level],
-        default="standard",
-        help="how long to test: seconds, a few minutes, more (default: standard)",
-    )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME|NUMBER", help="run only this check; may be repeated"
-    )
-    parser.add_argument(
-        "--patience",
-        type=_argument_above_zero,
-        default=1.0,
-        metavar="N",
-        help="for a busy machine or a slow store: multiply the time limits of the level by N",
-    )
-    parser.add_argument("--seed", type=int, help="repeat a run's random choices")
-    parser.add_argument(
-        "--calibrate",
-        action="store_true",
-        help="also run broken stores that the checks must detect; without a store, run only those",
-    )
-    parser.add_argument("--what", metavar="TEXT", help="the store's name in the report, such as 'MinIO 2025-10-15'")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one self-contained page")
-    parser.add_argument("--list", action="store_true", help="list the checks of the level without running them")
-    parser.add_argument("--version", action="version", version=shown_version())
-    parser.set_defaults(run=_run, parser=parser)
+def _above_zero(ctx: click.Context, parameter: click.Parameter, number: float) -> float:
+    if not 0 < number < math.inf:
+        raise click.BadParameter("expected a number above 0", ctx, parameter)
+    return number
 
 
-def _run(parsed: argparse.Namespace) -> int:
+@click.command(
+    cls=Command,
+    name="conformance",
+    examples=_EXAMPLES,
+    epilog="\b\nExit codes: 0 all PASS; 1 something FAILs; 2 wrong usage;\n"
+    "3 nothing fails, but something is NOT ESTABLISHED",
+)
+@click.argument("url", required=False)
+@click.option("--store", metavar="PACKAGE:CLASS", help="Your own LogStore class; needs --root or a URL.")
+@click.option("--factory", metavar="PACKAGE:FUNCTION", help="A function that returns a new LogStore.")
+@click.option("--root", metavar="URL", help="The same as the positional URL.")
+@store_settings
+@click.option(
+    "--level",
+    type=click.Choice([level.name.lower() for level in Level]),
+    default="standard",
+    show_default=True,
+    help="How long to test: seconds, a few minutes, more.",
+)
+@click.option("--only", multiple=True, metavar="NAME|NUMBER", help="Run only this check; may be repeated.")
+@click.option(
+    "--patience",
+    type=float,
+    default=1.0,
+    metavar="N",
+    callback=_above_zero,
+    help="For a busy machine or a slow store: multiply the time limits of the level by N.",
+)
+@click.option("--seed", type=int, help="Repeat a run's random choices.")
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Also run broken stores that the checks must detect; without a store, run only those.",
+)
+@click.option("--what", metavar="TEXT", help="The store's name in the report, such as 'MinIO 2025-10-15'.")
+@click.option("--json", type=_FILE, metavar="FILE", help="Write the report as JSON.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Write the report as JUnit XML.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write the report as one self-contained page.")
+@click.option("--list", "lists", is_flag=True, help="List the checks of the level without running them.")
+@click.version_option(message=shown_version(), package_name="tablelog")
+def command(**arguments: Any) -> int:
+    """Test whether a transaction log is safe on a store.
+
+    It checks that a store gives the guarantees that a transaction log relies on. It needs a prefix that it may write
+    below, and removes everything that it wrote there.
+    """
+    return _run(SimpleNamespace(**arguments))
+
+
+def _run(parsed: SimpleNamespace) -> int:
     level = Level[parsed.level.upper()]
     seed = parsed.seed if parsed.seed is not None else random.randrange(_SEEDS)
-    # The warnings of client libraries about lost replies, which the checks cause, would disturb the progress bar.
+    # Warnings about lost replies, which the checks cause, would disturb the progress bar.
+    logging.getLogger("tablelog").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
     outputs = {parsed.json: to_json, parsed.junit: to_junit, parsed.html: to_html}
     try:
         checks = chosen(CHECKS, level, parsed.only)
-        if parsed.list:
+        if parsed.lists:
             _write("".join(_listed(checks)))
             return 0
         for path in filter(None, outputs):
@@ -153,7 +148,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return code
 
 
-def _target_of(parsed: argparse.Namespace) -> Asked | None:
+def _target_of(parsed: SimpleNamespace) -> Asked | None:
     """The target in the arguments; None if only the suite itself is to be tested."""
     if parsed.url and parsed.root:
         raise WrongTargetError("the URL is set twice, as an argument and as --root: leave out one of them")
@@ -169,28 +164,6 @@ def _target_of(parsed: argparse.Namespace) -> Asked | None:
             return None
         raise WrongTargetError("set the location to test: a URL or a directory, or --store, --factory (see --help)")
     return named(from_url(url, dict(parsed.options), dict(parsed.conf), parsed.store), parsed.what)
-
-
-def _argument(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], tuple[str, Any]]:
-    """`read` as a type for argparse: its message is shown without the argument, which may be a secret."""
-
-    def argument(text: str) -> tuple[str, Any]:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return argument
-
-
-def _argument_above_zero(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError("expected a number above 0")
-    return number
 
 
 def _listed(checks: Sequence[Check]) -> Iterator[str]:

@@ -33,10 +33,7 @@ def place(tmp_path: Path) -> Path:
 
 def run(*words: object) -> int:
     """What the command exits with."""
-    try:
-        return main(["conformance", *map(str, words)])
-    except SystemExit as stopped:  # argparse's own
-        return int(stopped.code or 0)
+    return main(["conformance", *map(str, words)])
 
 
 def test_a_sound_store_passes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,9 +111,7 @@ def test_what_is_in_the_way_of_all_checks_is_said_once(
 
 @pytest.mark.parametrize("words", [("--version",), ("conformance", "--version")])
 def test_the_version_is_shown(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(words))
-    assert stopped.value.code == 0
+    assert main(list(words)) == 0
     assert capsys.readouterr().out == f"tablelog {version('tablelog')}\n"
 
 
@@ -151,7 +146,7 @@ def test_it_ends_quietly_when_nobody_reads_it(words: list[str], place: Path) -> 
         (("nosuch://bucket/x",), "no store supports nosuch"),
         (("/tmp", "--only", "no_such_check"), "no_such_check"),
         (("/tmp", "--json", "/no/such/directory/x"), "there is no directory"),
-        (("/tmp", "--level", "deep"), "invalid choice"),
+        (("/tmp", "--level", "deep"), "'deep' is not one of"),
         (("/tmp", "--option", "my-secret"), "expected name=value"),
         (("--factory", "own_store:raises"), "no configuration found"),
         (("--factory", "own_store:OwnStore", "--option", "a=b"), "can't be combined with --option"),
@@ -207,4 +202,4 @@ def test_the_module_is_the_command() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tablelog.cli", "conformance", "--help"], capture_output=True, text=True, check=True
     )
-    assert "exit codes" in ran.stdout
+    assert "Exit codes" in ran.stdout

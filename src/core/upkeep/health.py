@@ -7,7 +7,7 @@ commits are authoritative.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
@@ -30,11 +30,33 @@ if TYPE_CHECKING:
 _AT_ONCE = 64
 
 
+Kind: TypeAlias = Literal[
+    "commit-damaged",
+    "versions-missing",
+    "commits-unused",
+    "checkpoint-damaged",
+    "checkpoint-too-new",
+    "checkpoint-wrong",
+    "checkpoint-incomplete",
+    "checksum-damaged",
+    "checksum-wrong",
+    "checksum-contradicts",
+    "compaction-damaged",
+    "compaction-wrong",
+    "hint-wrong",
+    "sidecars-unused",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`error`: versions can't be read, or would be read incorrectly. `warning`: reading is slower than necessary."""
+    """`error`: versions can't be read, or would be read incorrectly. `warning`: reading is slower than necessary.
+
+    `kind` tells programs what is wrong with the files.
+    """
 
     severity: Literal["error", "warning"]
+    kind: Kind
     files: tuple[str, ...]
     message: str
 
@@ -127,11 +149,11 @@ class _Examination:
             tuple(sorted(self._problems, key=lambda problem: problem.severity)),
         )
 
-    def _error(self, files: Sequence[str], message: str) -> None:
-        self._problems.append(Problem("error", tuple(files), message))
+    def _error(self, kind: Kind, files: Sequence[str], message: str) -> None:
+        self._problems.append(Problem("error", kind, tuple(files), message))
 
-    def _warn(self, files: Sequence[str], message: str) -> None:
-        self._problems.append(Problem("warning", tuple(files), message))
+    def _warn(self, kind: Kind, files: Sequence[str], message: str) -> None:
+        self._problems.append(Problem("warning", kind, tuple(files), message))
 
     def _commits(self, first: int, last: int) -> Iterator[tuple[int, Sequence[Action]]]:
         """The commits that can be read; each of the others is reported once."""
@@ -147,7 +169,7 @@ class _Examination:
                 except CorruptLogError as error:
                     if version not in self._damaged:
                         self._damaged.add(version)
-                        self._error([name_of(self._listing.commits[version])], str(error))
+                        self._error("commit-damaged", [name_of(self._listing.commits[version])], str(error))
 
     def _find_holes(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
         first = readable_ranges[0][0] if readable_ranges else 0
@@ -158,10 +180,15 @@ class _Examination:
                 continue
             missing = _missing(self._listing.commits, start, last)
             reason = f"the commits {ranges_text(missing)} are missing" if missing else "see the problems above"
-            self._error((), f"the versions {ranges_text([(start, last)])} can't be read: {reason}. Restore them.")
+            self._error(
+                "versions-missing",
+                (),
+                f"the versions {ranges_text([(start, last)])} can't be read: {reason}. Restore them.",
+            )
         stray = [v for v in self._listing.commits if v < first]
         if stray:
             self._warn(
+                "commits-unused",
                 [name_of(self._listing.commits[v]) for v in sorted(stray)],
                 f"{len(stray)} commits before version {first}, the first one that can be read, aren't used by any "
                 "version: a cleanup was interrupted, or a checkpoint was lost. The next cleanup removes them.",
@@ -182,6 +209,7 @@ class _Examination:
             self._unusable.update(checkpoint.names)
             self._sidecars = None
             self._warn(
+                "checkpoint-damaged",
                 checkpoint.names,
                 f"{error}. Readers read version {checkpoint.version} from other files of the log: write a new "
                 "checkpoint (DeltaLog.for_path(...).checkpoint()), then remove this one.",
@@ -189,6 +217,7 @@ class _Examination:
             return False
         if checkpoint.version > max(self._listing.commits, default=checkpoint.version):
             self._error(
+                "checkpoint-too-new",
                 checkpoint.names,
                 f"the checkpoint {name} is newer than the newest commit, {max(self._listing.commits)}: the commits up "
                 f"to {checkpoint.version} were lost, or it belongs to another table. Readers take it as the newest "
@@ -197,6 +226,7 @@ class _Examination:
         different = self._against_commits(checkpoint, held)
         for difference in different or ():
             self._error(
+                "checkpoint-wrong",
                 checkpoint.names,
                 f"the checkpoint {name} doesn't match the commits: {difference}. Remove it, and write a new one.",
             )
@@ -213,7 +243,9 @@ class _Examination:
         version_checksum = read()
         if version_checksum is None:
             self._warn(
-                [name_of(status)], f"the checksum {name_of(status)} can't be read: the state isn't compared with it."
+                "checksum-damaged",
+                [name_of(status)],
+                f"the checksum {name_of(status)} can't be read: the state isn't compared with it.",
             )
             return
         if held.version not in self._listing.commits:
@@ -226,11 +258,13 @@ class _Examination:
         message = f"version {held.version} of {self._table} doesn't match its checksum: {'; '.join(sentences)}."
         if confirmed and doubt(self._store, self._log_path, self._reader, held, version_checksum) is None:
             self._warn(
+                "checksum-wrong",
                 [name_of(status)],
                 f"{message} The commits contradict {name_of(status)}: the checksum is wrong. Remove it.",
             )
         else:
             self._error(
+                "checksum-contradicts",
                 [name_of(status)],
                 f"{message} The log was changed after the commit, or a writer wrote a wrong checksum: compare the log "
                 "with a copy.",
@@ -271,11 +305,12 @@ class _Examination:
             try:
                 actions = self._reader.compacted(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
-                self._warn([name], f"the log compaction {name} isn't used: {error}. Remove it.")
+                self._warn("compaction-damaged", [name], f"the log compaction {name} isn't used: {error}. Remove it.")
                 continue
             commits = dict(self._commits(entry.first, entry.version))
             if len(commits) == entry.version - entry.first + 1 and not _same(actions, commits, self._table):
                 self._error(
+                    "compaction-wrong",
                     [name],
                     f"the log compaction {name} doesn't match its commits. Remove it: readers use it instead of them.",
                 )
@@ -303,7 +338,9 @@ class _Examination:
             file = parse_log_name(name_of(status))
             if file is not None and file.kind == "checkpoint" and file.name not in complete:
                 self._warn(
-                    [file.name], f"{file.name} is a part of an incomplete checkpoint: no reader uses it. Remove it."
+                    "checkpoint-incomplete",
+                    [file.name],
+                    f"{file.name} is a part of an incomplete checkpoint: no reader uses it. Remove it.",
                 )
 
     def _check_hint(self, sound: Sequence[int]) -> None:
@@ -311,15 +348,21 @@ class _Examination:
         newest = sound[-1] if sound else None
         advice = "DeltaLog.for_path(...).checkpoint() writes it again."
         if hint is None and newest is not None:
-            self._warn([LAST_CHECKPOINT], f"_last_checkpoint is missing or damaged: the whole log is listed. {advice}")
+            self._warn(
+                "hint-wrong",
+                [LAST_CHECKPOINT],
+                f"_last_checkpoint is missing or damaged: the whole log is listed. {advice}",
+            )
         elif hint is not None and hint.version not in sound:
             self._warn(
+                "hint-wrong",
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint names version {hint.version}, which has no valid checkpoint: the whole log is "
                 f"listed. {advice}",
             )
         elif hint is not None and newest is not None and hint.version < newest:
             self._warn(
+                "hint-wrong",
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint names version {hint.version}, but there is a checkpoint of {newest}. {advice}",
             )
@@ -334,6 +377,7 @@ class _Examination:
         lost = unreferenced(files, self._sidecars, now_ms)
         if lost:
             self._warn(
+                "sidecars-unused",
                 [f"{SIDECAR_DIRECTORY}/{name_of(status)}" for status in lost],
                 f"{len(lost)} sidecars belong to no checkpoint: a checkpoint wasn't completed. A cleanup that removes "
                 "a checkpoint removes them.",

@@ -1,0 +1,59 @@
+"""Conditions on columns, as `--where` has them: `day = 2024-05-01`, `id >= 7`, `name is null`."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from ..errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ..core.protocol.schema import StructType
+    from ..core.skipping.predicates import Operator, Predicate
+
+_NULL = re.compile(r"(?P<column>.+?)\s+is\s+(?P<negated>not\s+)?null", re.IGNORECASE | re.DOTALL)
+_COMPARED = re.compile(r"(?P<column>[^<>=!]+?)\s*(?P<operator><=|>=|!=|<>|==|=|<|>)\s*(?P<value>.*)", re.DOTALL)
+_SAME_OPERATOR = {"<>": "!=", "==": "="}
+
+
+def parse(texts: Sequence[str], schema: "StructType") -> "Predicate":
+    """The conjunction of conditions `COLUMN OPERATOR VALUE`, `COLUMN is null` and `COLUMN is not null`.
+
+    A value may be in single or double quotes; it is read as the type of the column.
+
+    Raises:
+        InvalidArgumentError: A text isn't a condition, there is no such column, or the value isn't of its type.
+    """
+    from ..core.skipping.predicates import all_of
+
+    return all_of([_condition(text.strip(), schema) for text in texts])
+
+
+def _condition(text: str, schema: "StructType") -> "Predicate":
+    from ..core.protocol.partition_values import typed_value
+    from ..core.protocol.schema import PrimitiveType, find
+    from ..core.skipping.predicates import Compare, IsNotNull, IsNull
+
+    match = _NULL.fullmatch(text) or _COMPARED.fullmatch(text)
+    if match is None:
+        raise InvalidArgumentError(f'--where needs COLUMN OPERATOR VALUE, such as "day = 2024-05-01", not {text!r}')
+    name = match["column"].strip().strip("`")
+    located = find(schema, (name,), case_sensitive=False) or find(schema, tuple(name.split(".")), case_sensitive=False)
+    if located is None:
+        raise InvalidArgumentError(f"--where: there is no column {name!r}; the table has {', '.join(schema.names)}")
+    column, f = located
+    if "operator" not in match.groupdict():
+        return IsNotNull(column) if match["negated"] else IsNull(column)
+    if not isinstance(f.data_type, PrimitiveType):
+        raise InvalidArgumentError(f"--where: the column {name!r} can't be compared, because it isn't a single value")
+    operator = _SAME_OPERATOR.get(match["operator"], match["operator"])
+    value = _unquoted(match["value"].strip())
+    try:
+        literal = typed_value(value, f.data_type, time_zone="UTC")
+    except Exception:
+        raise InvalidArgumentError(f"--where: {value!r} isn't a value of the type {f.data_type.name}") from None
+    return Compare(cast("Operator", operator), column, literal)
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value

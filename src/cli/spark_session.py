@@ -1,0 +1,78 @@
+"""The local Spark session of the commands that need one; it is started when such a command runs."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import UnsupportedEnvironmentError
+from . import environment
+from .parameters import Location
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..spark import DeltaTable
+
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+@contextmanager
+def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
+    """A session that understands Delta tables, with the settings that the user gave; it is stopped afterwards.
+
+    Args:
+        location: The table, whose storage options a session can't take.
+        master: Spark's master, such as `local[*]`.
+
+    Raises:
+        UnsupportedEnvironmentError: There is no Spark or no Java.
+    """
+    if location.options:
+        raise click.UsageError(
+            "A command that runs Spark takes settings of the storage as --conf with Hadoop's names, not as --option."
+        )
+    path, major = environment.java()
+    if path is None or (major is not None and major < environment.LEAST_JAVA):
+        raise UnsupportedEnvironmentError(
+            f"this command needs Java {environment.LEAST_JAVA} or newer for Spark: set JAVA_HOME (see tablelog doctor)"
+        )
+    try:
+        from pyspark.sql import SparkSession
+
+        from ..spark import enable
+    except ImportError as error:
+        raise UnsupportedEnvironmentError("this command needs Spark: pip install 'tablelog[spark]'") from error
+    click.echo(f"tablelog: starting a local Spark session ({master}), which takes some seconds", err=True)
+    builder = SparkSession.builder.master(master).appName("tablelog")
+    for name, value in {**_QUIET, **_for_spark(location)}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        enable(session)
+        yield session
+    finally:
+        sys.stdout.flush()
+        session.stop()
+
+
+def delta_table(session: "SparkSession", uri: str) -> "DeltaTable":
+    """The table as `tablelog.spark` has it."""
+    from ..spark import DeltaTable
+
+    return DeltaTable.forPath(session, uri)
+
+
+def _for_spark(location: Location) -> dict[str, str]:
+    """The user's settings with the names that Spark expects: Hadoop's keys get Spark's prefix."""
+    return {
+        name if name.startswith("spark.") else f"spark.hadoop.{name}": value for name, value in location.conf.items()
+    }

@@ -1,0 +1,248 @@
+"""Checks the data files of a version: that they are there, that they are what the log says, and what else is there.
+
+What is wrong is decided by functions without input or output: `check_rules`. This module reads the files.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ...errors import CorruptLogError, MissingDataFileError, StorageError, TablelogError, UntrustedTableError
+from ..protocol import deletion_vectors, paths
+from ..protocol.actions import DeletionVectorDescriptor
+from ..upkeep import vacuum
+from . import check_rules
+from .check_rules import MOST_PROBLEMS, CheckResult, Problems
+from .data_files import TableData, refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..deltalog import DeltaLog
+    from ..table.snapshot import Snapshot
+    from .table_files import TableFiles
+
+Progress = Callable[[str, int, int], None]
+"""Gets the name of a check, how many files are done, and how many there are."""
+
+_Item = TypeVar("_Item")
+
+_THREADS = 8
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """The files below the table's directory that no version in the log refers to; VACUUM removes the old ones."""
+
+    num_files: int
+    size_in_bytes: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """The results of all checks of the data files, and the orphans."""
+
+    results: tuple[CheckResult, ...]
+    orphans: Orphans
+    missing: tuple[str, ...]
+    """The paths in the log of all live files that don't exist."""
+
+
+def check_data(
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    files: "TableFiles",
+    *,
+    reads_files: bool = True,
+    progress: Progress = lambda check, done, total: None,
+) -> DataCheck:
+    """Check the data files of a version. It changes nothing.
+
+    Args:
+        log: The table's log.
+        snapshot: The version.
+        files: The table's directory.
+        reads_files: Whether to open each data file and read its footer; else only listings and the log are used.
+        progress: Called as the work goes on.
+
+    Returns:
+        The results, in the order in which they are shown.
+
+    Raises:
+        StorageError: The directory can't be listed.
+    """
+    table = snapshot.files
+    names: list[str] = table.column("path").to_pylist()
+    progress("list", 0, 0)
+    listed = _listed(files, snapshot)
+    presence, missing = _check_presence(log, names, table, listed, files)
+    results = [presence, _check_values(snapshot, names)]
+    data = TableData(log)
+    if reads_files:
+        results.append(_check_footers(snapshot, data, names, missing, progress))
+    results.append(_check_vectors(snapshot, data, names, progress))
+    rows = check_rules.row_id_problems(snapshot, names)
+    if rows is not None:
+        results.append(rows)
+    return DataCheck(tuple(results), _orphans(snapshot, listed), tuple(sorted(missing)))
+
+
+def missing_files(log: "DeltaLog", snapshot: "Snapshot", files: "TableFiles") -> list[str]:
+    """The paths in the log of the live files that don't exist.
+
+    Args:
+        log: The table's log.
+        snapshot: The version.
+        files: The table's directory.
+
+    Raises:
+        StorageError: The directory can't be listed.
+    """
+    names = snapshot.files.column("path").to_pylist()
+    return sorted(_check_presence(log, names, snapshot.files, _listed(files, snapshot), files)[1])
+
+
+def _listed(files: "TableFiles", snapshot: "Snapshot") -> dict[str, int]:
+    """The size of each file below the table's directory, by its name."""
+    columns = {*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns}
+
+    def hidden(name: str) -> bool:
+        return vacuum.is_hidden(name, columns)
+
+    return {directory.path_of(file.name): file.size for directory in files.walk(hidden) for file in directory.files}
+
+
+def _check_presence(
+    log: "DeltaLog", names: Sequence[str], table: "pa.Table", listed: dict[str, int], files: "TableFiles"
+) -> tuple[CheckResult, set[str]]:
+    """Whether each file exists with the size that the log has."""
+    problems = Problems("files")
+    elsewhere: list[str] = []
+    missing: set[str] = set()
+    for name, size in zip(names, table.column("size").to_pylist(), strict=True):
+        place = next((one for one in vacuum.names_of(log.table, name) if one in listed), None)
+        if place is None and refused(log, [name]) is not None:
+            problems.add("warning", name, "it is outside of the table, and the settings don't allow to look at it")
+        elif place is None:
+            elsewhere.append(name)
+        elif listed[place] != size:
+            problems.add("error", name, f"it has {listed[place]} bytes, and {size} by the log")
+    # Files outside of the directory, behind links, or with a name that listings leave out: each is asked for.
+    for name in files.absent(elsewhere):
+        missing.add(name)
+        problems.add("error", name, "it doesn't exist")
+    return problems.result(len(names)), missing
+
+
+def _check_values(snapshot: "Snapshot", names: Sequence[str]) -> CheckResult:
+    """Whether the log says what it should about each file: partition values, numbers of rows."""
+    problems = Problems("actions")
+    columns = set(snapshot.mapping.physical_partition_columns)
+    values = snapshot.files.column("partitionValues").to_pylist()
+    for name, pairs in zip(names, values, strict=True):
+        keys = {key for key, _ in pairs or ()}
+        if keys != columns:
+            problems.add(
+                "error", name, f"it has values of the partition columns {sorted(keys)}, not of {sorted(columns)}"
+            )
+    records = snapshot.num_records()
+    if records.null_count:
+        problems.add("warning", None, f"{records.null_count} files have no number of rows in their statistics")
+    return problems.result(len(names))
+
+
+def _check_footers(
+    snapshot: "Snapshot", data: TableData, names: Sequence[str], missing: set[str], progress: Progress
+) -> CheckResult:
+    """Whether the footer of each file agrees with the schema and with numRecords."""
+    problems = Problems("footers")
+    expected = snapshot.num_records()
+    wanted = [row for row, name in enumerate(names) if name not in missing]
+
+    def examine(row: int) -> list[str]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with data.open(names[row]) as stream, pq.ParquetFile(stream) as parquet:
+                found = check_rules.schema_problems(snapshot, parquet.schema_arrow)
+                return [*check_rules.count_problems(expected[row].as_py(), parquet.metadata.num_rows), *found]
+        except MissingDataFileError:
+            return ["it was removed since the directory was listed"]
+        except (pa.ArrowException, CorruptLogError, NotImplementedError) as error:
+            return [f"it can't be read as Parquet: {' '.join(str(error).split())}"]
+        except (StorageError, UntrustedTableError, OSError) as error:
+            return [str(error)]
+
+    done = 0
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tablelog-check") as pool:
+        for part in _parts(wanted):
+            for row, sentences in zip(part, pool.map(examine, part), strict=True):
+                for sentence in sentences:
+                    problems.add("error", names[row], sentence)
+            done += len(part)
+            progress("footers", done, len(wanted))
+    return problems.result(len(wanted))
+
+
+def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str], progress: Progress) -> CheckResult:
+    """Whether each deletion vector can be read, and deletes only rows that its file has."""
+    from ..log.columns import deletion_vector_of
+
+    problems = Problems("vectors")
+    column = snapshot.files.column("deletionVector")
+    if column.null_count == len(column):
+        return problems.result(0)
+    records = snapshot.num_records()
+    by_file: dict[str, list[tuple[int, DeletionVectorDescriptor]]] = {}
+    for row, value in enumerate(column.to_pylist()):
+        descriptor = deletion_vector_of(value)
+        if descriptor is None:
+            continue
+        try:
+            place = "" if descriptor.storage_type == "i" else deletion_vectors.path_of(descriptor)
+            by_file.setdefault(place, []).append((row, descriptor))
+        except CorruptLogError as error:
+            problems.add("error", names[row], str(error))
+
+    def examine(place: str) -> list[tuple[int, str]]:
+        found: list[tuple[int, str]] = []
+        for row, descriptor in by_file[place]:
+            try:
+                rows = data.deleted_rows(descriptor)
+            except (TablelogError, OSError) as error:
+                found.append((row, str(error)))
+                continue
+            assert rows is not None
+            count = records[row].as_py()
+            if count is not None and rows.last >= count:
+                found.append((row, f"its deletion vector deletes row {rows.last}, and it has {count} rows"))
+        return found
+
+    total = done = 0
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tablelog-check") as pool:
+        for part in _parts(sorted(by_file)):
+            for place, found in zip(part, pool.map(examine, part), strict=True):
+                total += len(by_file[place])
+                for row, sentence in found:
+                    problems.add("error", names[row], sentence)
+            done += len(part)
+            progress("vectors", done, len(by_file))
+    return problems.result(total)
+
+
+def _orphans(snapshot: "Snapshot", listed: dict[str, int]) -> Orphans:
+    """The listed files that neither the version nor a tombstone refers to."""
+    needed = vacuum.Needed(snapshot.table)
+    needed.add_files(snapshot.files)
+    needed.add_files(snapshot.tombstones)
+    lost = sorted(name for name in listed if name not in needed)
+    return Orphans(len(lost), sum(listed[name] for name in lost), tuple(paths.encode(n) for n in lost[:MOST_PROBLEMS]))
+
+
+def _parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]

@@ -1,0 +1,292 @@
+"""`tablelog check` finds each kind of damage, and `tablelog repair` repairs each that can be repaired."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.arrow_table import ArrowTable
+from support.command_line import Run, on_terminal
+from tablelog.core.protocol.actions import Protocol
+from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
+
+VECTORS = frozenset({"deletionVectors"})
+ROW_IDS = frozenset({"rowTracking", "domainMetadata"})
+
+
+def problems(run: Run, table: ArrowTable, check: str) -> list[dict[str, Any]]:
+    """The problems of one check; every other check has none."""
+    ran = run("check", table.path, "--json")
+    document = ran.json
+    assert ran.code == (1 if document["errors"] else 0)
+    others = [one for one in document["checks"] if one["name"] != check and one["problems"]]
+    assert not others
+    (chosen,) = (one for one in document["checks"] if one["name"] == check)
+    return list(chosen["problems"])
+
+
+def rewritten(table: ArrowTable, version: int, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change each action of a commit, as damage or another writer would."""
+    path = table.commit_file(version)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        change(line)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (table.log_directory / f"{version:020}.crc").unlink(missing_ok=True)
+
+
+def without_checksums(table: ArrowTable) -> None:
+    for path in table.log_directory.glob("*.crc"):
+        path.unlink()
+
+
+def test_a_sound_table_is_sound(table: ArrowTable, run: Run) -> None:
+    ran = run("check", table.path)
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1] == "sound"
+    document = run("check", table.path, "--json").json
+    assert document["sound"] is True
+    assert {one["name"]: one["examined"] for one in document["checks"]} == {
+        "log": 4,
+        "checkpoints": 0,
+        "compactions": None,
+        "checksums": None,
+        "files": 3,
+        "actions": 3,
+        "footers": 3,
+        "vectors": 0,
+    }
+    assert run("repair", table.path).out.splitlines()[-1] == "nothing to repair"
+    assert "✓ footers" in on_terminal("check", table.path).out
+
+
+def test_a_table_after_a_checkpoint_is_sound(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    assert run("check", table.path, "--strict").code == 0
+
+
+# --- the log ------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_commit_is_found_and_not_repaired(table: ArrowTable, run: Run) -> None:
+    without_checksums(table)
+    table.commit_file(2).unlink()
+    ran = run("check", table.path, "--json")
+    assert ran.code == 1
+    kinds = [problem["kind"] for one in ran.json["checks"] for problem in one["problems"]]
+    assert kinds == ["versions-missing", "version-unreadable"]
+    repaired = run("repair", table.path, "--yes")
+    assert repaired.code == 1
+    assert "can't be repaired" in repaired.out
+
+
+def test_a_damaged_commit_is_found(table: ArrowTable, run: Run) -> None:
+    without_checksums(table)
+    table.commit_file(2).write_text("{")
+    assert "commit-damaged" in {problem["kind"] for problem in problems(run, table, "log")}
+    assert run("repair", table.path, "--json").json["unrepairable"][0]["kind"] == "commit-damaged"
+
+
+def test_a_damaged_checkpoint_is_found_and_replaced(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    (checkpoint,) = table.log_directory.glob("*.checkpoint*.parquet")
+    checkpoint.write_bytes(b"PAR1 damaged PAR1")
+    assert {problem["kind"] for problem in problems(run, table, "checkpoints")} == {"checkpoint-damaged", "hint-wrong"}
+    assert run("check", table.path, "--strict").code == 1
+    assert run("repair", table.path, "--yes").code == 0
+    assert run("check", table.path, "--strict").code == 0
+    assert [path.name for path in table.log_directory.glob("*.checkpoint*")] == [f"{3:020}.checkpoint.parquet"]
+
+
+def test_a_checkpoint_that_contradicts_the_commits_is_replaced(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    without_checksums(table)
+    rewritten(table, 2, lambda line: line.get("add", {}).update(size=1234567))
+    kinds = {
+        problem["kind"] for one in run("check", table.path, "--json").json["checks"] for problem in one["problems"]
+    }
+    assert "checkpoint-wrong" in kinds
+    ran = run("repair", table.path, "--yes", "--json")
+    assert [step["kind"] for step in ran.json["steps"]] == ["delete-checkpoint", "write-checkpoint"]
+    assert table.log().snapshot().base_version == 3
+    assert max(table.log().snapshot().files.column("size").to_pylist()) == 1234567
+
+
+def test_a_lost_hint_is_written_again(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    (table.log_directory / "_last_checkpoint").unlink()
+    (problem,) = problems(run, table, "checkpoints")
+    assert problem["kind"] == "hint-wrong"
+    assert run("check", table.path).code == 0  # a warning
+    assert run("repair", table.path, "--yes").code == 0
+    assert json.loads((table.log_directory / "_last_checkpoint").read_text())["version"] == 3
+    assert problems(run, table, "checkpoints") == []
+
+
+def test_a_wrong_checksum_is_written_again(table: ArrowTable, run: Run) -> None:
+    path = table.log_directory / f"{3:020}.crc"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "numFiles": 77}))
+    (problem,) = problems(run, table, "checksums")
+    assert problem["kind"] == "checksum-wrong"
+    assert run("repair", table.path, "--yes").code == 0
+    assert json.loads(path.read_text())["numFiles"] == 3
+    assert problems(run, table, "checksums") == []
+
+
+def test_a_wrong_compaction_is_deleted(table: ArrowTable, run: Run) -> None:
+    log = table.log()
+    name = log.compact(1, 2)
+    path = table.log_directory / name
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    ran = run("check", table.path, "--json")
+    kinds = {problem["kind"] for one in ran.json["checks"] for problem in one["problems"]}
+    assert "compaction-wrong" in kinds or "compaction-damaged" in kinds
+    assert run("repair", table.path, "--yes").code == 0
+    assert not path.exists()
+    assert run("check", table.path).code == 0
+
+
+# --- the data files -----------------------------------------------------------------------------------------------
+
+
+def test_a_missing_file_is_found_and_taken_out_by_a_commit(table: ArrowTable, run: Run) -> None:
+    (table.root / table.files[1]).unlink()
+    (problem,) = problems(run, table, "files")
+    assert problem["files"] == [table.files[1]]
+    dry = run("repair", table.path)
+    assert dry.code == 1
+    assert "nothing was changed" in dry.out
+    assert table.log().snapshot().version == 3
+    assert run("repair", table.path, "--yes").code == 0
+    newest = table.log().snapshot()
+    assert (newest.version, newest.num_files) == (4, 2)
+    assert table.log().history(1)[0].commit_info.operation == "FSCK"  # type: ignore[union-attr]
+    assert run("check", table.path).code == 0
+    assert len(run("cat", table.path, "--json").json["rows"]) == 6
+
+
+@pytest.mark.parametrize(("keys", "code", "version"), [(b"y\n", 0, 4), (b"n\n", 1, 3), (b"\n", 1, 3)])
+def test_a_terminal_asks_before_a_repair(keys: bytes, code: int, version: int, table: ArrowTable) -> None:
+    (table.root / table.files[1]).unlink()
+    ran = on_terminal("repair", table.path, keys=keys)
+    assert "Do this? [y/N]" in ran.out
+    assert ran.code == code
+    assert table.log().snapshot().version == version
+
+
+def test_a_file_of_another_size_is_found(table: ArrowTable, run: Run) -> None:
+    rewritten(table, 1, lambda line: line.get("add", {}).update(size=1))
+    without_checksums(table)
+    (problem,) = problems(run, table, "files")
+    assert "and 1 by the log" in problem["message"]
+
+
+def test_a_file_with_another_number_of_rows_is_found(table: ArrowTable, run: Run) -> None:
+    rewritten(table, 1, lambda line: line.get("add", {}).update(stats='{"numRecords":4}'))
+    (problem,) = problems(run, table, "footers")
+    assert problem["message"] == "it has 3 rows, and 4 by the log"
+    assert run("check", table.path, "--no-footers").code == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"id": pa.array(["text"])}, "its column id is string, and bigint by the schema"),
+        ({"user": pa.array([1])}, "its column user is int64, and string by the schema"),
+        ({"amount": pa.array([True])}, "its column amount is bool, and double by the schema"),
+        (
+            {"id": pa.array([1], pa.int32()), "amount": pa.array([1], pa.int32())},
+            None,
+        ),  # from before a column was widened
+        ({"more": pa.array([1])}, None),
+        (None, "can't be read as Parquet"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_schema_is_found(
+    columns: dict[str, pa.Array] | None, said: str | None, table: ArrowTable, run: Run
+) -> None:
+    path = table.root / table.files[0]
+    if columns is None:
+        path.write_bytes(b"x" * 100)
+    else:
+        pq.write_table(pa.table({"id": pa.array([1]), "user": ["u"], "amount": [1.5]} | columns), path)
+    size = path.stat().st_size
+    rewritten(table, 1, lambda line: line.get("add", {}).update(size=size, stats=None))
+    without_checksums(table)
+    messages = [problem["message"] for problem in json_problems(run, table, "footers")]
+    assert (messages == []) if said is None else any(said in message for message in messages)
+
+
+def json_problems(run: Run, table: ArrowTable, check: str) -> list[dict[str, Any]]:
+    (chosen,) = (one for one in run("check", table.path, "--json").json["checks"] if one["name"] == check)
+    return list(chosen["problems"])
+
+
+def test_a_file_without_its_partition_value_is_found(table: ArrowTable, run: Run) -> None:
+    rewritten(table, 1, lambda line: line.get("add", {}).update(partitionValues={}))
+    assert "partition columns" in json_problems(run, table, "actions")[0]["message"]
+
+
+def test_deletion_vectors_are_checked(tmp_path: Path, run: Run) -> None:
+    table = ArrowTable(tmp_path / "t", protocol=Protocol(3, 7, VECTORS, VECTORS))
+    add = table.append(0)
+    table.commit(add.remove(1), replace(add, deletion_vector=inline(DeletedRows.of([1]))))
+    assert problems(run, table, "vectors") == []
+    marked = table.log().snapshot().add_files()[0]
+    table.commit(marked.remove(1), replace(add, deletion_vector=inline(DeletedRows.of([7]))))
+    assert "deletes row 7, and it has 3 rows" in problems(run, table, "vectors")[0]["message"]
+    last = table.log().snapshot().add_files()[0]
+    wrong = replace(inline(DeletedRows.of([1])), cardinality=2)
+    table.commit(last.remove(1), replace(add, deletion_vector=wrong))
+    assert "it has 1 rows, but 2 in the log" in problems(run, table, "vectors")[0]["message"]
+
+
+def test_row_ids_are_checked(tmp_path: Path, run: Run) -> None:
+    table = ArrowTable(
+        tmp_path / "t", {"delta.enableRowTracking": "true"}, protocol=Protocol(3, 7, frozenset(), ROW_IDS)
+    ).with_rows(2)
+    assert problems(run, table, "row ids") == []
+    rewritten(table, 2, lambda line: line.get("add", {}).update(baseRowId=1))
+    assert any("overlap" in problem["message"] for problem in problems(run, table, "row ids"))
+    rewritten(table, 2, lambda line: line.get("add", {}).update(baseRowId=1000))
+    assert any("high-water mark" in problem["message"] for problem in problems(run, table, "row ids"))
+
+
+def test_orphans_are_counted(table: ArrowTable, run: Run) -> None:
+    (table.root / "day=2024-05-01" / "left.parquet").write_bytes(b"12345")
+    document = run("check", table.path, "--json").json
+    assert document["orphans"] == {"numFiles": 1, "sizeInBytes": 5, "examples": ["day=2024-05-01/left.parquet"]}
+    assert document["sound"] is True
+    assert "1 file (5 B)" in run("check", table.path).out
+
+
+def test_many_problems_are_counted_and_some_are_shown(tmp_path: Path, run: Run) -> None:
+    table = ArrowTable(tmp_path / "t")
+    add = table.write_file(0)
+    table.commit(*(replace(add, path=f"day=2024-05-01/gone-{number}.parquet") for number in range(150)))
+    (check,) = (one for one in run("check", table.path, "--json").json["checks"] if one["name"] == "files")
+    assert check["errors"] == 150
+    assert len(check["problems"]) == 100
+    assert "and 140 more" in run("check", table.path).out
+
+
+def test_a_file_outside_of_the_table_is_not_read(table: ArrowTable, run: Run) -> None:
+    rewritten(table, 1, lambda line: line.get("add", {}).update(path="s3://elsewhere/x.parquet"))
+    without_checksums(table)
+    ran = run("cat", table.path)
+    assert ran.code == 7
+    assert "outside of the table" in ran.err
+
+
+def test_a_repair_that_nothing_needs_any_more_makes_no_commit(table: ArrowTable) -> None:
+    from tablelog.core.maintain import repair, table_files
+
+    log = table.log()
+    step = repair.Step("remove-missing-files", (table.files[0],), "")
+    assert repair.apply(log, step, table_files.of_table(log)) == "all files exist again"
+    assert log.snapshot().version == 3

@@ -1,0 +1,101 @@
+"""`tablelog doctor`: what it finds, what it never shows, and the commands that need Spark when it isn't there."""
+
+from pathlib import Path
+
+import pytest
+
+from support.arrow_table import ArrowTable
+from support.command_line import Run, in_process, on_terminal
+from tablelog.cli import environment
+from tablelog.cli.store_report import StoreReport
+
+
+def test_it_shows_the_environment(run: Run) -> None:
+    ran = run("doctor")
+    assert ran.code == 0
+    assert "pyarrow" in ran.out
+    document = run("doctor", "--json").json
+    assert document["packages"]["pyarrow"]
+    assert document["store"] is None
+
+
+def test_it_shows_the_store_of_a_table(table: ArrowTable, run: Run) -> None:
+    store = run("doctor", table.path, "--json").json["store"]
+    assert (store["name"], store["exclusion"], store["reachable"], store["is_table"]) == (
+        "LocalLogStore",
+        "host",
+        True,
+        True,
+    )
+    assert "safe for writers on this machine" in on_terminal("doctor", table.path).out
+
+
+def test_a_probe_leaves_nothing(table: ArrowTable, run: Run) -> None:
+    before = sorted(path.name for path in table.root.iterdir())
+    store = run("doctor", table.path, "--probe", "--json").json["store"]
+    assert store["clock_skew_ms"] == 0
+    assert sorted(path.name for path in table.root.iterdir() if path.is_file() or any(path.iterdir())) == before
+
+
+def test_a_store_that_cannot_be_reached_is_a_problem(run: Run) -> None:
+    ran = run("doctor", "s3://bucket/t", "--option", "endpoint_url=http://127.0.0.1:1", "--option", "key=a",
+              "--option", "secret=pa55word", "--json")  # fmt: skip
+    assert ran.code == 1
+    assert ran.json["store"]["reachable"] is False
+    assert "pa55word" not in ran.out + ran.err
+    assert {"setting key", "setting secret"} <= {*ran.json["store"]["credentials"]}
+
+
+def test_a_commit_from_the_future_shows_a_wrong_clock(table: ArrowTable, run: Run) -> None:
+    import os
+    import time
+
+    ahead = time.time() + 3600
+    os.utime(table.commit_file(3), (ahead, ahead))
+    ran = run("doctor", table.path)
+    assert ran.code == 1
+    assert "synchronise the clocks" in ran.out
+
+
+def test_only_the_places_of_credentials_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text("[default]\naws_secret_access_key = pa55\n")
+    found = environment.credentials("s3", {"endpoint_url": "x", "secret": "pa55"}, {"AWS_ACCESS_KEY_ID": "pa55"})
+    assert found == ["setting secret", "variable AWS_ACCESS_KEY_ID", "file ~/.aws/credentials"]
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [('openjdk version "21.0.2" 2024', 21), ('java version "1.8.0_392"', 8), ("not java", None), ('version "17"', 17)],
+)
+def test_the_version_of_java(text: str, major: int | None) -> None:
+    assert environment.major_version(text) == major
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("4.0.1", False), ("4.1.0", True), ("4.3.2", True), ("4.4.0", False)]
+)
+def test_the_versions_of_spark(version: str, expected: bool) -> None:
+    assert environment.supports_spark(version) == expected
+
+
+def test_an_unsafe_store_is_a_problem() -> None:
+    report = StoreReport("X", "process", "", True, False, True, True, 1, None, 60_000)
+    assert len(report.problems) == 2
+
+
+@pytest.mark.parametrize("command", ["optimize", "convert"])
+def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp_path: Path) -> None:
+    place = table.path if command == "optimize" else str(tmp_path / "parquet")
+    without_java = in_process(command, place, environment={"JAVA_HOME": "/nowhere"})
+    assert without_java.code == 7
+    assert "needs Java 17" in without_java.err
+    assert len(without_java.err.splitlines()) == 1
+    with_option = in_process(command, place, "--option", "key=pa55")
+    assert with_option.code == 2
+    assert "pa55" not in with_option.err
+
+
+def test_a_delta_table_is_not_converted_again(table: ArrowTable, run: Run) -> None:
+    assert run("convert", table.path).code == 4
