@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
     from ..log.checksum import VersionChecksum
     from ..skipping.predicates import Column, Predicate
+    from ..skipping.stats import FileStats
 
 _log = logging.getLogger(__name__)
 
@@ -430,6 +431,15 @@ class Snapshot:
         for row in rows.filter(hits).to_pylist():
             flags[row] = 1
         return mask_of(flags)
+
+    def file_stats(self, columns: "Collection[Column]", rows: "Sequence[int] | None" = None) -> "FileStats":
+        """The statistics of columns (physical names) in the files: all, or those of indices into `files`."""
+        from ..skipping import stats
+
+        files = self._with_stats_of(columns)
+        if rows is not None:
+            files = files.select([name for name in files.column_names if name.startswith("stats")]).take(rows)
+        return stats.read(files, columns, self.mapping.physical)
 
     def num_records(self) -> "pa.Array":
         """The number of rows in each file of `files`, deleted rows included, from its statistics; null: unknown."""
