@@ -3,6 +3,7 @@
 A rule advises only what is worth its cost: each has a threshold, which docs/guide/report.md names.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -189,7 +190,8 @@ def expected_lookup(partitions: int, files: int, columns: int) -> float:
     search reads n divided by that.
     """
     each = max(files / partitions, 1.0)
-    return partitions * max(each / each ** (1 / columns), 1.0)
+    ranges = math.pow(each, 1 / columns)
+    return partitions * max(each / ranges, 1.0)
 
 
 def _purge(facts: TableFacts) -> Iterator[Advice]:

@@ -126,12 +126,12 @@ def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
         columns.append(Column(name, kind_name, True, 1.0, skipping.partition_lookup(files, physical)))
     if chosen and files.num_rows:
         stats = snapshot.file_stats([name for name, _ in chosen], rows)
-        for name, kind in chosen:
-            leaf = stats.leaves.get(name)
+        for physical_name, kind in chosen:
+            leaf = stats.leaves.get(physical_name)
             if leaf is None or leaf.min is None:
                 continue
             known, read = skipping.overlap(leaf, kind)
-            logical = ".".join(mapping.to_logical(name))
+            logical = ".".join(mapping.to_logical(physical_name))
             columns.append(Column(logical, kind.name, False, known, read * files.num_rows))
     clustered = None
     if "clustering" in supported(snapshot.protocol):

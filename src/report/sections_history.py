@@ -1,7 +1,7 @@
 """The sections about the past of the table: its growth, and its operations."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..pages import escaped
 from . import charts
@@ -27,11 +27,10 @@ def growth(facts: TableFacts) -> str:
     if len(facts.growth) > 1 and first.version > facts.log.oldest:
         summary += f" The versions from {facts.log.oldest} on can be read too, but weren't read for this report."
     panels = "".join(
-        _panel(name, colour, points, [value(point) for point in points], shown)
-        for name, colour, value, shown in (
-            ("Rows", "s1", lambda point: point.rows, number),
-            ("Size", "s2", lambda point: point.size, size),
-            ("Files", "s3", lambda point: point.files, number),
+        (
+            _panel("Rows", "s1", points, [point.rows for point in points], short, number),
+            _panel("Size", "s2", points, [point.size for point in points], size, size),
+            _panel("Files", "s3", points, [point.files for point in points], short, number),
         )
     )
     rows = [
@@ -44,22 +43,26 @@ def growth(facts: TableFacts) -> str:
     )
 
 
-def _panel(name: str, colour: str, points: Sequence[Point], values: Sequence[int | None], shown: object) -> str:
-    text = shown if callable(shown) else str
+def _panel(
+    name: str,
+    colour: str,
+    points: Sequence[Point],
+    values: Sequence[int | None],
+    short_text: Callable[[float | None], str],
+    full_text: Callable[[float | None], str],
+) -> str:
     marks = [
-        charts.Mark(value, f"Version {point.version}, {time(point.time_ms)}: {text(value)}")
+        charts.Mark(value, f"Version {point.version}, {time(point.time_ms)}: {full_text(value)}")
         for point, value in zip(points, values, strict=True)
     ]
-    known = [value for value in values if value is not None]
-    top = (short(max(known)) if name != "Size" else size(max(known))) if known else "unknown"
-    now = "unknown" if values[-1] is None else size(values[-1]) if name == "Size" else short(values[-1])
-    label = (
-        f"{name} at each version, from version {points[0].version} to {points[-1].version}; now {now}. Arrow keys move."
-    )
-    ends = f"version {points[0].version}", str(points[-1].version)
+    top = short_text(max((value for value in values if value is not None), default=None))
+    now = short_text(values[-1])
+    first, last = points[0].version, points[-1].version
+    label = f"{name} at each version, from version {first} to {last}; now {now}. Arrow keys move."
     return (
         f'<figure class="panel {colour}">\n<figcaption><strong>{name}</strong> <span>{now}</span></figcaption>\n'
-        f'<p class="axis top">{top}</p>\n{charts.line(label, marks, colour, ends)}</figure>\n'
+        f'<p class="axis top">{top}</p>\n'
+        f"{charts.line(label, marks, colour, (f'version {first}', str(last)))}</figure>\n"
     )
 
 
@@ -104,7 +107,7 @@ def operations(facts: TableFacts) -> str:
 
 
 def _by_operation(commits: Sequence[Commit]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, _ in Counter(commit.operation for commit in commits).most_common():
         some = [commit for commit in commits if commit.operation == name]
         rows.append(

@@ -3,7 +3,7 @@
 from .charts import bar
 from .facts import Partition, TableFacts
 from .layout import HEAVY
-from .parts import Html, legend, section, table, tile, tiles
+from .parts import Html, html_of, legend, section, table, tile, tiles
 from .text import count, cut, duration, number, percent, size, time
 
 _SHARES = ("up to 5 %", "5 to 10 %", "10 to 25 %", "25 to 50 %", "more than 50 %")
@@ -158,16 +158,15 @@ def skipping(facts: TableFacts) -> str:
     for column in of.columns:
         share = column.lookup / total
         colour = "s3" if share <= 0.1 else "s1" if share <= 0.5 else "late"
-        kind = "partition column" if column.is_partition else column.type
+        kind = f"{column.type}, partition column" if column.is_partition else column.type
         rows.append(
             (
-                column.name,
+                Html(f"{html_of(column.name)}<span>{html_of(kind)}</span>"),
                 Html(bar([(share, colour)])),
                 f"{number(max(round(column.lookup, 1), 1))} of {number(total)}",
                 percent(share),
                 percent(column.known),
                 number(used.get(column.name, 0)),
-                kind,
             )
         )
     best = min(of.columns, key=lambda column: column.lookup)
@@ -181,9 +180,9 @@ def skipping(facts: TableFacts) -> str:
         f"of all columns.{clustered}{left_out}{sampled}",
         table(
             "Files that a search for one value reads on average",
-            ("Column", "", "Files#", "Share#", "With statistics#", "In conditions#", "Type"),
+            ("Column", "", "Files#", "Share#", "With statistics#", "In conditions#"),
             rows,
-            "bars stacked",
+            "bars",
         ),
         legend((("s3", "up to 10 %: skips well"), ("s1", "up to 50 %"), ("late", "more than 50 %: hardly skips"))),
     )

@@ -12,8 +12,8 @@ def size(value: float | None) -> str:
     unit = 0
     while abs(value) >= 1023.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
-    digits = 0 if unit == 0 or value >= 99.95 or value == int(value) else 1
-    return f"{value:.{digits}f} {_UNITS[unit]}"
+    text = f"{value:.0f}" if unit == 0 or value >= 99.95 else f"{value:.1f}".removesuffix(".0")
+    return f"{text} {_UNITS[unit]}"
 
 
 def number(value: float | None) -> str:

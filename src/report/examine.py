@@ -1,7 +1,8 @@
 """`report`: the health of a table as one page."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ class Report:
     def to_html(self) -> str:
         """The report as one HTML page that needs no other file and no network."""
         return to_html(self.facts, self.advice)
+
+    def to_json(self) -> str:
+        """The version and the advice as JSON, for a program."""
+        items = [asdict(item) for item in self.advice]
+        return json.dumps({"table": self.facts.location, "version": self.facts.version, "advice": items}, indent=2)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a local file; returns its path.
