@@ -170,7 +170,8 @@ def _order(facts: TableFacts) -> Iterator[Advice]:
         if known
         else f"No file can be skipped well: {_lookups(chosen, files.count)}. The log doesn't say by which columns "
         "queries filter: put the most frequent ones into the command.",
-        f"A search for one value reads about {number(round(after))} of {number(files.after)} files.",
+        f"A search for one value reads about {number(round(after))} of {number(files.after)} files."
+        + (" The same command combines small files." if files.after <= 0.5 * files.count else ""),
         commands.optimize(facts.location, zorder_by=[column.name for column in chosen]),
         "skipping",
     )

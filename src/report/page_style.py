@@ -30,6 +30,7 @@ nav a:hover { color: var(--link); }
 .tiles dt { color: var(--soft); font-size: .8rem; }
 .tiles dd { margin: 0; font-size: 1.35rem; font-weight: 650; line-height: 1.3; overflow-wrap: anywhere; }
 .tiles dd span { display: block; color: var(--soft); font-size: .8rem; font-weight: 400; }
+header .tiles { grid-template-columns: repeat(4, 1fr); }
 header .tiles dd { font-size: 1.7rem; }
 .advice { list-style: none; margin: 0; padding: 0; display: grid; gap: .9rem; }
 .advice li { border: 1px solid var(--line); border-left: .25rem solid var(--note); border-radius: .5rem;
@@ -87,7 +88,7 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   font-size: .85rem; }
 @media (max-width: 42rem) {
   nav { margin: 1.2rem -1.25rem 0; }
-  .tiles { grid-template-columns: 1fr 1fr; }
+  .tiles, header .tiles { grid-template-columns: 1fr 1fr; }
   header .tiles dd { font-size: 1.4rem; }
   .timeline { grid-template-columns: 6rem minmax(0, 1fr); gap: .5rem; }
   .lane-names { font-size: .68rem; }
@@ -105,6 +106,7 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   .advice li, .panel, .tiles > div, figure { break-inside: avoid; }
   h2, caption { break-after: avoid; }
   .advice pre { max-height: none; }
+  .panels { grid-template-columns: repeat(3, 1fr); }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """

@@ -19,12 +19,14 @@ def growth(facts: TableFacts) -> str:
     """Rows, bytes and files of each version."""
     points = thinned(facts.growth, _MOST_POINTS)
     first, last = facts.growth[0], facts.growth[-1]
+    if len(points) == 1:
+        return section(
+            "growth", "Growth", "The numbers of only one version are known: the log has no commit before it."
+        )
     summary = (
         f"From version {first.version} of {date(first.time_ms)} to version {last.version} of {date(last.time_ms)}."
-        if len(facts.growth) > 1
-        else "The log has only one version whose numbers are known."
     )
-    if len(facts.growth) > 1 and first.version > facts.log.oldest:
+    if first.version > facts.log.oldest:
         summary += f" The versions from {facts.log.oldest} on can be read too, but weren't read for this report."
     panels = "".join(
         (

@@ -436,7 +436,10 @@ class Snapshot:
         """The statistics of columns (physical names) in the files: all, or those of indices into `files`."""
         from ..skipping import stats
 
-        files = self._with_stats_of(columns)
+        if rows is not None and not (self._base is not None and self._base.has_stats_parsed()):
+            files = self.files_with("stats")  # the texts of the other files aren't parsed
+        else:
+            files = self._with_stats_of(columns)
         if rows is not None:
             files = files.select([name for name in files.column_names if name.startswith("stats")]).take(rows)
         return stats.read(files, columns, self.mapping.physical)
