@@ -1,8 +1,9 @@
 """The report as one self-contained HTML page, for example for the vendor of a store."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape as _escape
 
+from ..pages import document
+from ..pages import escaped as _text
 from . import words
 from .calibration import CAUGHT, MISSED, Calibration
 from .model import Finding, Verdict
@@ -30,18 +31,7 @@ def to_html(report: Report) -> str:
     title = f"{report.verdict}: {report.what} - tablelog conformance"
     sections = [_not_run(report)] if report.obstacle else [_guarantees(report), _details(report)]
     body = [_header(report), *sections, _calibration(report.calibration), _footer(report)]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{_text(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "".join(part for part in body if part)
-        + "</main>\n</body>\n</html>\n"
-    )
-
-
-def _text(text: object) -> str:
-    return _escape(str(text), quote=True)
+    return document(title, STYLE, "".join(part for part in body if part))
 
 
 def _badge(verdict: Verdict) -> str:

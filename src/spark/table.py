@@ -25,7 +25,9 @@ from ..dml.maintain.vacuum import Mode, vacuum
 from ..engine.jvm.sessions import is_classic
 from ..engine.read import scan
 from ..engine.write import view_inserts
-from ..errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ..errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ..pages import escaped
+from ..report.card import card
 from . import describe, names, upkeep
 from .arguments import assignments_of, checked, names_of
 from .boundary import with_pyspark_errors
@@ -141,6 +143,13 @@ class DeltaTable:
             raise UnsupportedEnvironmentError("There is no active Spark session: create one, or pass one.")
         _check_session(session)
         return DeltaTableBuilder(session, mode, lambda log: cls(session, log))
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook: its name, version, size and columns, or why it can't be read."""
+        try:
+            return card(self._log.snapshot())
+        except TablelogError as error:
+            return f"<pre>{escaped(error)}</pre>"
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""

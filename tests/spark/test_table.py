@@ -165,3 +165,17 @@ def test_exceptions_bear_the_names_of_delta_exceptions():
         prefix = "TABLELOG_" if name == "DeltaConcurrentModificationException" else "DELTA_"
         assert found("x").getCondition().startswith(prefix)
     assert set(names) <= set(exceptions.__all__)
+
+
+def test_a_notebook_shows_a_card(spark, table):
+    table.write(spark.range(3))
+    card = table.delta._repr_html_()
+    assert card.startswith("<div ")
+    assert table.path in card
+    assert "1 column: id" in card
+    assert "0 of " in card
+    table.write(spark.range(3))
+    assert "1 of " in table.delta._repr_html_()
+    for file in (table.root / "_delta_log").iterdir():
+        file.unlink()
+    assert table.delta._repr_html_().startswith("<pre>there is no Delta table at ")

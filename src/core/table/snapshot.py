@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
     from ..log.checksum import VersionChecksum
     from ..skipping.predicates import Column, Predicate
+    from ..skipping.stats import FileStats
 
 _log = logging.getLogger(__name__)
 
@@ -342,6 +343,18 @@ class Snapshot:
         Statistics are read only for files that the partition values don't exclude. The arguments are as in `prune`.
         """
         return prune_mask(self.files, self._with_stats_of, self.mapping, predicate, time_zone=time_zone)
+
+    def file_stats(self, columns: "Collection[Column]", rows: "Sequence[int] | None" = None) -> "FileStats":
+        """The statistics of columns (physical names) in the files: all, or those of indices into `files`."""
+        from ..skipping import stats
+
+        if rows is not None and not (self._base is not None and self._base.has_stats_parsed()):
+            files = self.files_with("stats")  # the texts of the other files aren't parsed
+        else:
+            files = self._with_stats_of(columns)
+        if rows is not None:
+            files = files.select([name for name in files.column_names if name.startswith("stats")]).take(rows)
+        return stats.read(files, columns, self.mapping.physical)
 
     def num_records(self) -> "pa.Array":
         """The number of rows in each file of `files`, deleted rows included, from its statistics; null: unknown."""

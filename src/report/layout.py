@@ -1,0 +1,175 @@
+"""The sizes of files and partitions, the load of deletion vectors, and what OPTIMIZE makes of them; pure functions."""
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.protocol.partition_values import column_of
+from .facts import FileFacts, Partition, PartitionFacts, SizeClass, TombstoneFacts, VectorFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KIB = 1 << 10
+_EDGES = (0, *(_KIB << power for power in range(4, 24, 2)))
+"""Lower bounds of the classes of sizes: 16 KiB, and each four times the one before, to 4 GiB."""
+SMALL_SHARE = 16
+"""A file is small if it has less than the target size divided by this."""
+_SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
+HEAVY = 0.05
+"""A larger share of deleted rows makes a file worth rewriting; the default of OPTIMIZE."""
+_MOST = 12
+
+
+def file_facts(files: "pa.Table", rows: "pa.Array", target: int, after: int) -> FileFacts:
+    """The sizes of the live files.
+
+    Args:
+        files: The columns `size` and `deletionVector` of a snapshot's files.
+        rows: The number of rows of each file; null is unknown.
+        target: The size of the files that OPTIMIZE writes.
+        after: The number of files after OPTIMIZE.
+    """
+    import pyarrow.compute as pc
+
+    sizes, small = files.column("size"), max(target // SMALL_SHARE, 1)
+    count = files.num_rows
+    deleted = _sum(pc.struct_field(files.column("deletionVector"), "cardinality"))
+    below = sizes.filter(pc.less(sizes, small))
+    return FileFacts(
+        target,
+        small,
+        count,
+        _sum(sizes),
+        None if rows.null_count else _sum(rows) - deleted,
+        deleted,
+        median(sizes),
+        tuple(_classes(sizes)),
+        len(below),
+        _sum(below),
+        after,
+    )
+
+
+def _classes(sizes: "pa.ChunkedArray") -> list[SizeClass]:
+    import pyarrow.compute as pc
+
+    found = []
+    for lower, upper in zip(_EDGES, (*_EDGES[1:], None), strict=True):
+        inside = pc.greater_equal(sizes, lower)
+        if upper is not None:
+            inside = pc.and_(inside, pc.less(sizes, upper))
+        part = sizes.filter(inside)
+        found.append(SizeClass(lower, upper, len(part), _sum(part)))
+    return found
+
+
+def partitions(
+    files: "pa.Table", columns: tuple[str, ...], physical: tuple[str, ...], target: int
+) -> tuple[PartitionFacts, int]:
+    """The partitions, and the number of files in all of them after OPTIMIZE.
+
+    A table without partitions has one, with all files.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sizes = files.column("size").combine_chunks()
+    is_small = pc.less(sizes, max(target // SMALL_SHARE, 1))
+    is_open = pc.less(sizes, target)  # OPTIMIZE combines these files
+    keys = {f"k{i}": column_of(files.column("partitionValues"), name) for i, name in enumerate(physical)}
+    ones, zeros = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
+    measures = {
+        "files": pc.if_else(pc.is_valid(sizes), ones, ones),
+        "size": sizes,
+        "small_files": pc.if_else(is_small, ones, zeros),
+        "small_size": pc.if_else(is_small, sizes, zeros),
+        "open_files": pc.if_else(is_open, ones, zeros),
+        "open_size": pc.if_else(is_open, sizes, zeros),
+    }
+    keys = keys or {"k0": pa.nulls(len(sizes), pa.string())}
+    groups = pa.table({**keys, **measures}).group_by([*keys]).aggregate([(name, "sum") for name in measures])
+    open_files, open_size = groups.column("open_files_sum"), groups.column("open_size_sum")
+    # The files that OPTIMIZE writes for a partition: its bytes divided by the target, rounded up.
+    combined = pc.divide(pc.add(open_size, target - 1), target)
+    after = pc.add(pc.subtract(groups.column("files_sum"), open_files), pc.min_element_wise(open_files, combined))
+    groups = groups.append_column("after", after)
+    groups = groups.append_column("fewer", pc.subtract(groups.column("files_sum"), after))
+
+    def first(column: str) -> tuple[Partition, ...]:
+        rows = pc.select_k_unstable(groups, min(_MOST, len(groups)), [(column, "descending")])
+        return tuple(_partition(row, columns) for row in groups.take(rows).to_pylist())
+
+    facts = PartitionFacts(
+        columns,
+        len(groups) if columns else 0,
+        median(groups.column("size_sum")),
+        first("size_sum") if columns else (),
+        tuple(partition for partition in first("fewer") if partition.fewer > 0),
+    )
+    return facts, _sum(after)
+
+
+def _partition(row: dict[str, Any], columns: tuple[str, ...]) -> Partition:
+    values = tuple((name, row[f"k{i}"]) for i, name in enumerate(columns))
+    return Partition(
+        values, row["files_sum"], row["size_sum"], row["small_files_sum"], row["small_size_sum"], row["after"]
+    )
+
+
+def vector_facts(files: "pa.Table", rows: "pa.Array") -> VectorFacts:
+    """The load of deletion vectors; the arguments are as in `file_facts`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    deleted = pc.struct_field(files.column("deletionVector"), "cardinality").combine_chunks()
+    has = pc.is_valid(deleted)
+    deleted, total = deleted.filter(has), rows.filter(has)
+    sizes = pc.cast(files.column("size").combine_chunks().filter(has), pa.float64())
+    # A file whose number of rows isn't known counts as fully deleted: OPTIMIZE rewrites it too.
+    share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(total, pa.float64()))
+    share = pc.fill_null(pc.min_element_wise(share, 1.0), 1.0)
+    up_to = [_sum(pc.less_equal(share, limit)) for limit in _SHARES]
+    heavy = pc.greater(share, HEAVY)
+    return VectorFacts(
+        len(deleted),
+        _sum(deleted),
+        tuple(count - before for count, before in zip(up_to, [0, *up_to], strict=False)),
+        _sum(heavy),
+        round(_sum(sizes.filter(heavy))),
+        round(_sum(pc.multiply(sizes, share).filter(heavy))),
+    )
+
+
+def tombstone_facts(tombstones: "pa.Table", now_ms: int, retention_ms: int, vacuum_ms: int | None) -> TombstoneFacts:
+    """The removed files that are still in the log. Those that the last VACUUM could delete are left out.
+
+    Args:
+        tombstones: The tombstones of a snapshot.
+        now_ms: The time now.
+        retention_ms: How long the table keeps removed files.
+        vacuum_ms: When the last VACUUM began; `None`: never, as far as the log says.
+    """
+    import pyarrow.compute as pc
+
+    times = pc.fill_null(tombstones.column("deletionTimestamp"), 0)
+    if vacuum_ms is not None:
+        kept = pc.greater_equal(times, vacuum_ms - retention_ms)
+        tombstones, times = tombstones.filter(kept), times.filter(kept)
+    sizes = tombstones.column("size")
+    expired = pc.less(times, now_ms - retention_ms)
+    return TombstoneFacts(
+        tombstones.num_rows, _sum(sizes), _sum(expired), _sum(sizes.filter(expired)), retention_ms, vacuum_ms
+    )
+
+
+def median(sizes: "pa.ChunkedArray") -> int:
+    """The median of sizes; 0 if there are none."""
+    import pyarrow.compute as pc
+
+    value = pc.quantile(sizes, 0.5, interpolation="lower")[0].as_py()
+    return 0 if value is None else int(value)
+
+
+def _sum(values: "pa.Array | pa.ChunkedArray") -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(values).as_py() or 0
