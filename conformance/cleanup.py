@@ -16,7 +16,7 @@ _ROUNDS = 5
 def clean(store: LogStore, root: str, directories: Iterable[str]) -> list[str]:
     """Delete the files in `root/_delta_log` and in `directories`; returns what couldn't be removed.
 
-    A listing doesn't show directories, so they must be known. Of a local root the whole tree is removed, including
+    A listing doesn't show directories, so they must be known. For a local root the whole tree is removed, including
     temporary files that no listing shows.
     """
     all_directories = {f"{root}/_delta_log", *directories}

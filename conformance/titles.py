@@ -1,4 +1,4 @@
-"""The titles of the checks, for reports and `--list`. The ids, which `--only` and the JSON use, stay as they are."""
+"""The titles of the checks, for reports and `--list`. The ids, which `--only` and the JSON use, don't change."""
 
 from collections.abc import Mapping
 from typing import Final

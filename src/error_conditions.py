@@ -1,16 +1,16 @@
-"""The conditions that errors name: SQLSTATE, and the class of PySpark's that Delta raises with each.
+"""The error conditions: for each, its SQLSTATE and the PySpark class that Delta raises.
 
-Most are Delta's own (delta-spark 4.4.0), with its SQLSTATEs; some are Spark's, where Delta lets Spark's pass;
-`TABLELOG_*` are for what neither has a condition for.
-Where Delta raises an error that PySpark has no class for, so that its users see a bare `Py4JJavaError`, the class is
-`SparkRuntimeException`; for conflicts, and for storage, it is `PySparkException` itself.
+Most conditions and SQLSTATEs are Delta's (delta-spark 4.4.0). Some are Spark's, where Delta raises Spark's error.
+`TABLELOG_*` are for errors that neither has a condition for.
+If Delta raises a Java class that PySpark doesn't know, so that its users get a bare `Py4JJavaError`, the class is
+`SparkRuntimeException`. For conflicts and storage errors it is `PySparkException` itself.
 """
 
 from typing import NamedTuple
 
 
 class Condition(NamedTuple):
-    """What is known of a condition; `raises` is a name in `pyspark.errors`."""
+    """The SQLSTATE of a condition, and its error class; `raises` is a name in `pyspark.errors`."""
 
     sql_state: str
     raises: str
@@ -290,5 +290,8 @@ _UNKNOWN = Condition("XX000", "PySparkException")
 
 
 def of(name: str) -> Condition:
-    """The condition called `name`; of a part of one (`DELTA_X.PART`) it is the whole's, of another's own `_UNKNOWN`."""
+    """The condition `name`.
+
+    A subcondition (`DELTA_X.PART`) has the values of its condition. An unknown name gives `_UNKNOWN`.
+    """
     return CONDITIONS.get(name.partition(".")[0], _UNKNOWN)

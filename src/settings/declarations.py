@@ -420,7 +420,8 @@ EXTERNAL_PATHS = Setting[str](
     "sameStore",
     choice("allow", "sameStore", "refuse"),
     "Which files outside the table's directory are read: any file (`allow`), files with the same scheme and bucket, "
-    "container or host (`sameStore`), or none (`refuse`) ([decision 50](decisions/0050-files-outside-of-a-table.md)).",
+    "container or host (`sameStore`), or none (`refuse`) "
+    "([decision 50](decisions/0050-files-outside-the-table-directory.md)).",
 )
 LOG_DRIVER_BYTES = Setting[int](
     f"{TABLELOG}log.driverBytes",

@@ -1,1 +1,1 @@
-"""What PROTOCOL.md says of bytes: actions, schema, values, statistics, features."""
+"""The formats of PROTOCOL.md: actions, schema, values, statistics, features."""

@@ -1,9 +1,9 @@
 """Conditions on data columns, evaluated by the bounds and the null counts of each file.
 
-Bounds are interpreted carefully: the greatest timestamp may be 999 microseconds after its bound, a string may continue
-after its bound, a writer may have rounded a decimal with many digits, and every file of a floating-point column may
-contain NaN, which Spark sorts after every number, because writers disagree whether the maximum includes it. So for such
-a column a file is evaluated twice: for its numbers and for its NaNs.
+A bound isn't always a value of the column. The greatest timestamp may be 999 microseconds after its bound, a string
+may continue after its bound, and a writer may have rounded a decimal with many digits. Every file of a floating-point
+column may contain NaN, because writers disagree whether the maximum includes it. Spark sorts NaN after every number,
+so such a column is evaluated twice: for the file's numbers and for its NaNs.
 """
 
 from collections.abc import Sequence

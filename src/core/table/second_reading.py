@@ -1,7 +1,7 @@
 """Reads a version a second time, from other files of its log, to find out which of two differing files is wrong.
 
 The commits are authoritative. Checkpoints and log compactions are compared with the commits that still exist, and so is
-a state that its version checksum contradicts (docs/decisions/0046-a-checksum-that-contradicts-the-log.md).
+a state that its version checksum contradicts (docs/decisions/0046-checksum-mismatch-is-an-error.md).
 """
 
 from collections.abc import Iterator, Sequence

@@ -82,7 +82,7 @@ class LogHealth:
         lines = [
             f"{self.table}: version {self.newest}, {self.commits} commits, {self.size_in_bytes} bytes of log",
             f"versions that can be read: {ranges_text(self.readable)}",
-            f"sound checkpoints: {', '.join(map(str, self.checkpoints)) or 'none'}",
+            f"valid checkpoints: {', '.join(map(str, self.checkpoints)) or 'none'}",
         ]
         return "\n".join(
             [*lines, *(f"{p.severity}: {p.message}" for p in self.problems)] + ["ok"] * (not self.problems)

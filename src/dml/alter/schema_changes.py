@@ -146,7 +146,7 @@ def replace_columns(
 
 
 def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options: CommitOptions = PLAIN) -> Committed:
-    """SYNC IDENTITY: move the high-water mark of an identity column on to the last value in the table.
+    """SYNC IDENTITY: raise the high-water mark of an identity column to the last value in the table.
 
     One job reads the column. As in Delta, there is a commit also if the mark doesn't change. Raises
     InvalidArgumentError for another column, and MetadataChangedException.

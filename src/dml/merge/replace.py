@@ -84,7 +84,7 @@ _METRICS: Sequence[tuple[str, str]] = (
     ("numDeletedRows", "numTargetRowsDeleted"),
     ("numAddedChangeFiles", "numTargetChangeFilesAdded"),
 )
-"""The metrics of WRITE, and those of MERGE that they are."""
+"""The metrics of WRITE, each with the metric of MERGE that has its value."""
 
 
 def _metrics(of_merge: Mapping[str, int | str]) -> dict[str, int | str]:

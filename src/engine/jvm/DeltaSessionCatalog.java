@@ -99,14 +99,14 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         return catalog.tableExists(ident);
     }
 
-    // Spark's own catalog would change its entry alone.
+    // Spark's own catalog would change only its entry, not the log.
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
         if (isPath(ident)) return deltaTable(ident, null, "alter", "", "");
         CatalogTable entry = null;
         try {
             entry = entry(ident);
         } catch (Exception missing) {
-            // The catalog below says so.
+            // The session catalog raises the error.
         }
         if (entry != null && isDelta(entry)) return deltaTable(ident, entry, "alter", "", "");
         return catalog.alterTable(ident, changes);
@@ -139,7 +139,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
                 if (isDelta(entry)) return entry;
             }
         } catch (Exception gone) {
-            // Spark's own error says more.
+            // Spark's own error has more details.
         }
         Platform.throwException(error);
         return null;

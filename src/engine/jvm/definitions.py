@@ -1,4 +1,4 @@
-"""What the nodes of Spark's parser say about a table: its columns, its partitioning, and changes of columns."""
+"""Reads the definition of a table from the nodes of Spark's parser: columns, partitioning, and changes of columns."""
 
 import json
 from collections.abc import Mapping

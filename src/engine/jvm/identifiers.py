@@ -16,7 +16,7 @@ _KIND = "PlanWithUnresolvedIdentifier"
 
 
 def constants(spark: "SparkSession", expressions: Sequence[JavaObject]) -> list[JavaObject] | None:
-    """The literals of expressions that need no job to compute; None if there is another one among them."""
+    """The values of constant expressions as literals; None if one of the expressions isn't constant."""
     if all(expression.getClass().getSimpleName() == "Literal" for expression in expressions):
         return list(expressions)
     gateway = Gateway.of(spark)
@@ -35,7 +35,7 @@ def constants(spark: "SparkSession", expressions: Sequence[JavaObject]) -> list[
 def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
     """The plan of a statement with names in place of its IDENTIFIER clauses.
 
-    None if there is no such clause, or if one is no constant, of which Spark raises the error.
+    None if there is no such clause, or if one isn't constant: then Spark raises the error.
     """
     clause = Gateway.of(spark).jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_WITH_UNRESOLVED_IDENTIFIER()
     if not plan.containsPattern(clause):
@@ -45,7 +45,7 @@ def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
 
 
 def _named(spark: "SparkSession", clauses: Sequence[JavaObject]) -> dict[JavaObject, JavaObject] | None:
-    """The plans of clauses with their names; None if a name is no constant."""
+    """The plans of clauses with their names; None if a name isn't constant."""
     literals = constants(spark, [clause.identifierExpr() for clause in clauses])
     if not clauses or literals is None:
         return None

@@ -53,7 +53,7 @@ def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _throwables(java: Any) -> Iterator[Any]:
-    """Of a Java exception and its causes, those with an error condition."""
+    """The exceptions with an error condition, among a Java exception and its causes."""
     for _ in range(_CAUSES):
         if java is None:
             return

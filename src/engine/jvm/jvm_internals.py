@@ -179,7 +179,7 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CATALYST, "SqlScriptingContextManager", "the variables of the running script", "create"),
     _of(_SPARK, "util.LexicalThreadLocal$Handle", "the variables of the running script", "runWith"),
     _of("scala.", "Function0", "calls without the variables of the running script", "apply"),
-    _of("scala.collection.mutable.", "HashMap", "the conditions of a body without any"),
+    _of("scala.collection.mutable.", "HashMap", "the empty map of conditions of a script's body"),
     # plans
     _of(_LOGICAL, "LogicalPlan", "bounds and columns of a plan", "output", "schema", "maxRows", "stats", "resolve"),
     _of(_CATALYST, "plans.QueryPlan", "subqueries of a plan", "expressions", "outputSet", "subqueries",

@@ -53,8 +53,8 @@ def substituted(spark: "SparkSession", text: str) -> str:
 def read_printed(printed: str, text: str) -> Iterator[tuple[int, int, int, bool]]:
     """The number of the kind, the start, the stop and whether it is hidden, of each token in ANTLR's list as text.
 
-    A token is printed as `[@-1,0:5='VACUUM',<331>,1:0]`, or with `,channel=1` if it is hidden. As the statement is
-    known, so is the length of the text between the quotes: nothing is searched for in it.
+    A token is printed as `[@-1,0:5='VACUUM',<331>,1:0]`, or with `,channel=1` if it is hidden. The statement gives the
+    length of the text between the quotes, so that a quote or a bracket in this text isn't taken for the end of a token.
     """
     at = 1
     while printed[at] != "]":
@@ -72,5 +72,5 @@ def read_printed(printed: str, text: str) -> Iterator[tuple[int, int, int, bool]
 
 @lru_cache(maxsize=4)
 def _kinds(gateway: Gateway) -> dict[int, str]:
-    """The names of kinds of tokens by their numbers in one version of Spark, filled as they are asked for."""
+    """The names of kinds of tokens by their numbers in one version of Spark, filled on demand."""
     return {}

@@ -1,4 +1,4 @@
-"""Parts of a statement that Spark's parser parses for themselves, with values for the parameter markers in them."""
+"""Parses single parts of a statement with Spark's parser, and replaces their parameter markers by values."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the plan of a parsed DELETE, UPDATE, MERGE or TRUNCATE says: the table, the conditions and the assignments."""
+"""Reads the table, the conditions and the assignments from the plan of a parsed DELETE, UPDATE, MERGE or TRUNCATE."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias

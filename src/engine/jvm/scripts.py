@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PARTS = ("collection", "handlers", "conditionalBodies", "elseBody", "body")
 
 Run: TypeAlias = Callable[[str, JavaObject], bool]
-"""Runs a statement of a script, of which it gets the text and the plan. Returns False if Spark has to run it."""
+"""Runs a statement of a script, with its text and its plan as arguments. Returns False if Spark has to run it."""
 
 
 def is_execute_immediate(plan: JavaObject) -> bool:
@@ -39,7 +39,7 @@ class Immediate:
 
 
 def immediate(spark: "SparkSession", plan: JavaObject) -> Immediate | None:
-    """The statement of an EXECUTE IMMEDIATE; None if its parts aren't constants, of which Spark raises the error."""
+    """The statement of an EXECUTE IMMEDIATE; None if its parts aren't constant: then Spark raises the error."""
     arguments = Gateway.elements(plan.args())
     names = [str(argument.name()) for argument in arguments if argument.getClass().getSimpleName() == "Alias"]
     if names and len(names) < len(arguments):
@@ -94,7 +94,7 @@ class _Statement:
 
 
 def _answer_of(error: BaseException) -> JavaObject | str:
-    """What `StatementRunner` throws for an error of Python: the Java exception behind it, else its condition."""
+    """The value that `StatementRunner` throws for an error of Python: its Java exception, or else its condition."""
     java = java_exception(error)
     if java is not None:
         return java
@@ -194,5 +194,5 @@ class RewrittenScript:
         return body(seq(statements), none, False, seq([]), self._gateway.jvm.scala.collection.mutable.HashMap())
 
     def _copied(self, node: JavaObject, parts: list[JavaObject]) -> JavaObject:
-        """A node with other parts, and with the place in the text that it had."""
+        """A copy of a node with other parts, at the same position in the text."""
         return node.makeCopy(self._gateway.array(self._gateway.jvm.java.lang.Object, parts))

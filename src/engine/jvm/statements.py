@@ -13,7 +13,7 @@ from .sessions import hadoop_configuration, is_instance, jvm_session, session_st
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark refuses these of a temporary view by errors of its planner, which name no view.
+# For a temporary view, Spark's planner refuses these statements with errors that don't name the view.
 _SUBJECTS = {"AddCheckConstraint": "child"}
 _PRIVILEGES = "__required_write_privileges__"  # an option of Spark's own
 _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
@@ -73,16 +73,16 @@ def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
 
 
 SCRIPT = "CompoundBody"
-"""What `kind_of` answers for `BEGIN ... END`."""
+"""The result of `kind_of` for `BEGIN ... END`."""
 
 EXECUTE_IMMEDIATE = "UnresolvedExecuteImmediate"
 
 UNKNOWN_NAMES = ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
-"""What `kind_of` answers if the name of the table is an expression (an IDENTIFIER clause)."""
+"""The results of `kind_of` if the name of the table is an expression (an IDENTIFIER clause)."""
 
 
 def kind_of(plan: JavaObject) -> str | None:
-    """The class name of a parsed statement; None for a query. Several INSERTs in one are of the class of INSERT."""
+    """The class name of a parsed statement; None for a query. Several INSERTs in one statement have that of INSERT."""
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     kind = str(plan.getClass().getSimpleName())
     if kind == "UnresolvedWith":

@@ -123,9 +123,9 @@ class InstalledCatalog:
 def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest) -> JavaObject:
     """A `V1Table` that Spark replaces by the plan of `frame` where a query names the table.
 
-    Spark finds the plan in its cache of relations, by the table's name. A name of its own in place of the catalog
-    keeps it apart from Spark's own entries and from other versions of the table. It is only for queries: Spark's own
-    commands would take the table for one of the session catalog.
+    Spark finds the plan in its cache of relations, by the table's name. The catalog part of the name is
+    `tablelog`, with the version if there is one, so that Spark's own entries and other versions of the table have
+    other names. It is only for queries: Spark's own commands would treat the table as one of the session catalog.
     """
     gateway = Gateway.of(spark)
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
@@ -145,7 +145,7 @@ def own_command_refused(request: TableRequest) -> UnsupportedFeatureError:
     """The error for a command of Spark's own that would change a table."""
     return UnsupportedFeatureError(
         f"Spark's own command does not support the Delta table {'.'.join(request.name)}: nothing was changed. "
-        "Run the statement by spark.sql(text), as a statement of its own."
+        "Run the statement by spark.sql(text), as a separate statement."
     )
 
 

@@ -60,7 +60,7 @@ class InstalledFunctions:
             self._registry.registerFunction(name, info, _Builder(gateway, function))
 
     def remove(self) -> None:
-        """Take the functions out of the session."""
+        """Remove the functions from the session."""
         for name in self._names:
             self._registry.dropFunction(name)
 
@@ -81,7 +81,10 @@ def namespace_of_view(gateway: Gateway) -> list[str]:
 
 
 def _is_constant(gateway: Gateway, expression: JavaObject) -> bool:
-    """Whether a resolved expression has one value for a statement; `foldable` is false for some, as `to_timestamp`."""
+    """Whether a resolved expression has one value for a statement.
+
+    Spark's `foldable` is false for some of these, such as `to_timestamp`.
+    """
     if not expression.deterministic() or not expression.references().isEmpty():
         return False
     return not expression.containsPattern(gateway.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE())

@@ -45,7 +45,7 @@ FILES = pa.schema(
         ("stats", pa.string()),
     ]
 )
-"""The columns of a table of files that is no part of one snapshot, for `scan.frame`."""
+"""The columns of a table of files for `scan.frame`; the files may belong to several snapshots."""
 _CHANGES = pa.schema(
     [*FILES, (CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
 )

@@ -83,7 +83,7 @@ class _Fields(TypedDict, total=False):
 
 
 def _fields(text: str) -> _Fields:
-    """The fields in the message of an error that a Python worker raised: of a worker, only the message arrives."""
+    """The fields in the message of an error that a Python worker raised: the driver gets only the message."""
     if of_table := _OF_TABLE.match(text):
         return {"path": of_table[1], "version": int(of_table[2]), "table": of_table[3]}
     of_storage = _OF_STORAGE.match(text)

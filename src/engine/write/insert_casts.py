@@ -37,7 +37,7 @@ def arity_error(table: str, num_values: int, wanted: int) -> SchemaMismatchError
 def casted(frame: "DataFrame", columns: StructType, table: str, *, by_name: bool, ansi: bool) -> "DataFrame":
     """The rows of an INSERT, cast to the columns of the table that it has values for.
 
-    `by_name`: a column goes by its name; else by its place, as the fields of structs always do.
+    `by_name`: columns are matched by name; otherwise by position, as the fields of structs always are.
     Raises SchemaMismatchError for too few or too many columns, and Spark's AnalysisException for a cast that no value
     can have.
     """

@@ -26,7 +26,7 @@ def evolved(
     """The table's columns after the INSERT: new columns are added, and types are widened as by mergeSchema.
 
     `data` is the schema of the rows. `listed`: the columns that the statement lists, to which nothing is added.
-    `by_name`: the rows' columns have the names of the table's; else they have its order, and those after the last are
+    `by_name`: the rows' columns are matched by name; otherwise by position, and columns after the table's last one are
     new. `static`: partition columns whose value is in the statement and not in the rows.
     Raises what `merging.merged` raises.
     """

@@ -58,17 +58,17 @@ Clients: TypeAlias = Callable[[Mapping[str, str]], HdfsClient]
 
 
 class ProcessClients:
-    """What creates the clients of the HDFS stores in a process: hdfs-native, until `use` sets another one."""
+    """The factory for the clients of the HDFS stores in a process: hdfs-native, until `use` sets another one."""
 
     def __init__(self) -> None:
         self._in_use: tuple[int, Clients] | None = None
 
     def use(self, clients: Clients) -> None:
-        """Set it for this process; a forked child doesn't inherit it."""
+        """Set the factory for this process; a forked child doesn't inherit it."""
         self._in_use = (os.getpid(), clients)
 
     def current(self) -> Clients:
-        """What creates a client now."""
+        """The factory in use."""
         if self._in_use is not None and self._in_use[0] == os.getpid():
             return self._in_use[1]
         from .native_client import NativeFiles

@@ -1,4 +1,4 @@
-"""JSON as the log has it: strict when it is read, compact when it is written."""
+"""Reads the JSON of the log strictly, and writes it compactly."""
 
 import json
 import math

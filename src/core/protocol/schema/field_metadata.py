@@ -1,4 +1,4 @@
-"""The keys of a field's metadata, and what they say of the field."""
+"""The keys of a field's metadata, and their meaning."""
 
 import re
 

@@ -1,7 +1,7 @@
 """The Arrow route: Python workers read the files by pyarrow, through Spark's public Python data source.
 
 This module makes the DataFrame. `arrow_source` has the data source, and `arrow_plan` what it reads from each file. The
-options of the file systems are pickled with the data source; so secrets are in no option and in no plan. The list of
+options of the file systems are pickled with the data source; so neither options nor plans contain secrets. The list of
 files is an option, because Spark Connect plans a frame more than once.
 """
 

@@ -1,4 +1,4 @@
-"""What the Arrow route reads: the files that Spark's filters leave, and for each its columns and constants."""
+"""Plans what the Arrow route reads: the files that Spark's filters leave, with the columns and constants of each."""
 
 import base64
 from collections.abc import Mapping
