@@ -268,6 +268,27 @@ CORRUPTION_IS_FATAL = Setting[bool](
     FLAG,
     "Whether reading a version that contradicts its version checksum is an error; otherwise it is a warning.",
 )
+STREAMING_COLUMN_CHANGES = Family(
+    f"{DELTA}streaming.allowSourceColumn",
+    "<change>",
+    "Whether streams with a schema log go on after a `<change>` of columns: `Rename`, `Drop`, `TypeChange` or "
+    "`RenameAndDrop`. The value is `always`; with the suffix that the error names, it is for one query, and may be a "
+    "version ([streams](guide/streaming.md#changes-of-columns)).",
+)
+STREAMING_LOG_ANYWHERE = Setting[bool](
+    f"{DELTA}streaming.allowSchemaLocationOutsideCheckpointLocation",
+    False,
+    FLAG,
+    "Whether `schemaTrackingLocation` of a stream may be outside its checkpoint location; otherwise it is an error.",
+    per_operation=True,
+)
+STREAMING_MERGES_CHANGES = Setting[bool](
+    f"{DELTA}streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled",
+    True,
+    FLAG,
+    "Whether a stream with a schema log follows successive changes of the schema, without rows between them, at once.",
+    per_operation=True,
+)
 STATS_SKIPPING = Setting[bool](f"{DELTA}stats.skipping", True, FLAG, "Whether reads skip files by their statistics.")
 TIME_TRAVEL_IN_PATHS = Setting[bool](
     f"{DELTA}timeTravel.resolveOnIdentifier.enabled",
@@ -462,7 +483,7 @@ SETTINGS: Final[dict[str, Setting[object]]] = {
     setting.key: setting for setting in list(globals().values()) if isinstance(setting, Setting)
 }
 """All settings of this module by their keys."""
-FAMILIES: Final = (PROPERTY_DEFAULTS, LOG_STORE)
+FAMILIES: Final = (PROPERTY_DEFAULTS, STREAMING_COLUMN_CHANGES, LOG_STORE)
 PER_OPERATION: Final = frozenset(key for key, setting in SETTINGS.items() if setting.per_operation)
 
 

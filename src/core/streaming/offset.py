@@ -21,8 +21,10 @@ AFTER_FILES = (1 << 63) - 1 - 100
 _STORED_BEFORE_FILES = -1
 _WRITTEN = 1
 _NEWEST_READ = 3
-_SCHEMA_CHANGES = (-20, -19)
-"""The indexes by which delta-spark marks a change of the schema, with `schemaTrackingLocation` only."""
+SCHEMA_CHANGE = -20
+"""The index at which a batch ends before the files of a version with another schema, if a schema log tracks it."""
+AFTER_SCHEMA_CHANGE = -19
+"""The index of the offset that follows: Spark confirms the end of a batch only when another offset follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,13 @@ class SourceOffset:
         return self.version, self.index
 
     @property
-    def last_version(self) -> int:
-        """The last version of which the stream has read something."""
-        return self.version - 1 if self.index == BEFORE_FILES else self.version
+    def at_schema_change(self) -> bool:
+        return self.index in (SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE)
 
     def to_json(self) -> str:
         assert self.index != AFTER_FILES
         fields = {
-            "sourceVersion": _WRITTEN,
+            "sourceVersion": _NEWEST_READ if self.at_schema_change else _WRITTEN,
             "reservoirId": self.table_id,
             "reservoirVersion": self.version,
             "index": _STORED_BEFORE_FILES if self.index == BEFORE_FILES else self.index,
@@ -64,7 +65,7 @@ def parse(text: str) -> SourceOffset:
 
     Raises:
         CorruptLogError: It isn't an offset of a Delta table.
-        UnsupportedFeatureError: A newer version of Delta wrote it, or the query tracked schema changes.
+        UnsupportedFeatureError: A newer version of Delta wrote it.
     """
     try:
         fields = json.loads(text)
@@ -88,12 +89,6 @@ def parse(text: str) -> SourceOffset:
             f"The offset in the checkpoint has the form {source_version}, which doesn't exist.",
             condition="DELTA_INVALID_SOURCE_VERSION",
             parameters={"version": source_version},
-        )
-    if index in _SCHEMA_CHANGES:
-        raise UnsupportedFeatureError(
-            "The query stopped at a change of the table's schema that it tracks by schemaTrackingLocation, which is "
-            "not supported: go on with the program that wrote the checkpoint.",
-            ("schemaTrackingLocation",),
         )
     if source_version < _NEWEST_READ and index == _STORED_BEFORE_FILES:
         index = BEFORE_FILES

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .limits import Admission
-from .offset import AFTER_FILES, BEFORE_FILES, Position
+from .offset import AFTER_FILES, BEFORE_FILES, SCHEMA_CHANGE, Position
 
 
 class Separable(Enum):
@@ -27,12 +27,14 @@ class VersionFiles:
     """The files of one version that a stream reads, in order. Their indexes count from 0.
 
     `sizes` are their sizes in bytes. `excluded` are indexes of files that don't count for limits and aren't read.
+    `changes_schema`: the files need another schema than that of the stream, so that a batch ends before them.
     """
 
     version: int
     sizes: Sequence[int]
     separable: Separable = Separable.BY_FILE
     excluded: frozenset[int] = frozenset()
+    changes_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,9 @@ def _within(
     start: Position, files: VersionFiles, admission: Admission | None, bound: Position | None
 ) -> tuple[Position | None, bool]:
     """The last position of the batch in one version, and whether the batch may go on with the next version."""
+    barrier = files.version, SCHEMA_CHANGE
+    if files.changes_schema and start < barrier and (bound is None or barrier <= bound):
+        return barrier, False
     if admission is not None and files.separable is not Separable.BY_FILE:
         return _group(start, files, admission, bound)
     last = None

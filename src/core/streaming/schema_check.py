@@ -50,10 +50,9 @@ class StreamSchema:
         if change is not None:
             raise UnsupportedFeatureError(
                 f"The stream of {table} can't go past a change of its columns: between version {version} and version "
-                f"{self.read.version}, with whose columns it reads, {change}. To follow such a change by "
-                "schemaTrackingLocation is not supported: start the query with a new checkpoint location"
-                f"{' and a later startingVersion' if self.has_start else ''}.",
-                ("schemaTrackingLocation",),
+                f"{self.read.version}, with whose columns it reads, {change}. Restart the query with the option "
+                "schemaTrackingLocation, a directory below its checkpoint location; or start it with a new checkpoint "
+                f"location{' and a later startingVersion' if self.has_start else ''}.",
                 condition="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
                 parameters={"readSchema": read.schema_string, "incompatibleSchema": metadata.schema_string},
                 table=table,

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -25,9 +25,10 @@ from ..table.snapshot import Snapshot
 from .commit_tail import CommitTail, lost_end
 from .commits import NO_RULES, CommitFiles, CommitRules, of_commit
 from .limits import NO_LIMITS, Admission, ReadLimits
-from .offset import BEFORE_FILES, Position, SourceOffset, after
+from .offset import AFTER_SCHEMA_CHANGE, BEFORE_FILES, SCHEMA_CHANGE, Position, SourceOffset, after
 from .planning import Span, VersionFiles, last_position, spans
 from .schema_check import StreamSchema, other_table
+from .schema_tracking import SchemaTracking, common
 
 _KEPT_FILES = 200_000
 _READ_AHEAD = 100
@@ -74,13 +75,27 @@ class Outstanding:
 
 
 class TableStream:
-    """Reads a table as a stream. One thread at a time uses it; it reads with the schema of the snapshot `read`."""
+    """Reads a table as a stream. One thread at a time uses it.
 
-    def __init__(self, log: ReadableLog, read: Snapshot, options: StreamOptions) -> None:
+    Args:
+        log: The log of the table.
+        newest: The newest version of the table when the stream starts.
+        options: The options of the stream.
+        tracking: The schema log of the stream, if it has one.
+
+    `read` is the newest version with the columns to read with: its own, or those of the schema log.
+    """
+
+    def __init__(
+        self, log: ReadableLog, newest: Snapshot, options: StreamOptions, tracking: SchemaTracking | None = None
+    ) -> None:
+        read = newest if tracking is None else tracking.read
         self._log = log
         self._options = options
         self._schema = StreamSchema(read, has_start=options.start is not None)
         self._tail = CommitTail(log, read.metadata.id, fail_on_data_loss=options.fail_on_data_loss)
+        self._tracking = tracking
+        self._newest = newest
         self._initial: _InitialFiles | None = None
         self._checked_start = False
         self._stops = False
@@ -121,7 +136,12 @@ class TableStream:
     def _latest(self, start: SourceOffset | None, *, unlimited: bool) -> SourceOffset | None:
         if not self._checked_start and start is not None and start.version > self.read.version + 1:
             raise lost_end(self._log.table, start.version - 1, self.read.version)
+        pending = None if start is None else self._at_schema_change(start)
+        if pending is not None:
+            return pending
         begin = start or self._first
+        if start is None:
+            self._begin_tracking(min(begin.version, self._newest.version))
         self._forget_before(begin)
         admission = None if unlimited else Admission(self._options.limits)
         last = last_position(
@@ -137,6 +157,7 @@ class TableStream:
         if start == end:
             return Batch()
         begin = start or self._first_before(end)
+        self._begin_tracking(begin.version, end)
         self._check_start(begin.version)
         commits = []
         for span in spans(begin.position, end.position, lambda version: self._count(begin, version)):
@@ -179,6 +200,44 @@ class TableStream:
                 files += len(rest)
                 size += sum(file.size or 0 for file in rest)
         return Outstanding(files, size, versions)
+
+    # --- changes of the schema that a schema log tracks ------------------------------------------------------------
+
+    def committed(self, end: SourceOffset) -> None:
+        """Note that the batch up to `end` is written. Raises SchemaChangedError if it ended at a schema change."""
+        if self._tracking is not None and self._tracking.active and end.at_schema_change:
+            files = self._files_of(end.version)
+            if files is not None:
+                self._tracking.evolve(files.metadata, files.protocol, end.version)
+
+    def _at_schema_change(self, start: SourceOffset) -> SourceOffset | None:
+        """The next offset, if the last batch ended at a change of the schema that the stream hasn't followed yet."""
+        if self._tracking is None or not self._tracking.active:
+            return None
+        if start.index == SCHEMA_CHANGE:
+            return replace(start, index=AFTER_SCHEMA_CHANGE)
+        return start if start.index == AFTER_SCHEMA_CHANGE and self._changes_schema(start.version) else None
+
+    def _changes_schema(self, version: int) -> bool:
+        if self._tracking is None or not self._tracking.active:
+            return False
+        files = self._files_of(version)
+        return files is not None and self._tracking.differs(files.metadata, files.protocol, version)
+
+    def _begin_tracking(self, version: int, end: SourceOffset | None = None) -> None:
+        """Add the first entry to an empty schema log; `end` is the end of a batch that was planned without it."""
+        if self._tracking is None or self._tracking.active:
+            return
+        first = self._snapshot(version)
+        versions, last = [(first.metadata, first.protocol)], first.version
+        if end is not None:
+            last = max(end.version - 1 if end.index == BEFORE_FILES else end.version, version)
+            for number in range(version + 1, last + 1):
+                files = self._files_of(number)
+                metadata, protocol = versions[-1]
+                if files is not None:
+                    versions.append((files.metadata or metadata, files.protocol or protocol))
+        self._tracking.begin(*common(versions, version, last, self._log.table), last)
 
     # --- the start ------------------------------------------------------------------------------------------------
 
@@ -236,7 +295,7 @@ class TableStream:
 
     def _check_start(self, version: int) -> None:
         """Check, once, that the rows of the first version can be read with the schema of the stream."""
-        if self._checked_start:
+        if self._checked_start or (self._tracking is not None and self._tracking.active):
             return
         snapshot: Snapshot | None = self.read
         if version != self.read.version:
@@ -271,7 +330,8 @@ class TableStream:
         for version in self._tail.versions(first):
             files = self._files_of(version)
             if files is not None:
-                yield files.planned(self._options.rules)
+                planned = files.planned(self._options.rules)
+                yield replace(planned, changes_schema=True) if self._changes_schema(version) else planned
 
     def _count(self, begin: SourceOffset, version: int) -> int | None:
         if begin.initial and version == begin.version:
@@ -281,7 +341,9 @@ class TableStream:
 
     def _initial_files(self, version: int) -> "_InitialFiles":
         if self._initial is None or self._initial.snapshot.version != version:
-            snapshot = self.read if version == self.read.version else self._snapshot(version)
+            snapshot = self._newest if version == self._newest.version else self._snapshot(version)
+            if self._tracking is not None and self._tracking.active and self._tracking.covers(version):
+                self._tracking.evolve(snapshot.metadata, snapshot.protocol, version, replaces=True)
             self._initial = _InitialFiles(snapshot)
         return self._initial
 
@@ -309,7 +371,8 @@ class TableStream:
             return None
         files = of_commit(version, actions, self._options.rules, self._log.table)
         if files.metadata is not None:
-            self._schema.check(files.metadata, version)
+            if self._tracking is None or not self._tracking.active:
+                self._schema.check(files.metadata, version)
             if self._options.rules.changes and not TableProperties.of(files.metadata).enable_change_data_feed:
                 raise self._no_changes(version)
         if files.protocol is not None:

@@ -81,6 +81,11 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.table!r}, version={self.version})"
 
+    def with_header(self, metadata: Metadata, protocol: Protocol) -> "Snapshot":
+        """The same version and files, read with this metadata and protocol: those of another version of the table."""
+        header = replace(self._header, metadata=metadata, protocol=protocol)
+        return Snapshot(self.table, self.version, header, self._tail, self._base, timestamp=self._timestamp)
+
     # --- the header -----------------------------------------------------------------------------------------------
 
     @cached_property

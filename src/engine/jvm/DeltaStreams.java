@@ -36,7 +36,7 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
             Option schema,
             String name,
             scala.collection.immutable.Map options) {
-        Object[] parts = new Object[] {context.sparkSession(), schema.get(), options};
+        Object[] parts = new Object[] {context.sparkSession(), schema.get(), options, metadata};
         return (Source) python.apply("source", parts);
     }
 
@@ -53,13 +53,16 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
         private final StructType schema;
         private final ReadLimit limit;
         private final String name;
+        private final boolean notesCommits;
         private boolean availableNow;
 
-        public TableSource(BiFunction python, StructType schema, ReadLimit limit, String name) {
+        public TableSource(
+                BiFunction python, StructType schema, ReadLimit limit, String name, boolean notesCommits) {
             this.python = python;
             this.schema = schema;
             this.limit = limit;
             this.name = name;
+            this.notesCommits = notesCommits;
         }
 
         public StructType schema() {
@@ -92,6 +95,13 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
         public Dataset getBatch(Option start, Offset end) {
             String begin = start.isEmpty() ? "" : ((Offset) start.get()).json();
             return (Dataset) python.apply("batch", begin + "\0" + end.json());
+        }
+
+        // The batch up to this offset is written.
+        public void commit(Offset end) {
+            if (notesCommits) {
+                python.apply("committed", end.json());
+            }
         }
 
         public Map metrics(Optional end) {

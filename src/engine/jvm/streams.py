@@ -30,10 +30,14 @@ _IS_STREAMING = 3  # index of the flag in a LogicalRelation
 
 
 class StreamSource(Protocol):
-    """A table that one query reads. Offsets are texts; None is the offset before the first batch."""
+    """A table that one query reads. Offsets are texts; None is the offset before the first batch.
+
+    `notes_commits`: whether `committed` is to be called.
+    """
 
     name: str
     max_files: int
+    notes_commits: bool
 
     def stop_at_newest(self) -> None:
         """End the stream at the version that is the newest now."""
@@ -43,6 +47,9 @@ class StreamSource(Protocol):
 
     def batch(self, start: str | None, end: str) -> "DataFrame":
         """The rows between two offsets."""
+
+    def committed(self, end: str) -> None:
+        """Note that the batch that ended at `end` is written."""
 
     def metrics(self, end: str | None) -> Mapping[str, str]:
         """Metrics for the progress of the query, after the batch that ended at `end`."""
@@ -60,8 +67,10 @@ class StreamSink(Protocol):
 class StreamProvider(Protocol):
     """Creates sources and sinks; `spark` is the session of the query. It is called when a query starts."""
 
-    def source(self, spark: "SparkSession", schema_json: str, options: Mapping[str, str]) -> StreamSource:
-        """A table to read; the query was analyzed with the schema."""
+    def source(
+        self, spark: "SparkSession", schema_json: str, options: Mapping[str, str], metadata_path: str
+    ) -> StreamSource:
+        """A table to read; the query was analyzed with the schema. `metadata_path`: the source's in the checkpoint."""
 
     def sink(
         self, spark: "SparkSession", options: Mapping[str, str], partition_by: Sequence[str], mode: str
@@ -95,10 +104,11 @@ class _Provider(_Calls):
     def _answer(self, call: str, argument: Any) -> Any:
         gateway = self._gateway
         if call == "source":
-            session, schema, options = argument
-            source = self._provider.source(_session(session), str(schema.json()), string_map(options))
+            session, schema, options, path = argument
+            source = self._provider.source(_session(session), str(schema.json()), string_map(options), str(path))
             limit = gateway.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxFiles(source.max_files)
-            return _new(gateway, "TableSource", [_Source(gateway, source, session), schema, limit, source.name])
+            calls = _Source(gateway, source, session)
+            return _new(gateway, "TableSource", [calls, schema, limit, source.name, source.notes_commits])
         session, options, columns, mode = argument
         sink = self._provider.sink(_session(session), string_map(options), gateway.elements(columns), str(mode))
         return _new(gateway, "TableSink", [_Sink(gateway, sink), sink.name])
@@ -116,6 +126,9 @@ class _Source(_Calls):
             return _streaming(self._gateway, self._source.batch(start or None, end), self._session)
         if call == "available now":
             self._source.stop_at_newest()
+            return None
+        if call == "committed":
+            self._source.committed(argument)
             return None
         if call == "metrics":
             values = self._gateway.jvm.java.util.HashMap()

@@ -22,6 +22,7 @@ from ...core.protocol import deletion_vectors, features, paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
+from ...core.skipping import stats
 from ...errors import CorruptLogError, MissingDataFileError
 from ...logstore.common.posix import open_regular
 from ...logstore.common.uri import local_path, scheme_of
@@ -216,6 +217,20 @@ def too_large(snapshot: "Snapshot") -> pa.Table:
         return snapshot.files.slice(0, 0)
     # The statistics of a file with a deletion vector have its row count: the protocol requires it.
     return snapshot.files.filter(pc.fill_null(pc.and_(chosen, pc.greater(snapshot.num_records(), MOST_ROWS)), False))
+
+
+def too_large_of(files: pa.Table, snapshot: "Snapshot") -> pa.Table | None:
+    """Those of `files` whose vectors are too large to be passed as bitmaps; None if only `too_large` can say that.
+
+    The files of the version aren't loaded for this: a stream calls it for each batch.
+    """
+    candidates = files.filter(of_large_files(files))
+    if not candidates.num_rows:
+        return candidates
+    if "stats" not in candidates.column_names:
+        return None
+    records = stats.read(candidates, (), snapshot.mapping.physical).num_records
+    return candidates.filter(pc.fill_null(pc.greater(records, MOST_ROWS), False))
 
 
 def of_large_files(files: pa.Table) -> pa.ChunkedArray:

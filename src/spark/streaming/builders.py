@@ -16,6 +16,7 @@ from ..options import Options
 from ..reader import not_a_table, single_path
 from .options import stream_options
 from .tables import Streams, read_schema
+from .tracking import analyzed
 
 
 @pyspark_errors
@@ -49,7 +50,7 @@ def frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFra
     log = delta_log(path, session_conf(spark, path), texts.starting_with("fs.", "dfs."))
     if not log.exists():
         raise not_a_table(path).with_context(table=log.table)
-    snapshot = log.snapshot()
+    snapshot = analyzed(spark, log, texts)
     if not len(snapshot.schema):
         raise InvalidArgumentError(
             f"the table {log.table} has no columns yet: write to it before reading it",

@@ -15,15 +15,7 @@ from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
 from ..options import Options
 from ..time_travel import timestamp_ms
 
-_UNSUPPORTED = (
-    "schemaTrackingLocation",
-    "schemaLocation",
-    "streamingSourceTrackingId",
-    "allowSourceColumnRename",
-    "allowSourceColumnDrop",
-    "allowSourceColumnTypeChange",
-    "withEventTimeOrder",
-)
+_UNSUPPORTED = ("withEventTimeOrder",)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 

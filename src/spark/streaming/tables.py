@@ -23,6 +23,7 @@ from ...errors import InvalidArgumentError, SchemaChangedError, SchemaMismatchEr
 from ..conf import delta_log, session_conf
 from ..options import Options, write_request
 from .options import stream_options
+from .tracking import tracking as schema_log
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +44,17 @@ def read_schema(snapshot: Snapshot, options: StreamOptions) -> str:
 class TableSource:
     """Implements `engine.jvm.streams.StreamSource`."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLog, options: StreamOptions, schema_json: str) -> None:
+    def __init__(
+        self, spark: SparkSession, log: DeltaLog, options: Options, schema_json: str, metadata_path: str
+    ) -> None:
+        wanted = stream_options(spark, options)
         self._spark = spark
         self._log = log
-        self._changes = options.rules.changes
-        read = log.snapshot()
-        if schemas.parse_schema(read_schema(read, options)) != schemas.parse_schema(schema_json):
+        self._changes = wanted.rules.changes
+        newest = log.snapshot()
+        tracking = schema_log(spark, newest, options, metadata_path)
+        read = newest if tracking is None else tracking.read
+        if schemas.parse_schema(read_schema(read, wanted)) != schemas.parse_schema(schema_json):
             raise SchemaChangedError(
                 f"The schema of {log.table} changed since the streaming DataFrame was created. Create it again, and "
                 "start the query.",
@@ -57,8 +63,9 @@ class TableSource:
                 version=read.version,
             )
         stream_batch.check_readable(spark, log)
-        self._stream = TableStream(log, read, options)
-        self.max_files = options.limits.files or DEFAULT_FILES
+        self._stream = TableStream(log, newest, wanted, tracking)
+        self.max_files = wanted.limits.files or DEFAULT_FILES
+        self.notes_commits = tracking is not None
         self.name = f"DeltaSource[{log.table}]"
 
     def stop_at_newest(self) -> None:
@@ -75,6 +82,11 @@ class TableSource:
             return stream_batch.rows(self._spark, self._log, self._stream.read, batch)
         initial = batch.initial_version
         return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch, initial)
+
+    def committed(self, end: str) -> None:
+        position = self._offset(end)
+        if position is not None:
+            self._stream.committed(position)
 
     def metrics(self, end: str | None) -> Mapping[str, str]:
         outstanding = self._stream.outstanding(self._offset(end))
@@ -128,11 +140,13 @@ class TableSink:
 class Streams:
     """Implements `engine.jvm.streams.StreamProvider`."""
 
-    def source(self, spark: SparkSession, schema_json: str, options: Mapping[str, str]) -> StreamSource:
+    def source(
+        self, spark: SparkSession, schema_json: str, options: Mapping[str, str], metadata_path: str
+    ) -> StreamSource:
         texts = Options(options)
         path = _path(texts)
         log = delta_log(path, session_conf(spark, path), texts.starting_with("fs.", "dfs."))
-        return TableSource(spark, log, stream_options(spark, texts), schema_json)
+        return TableSource(spark, log, texts, schema_json, metadata_path)
 
     def sink(
         self, spark: SparkSession, options: Mapping[str, str], partition_by: Sequence[str], mode: str

@@ -98,11 +98,6 @@ def test_an_offset_that_is_not_known_is_refused(text: str, error: type[CorruptLo
     assert raised.value.condition == condition
 
 
-def test_an_offset_of_a_tracked_schema_change_is_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="schemaTrackingLocation"):
-        offset.parse(SourceOffset("t", 1, -20, False).to_json().replace(":1,", ":3,", 1))
-
-
 # --- batches ------------------------------------------------------------------------------------------------------
 
 
@@ -383,7 +378,7 @@ def test_a_column_with_another_type_needs_a_new_checkpoint() -> None:
     assert end is not None
 
 
-def test_a_renamed_column_is_an_error_that_names_the_unsupported_option() -> None:
+def test_a_renamed_column_is_an_error_that_names_the_option_to_set() -> None:
     def columns(name: str) -> str:
         mapped = '{"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"p1"}'
         field = f'{{"name":"{name}","type":"long","nullable":true,"metadata":{mapped}}}'

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tablelog.core.protocol import deletion_vectors as vectors
 from tablelog.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows
-from tablelog.engine.read import bulk_listing, deletion_vectors, scan
+from tablelog.core.table.snapshot import Snapshot
+from tablelog.engine.read import bulk_listing, change_feed, deletion_vectors, scan
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make
@@ -151,6 +152,27 @@ def test_vectors_that_are_too_large_to_ride_are_joined(spark: SparkSession, mark
     more = DeletedRows.of(range(50)) | DeletedRows.of(DELETED[0])
     marked.commit([add.remove(1), replace(add, deletion_vector=vectors.inline(more))])
     assert ids(frame) == live - set(range(50))
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_some_files_are_read_without_loading_all_files(
+    spark: SparkSession, marked: HandMade, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """A batch of a stream is a scan of this kind: it must not cost as much as the whole table."""
+    if large:
+        monkeypatch.setattr(deletion_vectors, "MOST_ROWS", 50)
+        monkeypatch.setattr(deletion_vectors, "_LARGE_FILE", 0)
+    adds = [
+        one for one in marked.log.snapshot().add_files() if one.path in ("part-00002.parquet", "part-00003.parquet")
+    ]
+    files = pa.Table.from_pylist([change_feed.file_row(one) for one in adds], schema=change_feed.FILES)
+    monkeypatch.setattr(Snapshot, "files", property(lambda _: pytest.fail("all files of the version were loaded")))
+    frame = scan.frame(spark, marked.log, snapshot=marked.log.snapshot(), files=files)
+    assert ("LeftAnti" in frame._jdf.queryExecution().executedPlan().toString()) == large
+    assert ids(frame) == {*range(100, 200), *range(200, 240)}
+    whole = pa.Table.from_pylist([change_feed.file_row(adds[0])], schema=change_feed.FILES)
+    plan = scan.frame(spark, marked.log, snapshot=marked.log.snapshot(), files=whole)
+    assert "Filter" not in plan._jdf.queryExecution().executedPlan().toString()
 
 
 @pytest.mark.parametrize("most", [0, 20])

@@ -187,7 +187,6 @@ def test_an_error_of_a_query_has_deltas_condition(spark: SparkSession, tmp_path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schemaTrackingLocation": "/tmp/x"}, "schemaTrackingLocation"),
         ({"withEventTimeOrder": "true"}, "withEventTimeOrder"),
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger"),
         ({"maxBytesPerTrigger": "many"}, "maxBytesPerTrigger"),

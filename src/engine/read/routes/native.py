@@ -27,12 +27,13 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
     snapshot, files = spec.snapshot, spec.files
     source = Pinned(snapshot) if spec.pinned else Newest(log, snapshot, spark.sparkContext.applicationId)
     options = {**(hadoop_settings.reaching(spark, log.table, log.conf) or {}), **spec.options}
-    if not deletion_vectors.may_have(snapshot) and (files is None or not deletion_vectors.any_has_vector(files)):
+    if not (deletion_vectors.may_have(snapshot) if files is None else deletion_vectors.any_has_vector(files)):
         return _relation(spark, source, spec, options, log=log)
     vectors = Vectors(spark, log)
-    if large_log.wanted(spark, snapshot):
+    large = None if files is None else deletion_vectors.too_large_of(files, snapshot)
+    if large is None and large_log.wanted(spark, snapshot):
         large = large_log.too_large(spark, log, snapshot)
-    else:
+    elif large is None:
         large = deletion_vectors.too_large(snapshot)
     large_ids = [id_ for id_ in dict.fromkeys(deletion_vectors.ids(large)) if id_ is not None]
     joined = {id_: number for number, id_ in enumerate(large_ids)}
