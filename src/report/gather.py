@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ..core.deltalog import DeltaLog, earliest
+from ..core.deltalog import DeltaLog
 from ..core.log.replay import in_commit_timestamp
 from ..core.log.segment import Listing
 from ..core.protocol.actions import Action
 from ..core.protocol.features import FEATURES, supported
 from ..core.protocol.paths import SIDECAR_DIRECTORY
 from ..core.protocol.schema import PrimitiveType, has_min_max, indexed_leaves
-from ..core.table import clustering, history
+from ..core.table import clustering, version_times
 from ..core.table.snapshot import Snapshot
 from ..logstore.base import FileStatus
 from ..logstore.common.uri import local_path, scheme_of, shown
@@ -87,8 +87,8 @@ def _commits(
         statuses.append((version, listing.commits[version]))
         size, version = size + listing.commits[version].size, version - 1
     statuses.reverse()
-    times = dict(history.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
-    in_commit_from = history.in_commit_from(snapshot)
+    times = dict(version_times.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
+    in_commit_from = version_times.in_commit_from(snapshot)
     contents = log.reader.each([status for _, status in statuses])
     for (version, _), data in zip(statuses, contents, strict=True):
         if data is None:  # a cleanup removed it since it was listed
@@ -155,7 +155,7 @@ def _log_facts(log: DeltaLog, snapshot: Snapshot, listing: Listing, check: bool 
     if check is None:
         check = size <= _CHECKED_BYTES and len(listing.commits) <= _CHECKED_COMMITS
     versions = sorted({checkpoint.version for checkpoint in listing.checkpoints})
-    first = earliest(listing, log.table)
+    first = listing.earliest
     newest_checkpoint = versions[-1] if versions else -1
     return LogFacts(
         oldest=snapshot.version if first is None else first,

@@ -45,7 +45,7 @@ def read(path: Path, columns: list[str]) -> tuple[list[str], pa.Table]:
     method: Any = data_source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
     reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
     arrow = pa.schema([pq.read_schema(path).field(name) for name in columns])
-    entry = {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "gone": ""}
+    entry = {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "missing": ""}
     batches = list(reader_type({}, arrow, None).read(SimpleNamespace(value=[entry])))
     return list(Counting.asked), pa.Table.from_batches(batches)
 
