@@ -211,6 +211,8 @@ class DeltaLog:
                 snapshot = snapshot.after(version, [actions], timestamp=make_timestamp)
         if snapshot is None:
             raise InvalidArgumentError(f"no commit was passed for {self.table}: pass at least one")
+        # A replacement of the table gives it another id.
+        ids = {one.metadata.id for one in (read, snapshot) if one is not None}
         with self._lock:
             known = self._known
             if known is None:
@@ -218,7 +220,7 @@ class DeltaLog:
                     self._opened_version = -1
                     # One listing, only for a new table: a later refresh must detect if another table replaced it.
                     self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
-            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
+            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id in ids:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot
 

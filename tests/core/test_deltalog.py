@@ -609,3 +609,17 @@ def test_files_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(some) for some in asked] == [64, 64, 3, 1, 1]
     assert [path for some in asked for path in some] == [status.path for status in statuses]
     assert list(reader.each([])) == []
+
+
+def test_a_replacement_warns_only_if_another_handle_made_it(caplog: pytest.LogCaptureFixture) -> None:
+    builder = table(1)
+    log, other = builder.log(), builder.log()
+    first = log.snapshot()
+    assert other.snapshot().metadata.id == first.metadata.id
+    txn = log.transaction()
+    txn.set_metadata(replace(first.metadata, id="of the replacement"), replaces_table=True)
+    txn.commit([], Operation("REPLACE TABLE", replaces_table=True))
+    assert log.snapshot().metadata.id == "of the replacement"
+    assert not caplog.records
+    assert other.snapshot().version == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
