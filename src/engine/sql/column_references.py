@@ -7,6 +7,7 @@ from ...core.protocol.rules import Rules
 from ...core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from ..jvm import catalyst, plans
+from ..jvm.classes import class_name
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -28,7 +29,7 @@ def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
 
     Raises `InvalidArgumentError` for text that isn't an SQL expression.
     """
-    named = (one.nameParts() for one in _nodes(spark, sql) if _kind(one) == "UnresolvedAttribute")
+    named = (one.nameParts() for one in _nodes(spark, sql) if class_name(one) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
 
 
@@ -50,7 +51,7 @@ def check_default(spark: "SparkSession", f: StructField, sql: str) -> None:
     from pyspark.sql import functions as F
 
     subject = f"the default {sql} of the column {dotted((f.name,))}"
-    kinds = {_kind(one) for one in _nodes(spark, sql)}
+    kinds = {class_name(one) for one in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
         raise InvalidArgumentError(f"{subject} needs to be the same for every row: no columns, no subqueries")
     reason = trust.of_text(spark, sql).refused
@@ -75,10 +76,6 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
         node = waiting.pop()
         yield node
         waiting += Gateway.elements(node.children())
-
-
-def _kind(expression: JavaObject) -> str:
-    return str(expression.getClass().getSimpleName())
 
 
 def concerns(column: Column, named: frozenset[Column]) -> bool:

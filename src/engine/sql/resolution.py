@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans, sessions
+from ..jvm.classes import class_name
 from ..jvm.frames import analyzed, internal_rows
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.sessions import scala_context
@@ -113,7 +114,7 @@ class Scope:
         bound = [self._bound(one) for one in given]
         columns = [F.expr(one) if isinstance(one, str) else one for one in bound]
         plan = analyzed(over.select(*(one.alias(f"c{i}") for i, one in enumerate(columns))))
-        if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(given):
+        if class_name(plan) != "Project" or plan.projectList().size() != len(given):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
@@ -172,7 +173,7 @@ class Scope:
         function = self._gateway.scala_map(mapping)
         stored_values = []
         for one in self._gateway.elements(outer.projectList()):
-            value = one.child() if one.getClass().getSimpleName() == "Alias" else one
+            value = one.child() if class_name(one) == "Alias" else one
             stored_values.append(self._gateway.column(value.transform(function)))
         return stored_values
 
@@ -190,7 +191,7 @@ class Scope:
 
     def equality(self, part: Expression) -> Equality | None:
         """The equality in a conjunct, if it compares an expression of the table with one of the source."""
-        name = part.java.getClass().getSimpleName()
+        name = class_name(part.java)
         if name not in _EQUALITIES:
             return None
         left, right = self._expression(part.java.left()), self._expression(part.java.right())
@@ -198,7 +199,7 @@ class Scope:
             left, right = right, left
         if left.of_source or right.of_target or not left.of_target or not right.of_source:
             return None
-        alone = left.java.getClass().getSimpleName() == "AttributeReference"
+        alone = class_name(left.java) == "AttributeReference"
         return Equality(right.column, min(left.of_target) if alone else None, _EQUALITIES[name])
 
     def _expression(self, java: JavaObject) -> Expression:
@@ -255,7 +256,7 @@ def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:
 
 
 def _conjuncts(java: JavaObject) -> Iterator[JavaObject]:
-    if java.getClass().getSimpleName() == "And":
+    if class_name(java) == "And":
         yield from _conjuncts(java.left())
         yield from _conjuncts(java.right())
     else:

@@ -36,7 +36,7 @@ def _run(spark: SparkSession, plan: LogicalPlan, options: dict[str, str] | None 
     """
     insert_plans = view_inserts.inserts_of(plan)
     names = [statements.name_of(one.table()) for one in insert_plans]
-    targets = [None if name is None else tables.find(spark, name) for name in names]
+    targets = [None if name is None else tables.find_relation(spark, name) for name in names]
     found = [one for one in targets if one is not None]
     if not found:
         return False
