@@ -97,7 +97,7 @@ def test_show_table_extended_has_the_columns(spark, tmp_path, table):
     spark.sql("CREATE TABLE d (id BIGINT, name STRING, s STRUCT<a: INT>) USING delta")
     spark.range(1).createOrReplaceTempView("a_view")
     found = {row.tableName: row for row in spark.sql("SHOW TABLE EXTENDED IN own LIKE '*'").collect()}
-    assert set(found) == {"t", "pq", "d", "a_view"}
+    assert set(found) == {"t", "p", "pq", "d", "a_view"}
     columns = {name: [line for line in row.information.splitlines() if " |-- " in line] for name, row in found.items()}
     own = [" |-- id: long (nullable = true)", " |-- name: string (nullable = true)"]
     assert columns["pq"] == own
