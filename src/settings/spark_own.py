@@ -24,7 +24,10 @@ CASE_SENSITIVE = Setting[bool](
     "spark.sql.caseSensitive", False, FLAG, "Whether column names that differ only in case are different columns."
 )
 CATALOG = Setting[str](
-    "spark.sql.catalog.spark_catalog", "", TEXT, "`enable` refuses a session that has delta-spark's catalog."
+    "spark.sql.catalog.spark_catalog",
+    "",
+    TEXT,
+    "`enable` refuses a session that has delta-spark's catalog, and replaces the setting where its jar is missing.",
 )
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",
@@ -39,7 +42,10 @@ STREAMING_QUERY_ID = Setting[str | None](
     "Set by Spark while a batch of a stream runs: the id of the query, under which a table stores its batches.",
 )
 EXTENSIONS = Setting[str](
-    "spark.sql.extensions", "", TEXT, "`enable` refuses a session that has delta-spark's extension."
+    "spark.sql.extensions",
+    "",
+    TEXT,
+    "`enable` refuses a session that has delta-spark's extension; without its jar the setting has no effect.",
 )
 IGNORE_CORRUPT_FILES = Setting[bool](
     "spark.sql.files.ignoreCorruptFiles",

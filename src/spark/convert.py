@@ -73,7 +73,15 @@ def _of_catalog(
         )
     log = delta_log(entry.location, session_conf(spark, entry.location))
     partitions = _below(entry, catalog.partition_locations(entry))
-    convert(spark, log, known, statistics=statistics, partitions=partitions, options=commit_of(spark))
+    convert(
+        spark,
+        log,
+        known,
+        statistics=statistics,
+        partitions=partitions,
+        catalog_name=entry.quoted_name,
+        options=commit_of(spark),
+    )
     catalog.make_delta(entry)
     return log
 
@@ -107,9 +115,9 @@ def _columns(partition_schema: str | StructType | None) -> schema.StructType:
     return table_schema(partition_schema)
 
 
-def named(snapshot: Snapshot) -> CloneSource:
-    """A version of a table as a clone source, with Delta's name for a table by path."""
-    return CloneSource(snapshot, f"delta.`{hadoop_path(snapshot.table)}`")
+def named(snapshot: Snapshot, entry: CatalogEntry | None = None) -> CloneSource:
+    """A version of a table as a clone source, with Delta's name for it: that of the catalog, or of its path."""
+    return CloneSource(snapshot, f"delta.`{hadoop_path(snapshot.table)}`" if entry is None else entry.name)
 
 
 def hadoop_path(table: str) -> str:

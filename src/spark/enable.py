@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ..engine.jvm import builders, patching
 from ..engine.jvm.environment import check_environment
+from ..engine.jvm.gateway import Gateway
 from ..engine.jvm.sessions import is_classic, session_id
 from ..engine.read import read_errors
 from ..errors import UnsupportedEnvironmentError
@@ -23,6 +24,9 @@ from .sql import session_tables
 
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 
+_SPARKS_OWN = "builtin"
+"""The value of `CATALOG` for Spark's own session catalog."""
+
 _lock = Lock()
 _enabled_sessions: set[str] = set()
 _applied: patching.Applied | None = None
@@ -31,6 +35,8 @@ _applied: patching.Applied | None = None
 @pyspark_errors
 def enable(spark: SparkSession) -> SparkSession:
     """Let tablelog handle `format("delta")` in this session.
+
+    delta-spark's settings of the extension and the catalog may stay where its jar isn't on the class path.
 
     Args:
         spark: a classic Spark session; enabling it twice has no effect.
@@ -48,13 +54,17 @@ def enable(spark: SparkSession) -> SparkSession:
         )
     check_environment(spark)
     conf = builders.session_conf(spark)
-    active = [name for name in _DELTA_SPARK if any(name in conf.get(key, "") for key in _extension_keys(conf))]
+    configured = [name for name in _DELTA_SPARK if any(name in conf.get(key, "") for key in _extension_keys(conf))]
+    active = [name for name in configured if Gateway.of(spark).has_class(name)]
     if active:
         raise UnsupportedEnvironmentError(
             f"delta-spark is active in this session ({', '.join(active)}) and also handles "
             'format("delta"). Use only one of them: to enable tablelog, start the session without the extension and '
             "the catalog of delta-spark."
         )
+    if conf.get(CATALOG.key) in configured:
+        # Without the jar every statement would fail, because Spark can't load the catalog.
+        spark.conf.set(CATALOG.key, _SPARKS_OWN)
     with _lock:
         _install()
         _enabled_sessions.add(session_id(spark))

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tablelog.engine.jvm import builders, patching
+from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.jvm.internals import PATCHES
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
@@ -98,9 +99,19 @@ def test_disabling_one_session_leaves_the_other_enabled(spark, other):
 )
 def test_refused_where_delta_spark_is_active(other, monkeypatch, key, value):
     monkeypatch.setattr(builders, "session_conf", lambda session: {key: value})
+    monkeypatch.setattr(Gateway, "has_class", lambda gateway, name: name in value)
     with pytest.raises(UnsupportedEnvironmentError, match="delta-spark is active"):
         enable(other)
     assert not is_enabled(other)
+
+
+def test_a_catalog_of_delta_spark_without_its_jar_is_replaced(other, tmp_path):
+    other.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    enable(other)
+    other.sql(f"CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 1 AS id")
+    assert other.sql(f"SELECT * FROM delta.`{tmp_path}/t`").collect() == [(1,)]
+    assert other.conf.get("spark.sql.catalog.spark_catalog") == "builtin"
+    disable(other)
 
 
 def test_refused_on_spark_connect():

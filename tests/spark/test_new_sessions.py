@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from support.sessions import session_builder
 from support.spark_tables import Table
 from tablelog.engine.jvm import builders, patching
+from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.jvm.internals import PATCHES
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.spark import disable, enable, enabled_sessions, is_enabled
@@ -71,6 +72,7 @@ def test_an_error_ends_the_block_too(plain: SparkSession, monkeypatch: pytest.Mo
     key = "spark.sql.extensions"
     with monkeypatch.context() as patched:
         patched.setattr(builders, "session_conf", lambda session: {key: "io.delta.sql.DeltaSparkSessionExtension"})
+        patched.setattr(Gateway, "has_class", lambda gateway, name: True)
         with pytest.raises(UnsupportedEnvironmentError, match="delta-spark is active"), enabled_sessions():
             plain.newSession()
     assert _methods() == before

@@ -360,7 +360,11 @@ def check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructFi
         )
     if not widening(metadata, protocol):
         raise _type_change_refused(
-            at, old, new, f"{prefix}: set the table property delta.enableTypeWidening to true first"
+            at,
+            old,
+            new,
+            f"{prefix}: set the table property delta.enableTypeWidening to true first",
+            condition="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         )
     if _STABLE not in supported(protocol):
         raise UnsupportedFeatureError(
@@ -370,11 +374,13 @@ def check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructFi
         )
 
 
-def _type_change_refused(at: Column, old: StructField, new: StructField, message: str) -> InvalidArgumentError:
+def _type_change_refused(
+    at: Column, old: StructField, new: StructField, message: str, *, condition: str = "NOT_SUPPORTED_CHANGE_COLUMN"
+) -> InvalidArgumentError:
     """The error for a column whose type can't become that of `new`."""
     return InvalidArgumentError(
         message,
-        condition="NOT_SUPPORTED_CHANGE_COLUMN",
+        condition=condition,
         parameters={
             "fieldPath": dotted(at),
             "oldField": type_text(old.data_type),

@@ -137,6 +137,8 @@ class NewestSnapshot:
                 snapshot = snapshot.after(version, [actions], timestamp=timestamp)
         if snapshot is None:
             raise InvalidArgumentError(f"no commit was passed for {self.table}: pass at least one")
+        # A replacement of the table gives it another id.
+        ids = {state.metadata.id for state in (read, snapshot) if state is not None}
         with self._lock:
             known = self._known
             if known is None:
@@ -144,6 +146,6 @@ class NewestSnapshot:
                     self._opened_version = -1
                     # One listing, only for a new table: a later refresh must detect if another table replaced it.
                     self._known = _Known(snapshot, 0, self.reader.list(0).commits.get(0))
-            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id == snapshot.metadata.id:
+            elif known.snapshot.version < snapshot.version and known.snapshot.metadata.id in ids:
                 self._known = _Known(snapshot, known.seen_version, known.seen)
         return snapshot

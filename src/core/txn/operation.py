@@ -20,6 +20,8 @@ class Operation:
             overwriteSchema or a REPLACE does.
         lowers_protocol: The operation may remove features from the table; any concurrent commit conflicts with it.
         restates_files: The operation adds existing files of the table again, with more information about them.
+        names_absent_version: `commitInfo.readVersion` is -1 where there was no table, as Delta's CONVERT and CLONE
+            write it; other operations leave it out then.
     """
 
     name: str
@@ -29,3 +31,4 @@ class Operation:
     replaces_table: bool = False
     lowers_protocol: bool = False
     restates_files: bool = False
+    names_absent_version: bool = False

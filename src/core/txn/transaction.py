@@ -277,7 +277,7 @@ class Transaction:
             timestamp=log.clock.now_ms(),
             operation=operation.name,
             operation_parameters=codec.operation_parameters(operation.parameters),
-            read_version=self.read_version if self.read_version >= 0 else None,
+            read_version=self.read_version if self.read_version >= 0 or operation.names_absent_version else None,
             isolation_level=level.value,
             is_blind_append=staged.blind_append,
             operation_metrics={name: str(value) for name, value in operation.metrics.items()} or None,

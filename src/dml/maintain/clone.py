@@ -108,7 +108,8 @@ def clone(
             "copiedFilesSize": 0,
         }
         parameters = {"source": source.name, "sourceVersion": then.version}
-        return command.commit(actions, Operation("CLONE", parameters, metrics, replaces_table=True))
+        operation = Operation("CLONE", parameters, metrics, replaces_table=True, names_absent_version=True)
+        return command.commit(actions, operation)
 
 
 def _paths(adds: Iterable[AddFile]) -> Iterator[str]:

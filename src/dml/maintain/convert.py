@@ -50,16 +50,17 @@ def convert(
     *,
     statistics: bool = True,
     partitions: Collection[str] | None = None,
+    catalog_name: str | None = None,
     options: CommitOptions = PLAIN,
 ) -> Committed | None:
     """Create a table from the Parquet files in a directory. Returns None if it is a Delta table already.
 
     `partition_schema` has the partition columns of the directories (`name=value`). `partitions` are the partition
     directories that belong to the table, if a catalog lists them: InvalidArgumentError if other directories have
-    files. Statistics are derived from the files' footers, unless `statistics` is False. Raises TableNotFoundError if
-    the directory doesn't exist or has no files, InvalidArgumentError for directories that don't match
-    `partition_schema` and for files that aren't Parquet, SchemaMismatchError for files with incompatible schemas,
-    UnsupportedFeatureError, the `StorageError` group.
+    files. `catalog_name` is the table's name in the catalog, for the history. Statistics are derived from the files'
+    footers, unless `statistics` is False. Raises TableNotFoundError if the directory doesn't exist or has no files,
+    InvalidArgumentError for directories that don't match `partition_schema` and for files that aren't Parquet,
+    SchemaMismatchError for files with incompatible schemas, UnsupportedFeatureError, the `StorageError` group.
     """
     with command_scope(spark, "CONVERT TO DELTA", log.table):
         txn = log.transaction()
@@ -96,9 +97,11 @@ def convert(
             "numFiles": len(adds),
             "partitionedBy": list(partition_schema.names),
             "collectStats": statistics,
+            "catalogTable": catalog_name,
             "sourceFormat": "parquet",
         }
-        return command.commit(adds, Operation("CONVERT", parameters, {"numConvertedFiles": len(adds)}))
+        metrics = {"numConvertedFiles": len(adds)}
+        return command.commit(adds, Operation("CONVERT", parameters, metrics, names_absent_version=True))
 
 
 def _hidden(name: str) -> bool:

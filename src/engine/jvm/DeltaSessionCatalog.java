@@ -36,64 +36,75 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         setDelegateCatalog(catalog);
     }
 
-    public Table loadTable(Identifier ident) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
-        try {
-            Table table = catalog.loadTable(ident);
-            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
-        }
+    public Table loadTable(final Identifier ident) throws NoSuchTableException {
+        return loaded(ident, use(), "", "", new Loader() {
+            public Table load() throws NoSuchTableException {
+                return catalog.loadTable(ident);
+            }
+        });
     }
 
-    public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, "write", "", "");
-        try {
-            Table table = catalog.loadTable(ident, privileges);
-            return isDelta(table) ? deltaTable(ident, entry(ident), "write", "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), "write", "", "");
-        }
+    public Table loadTable(final Identifier ident, final Set privileges) throws NoSuchTableException {
+        return loaded(ident, "write", "", "", new Loader() {
+            public Table load() throws NoSuchTableException {
+                return catalog.loadTable(ident, privileges);
+            }
+        });
     }
 
-    public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, use(), version, "");
-        try {
-            return catalog.loadTable(ident, version);
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), version, "");
-        }
+    public Table loadTable(final Identifier ident, final String version) throws NoSuchTableException {
+        return loaded(ident, use(), version, "", new Loader() {
+            public Table load() throws NoSuchTableException {
+                return catalog.loadTable(ident, version);
+            }
+        });
     }
 
-    public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
-        String micros = Long.toString(timestamp);
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", micros);
-        try {
-            return catalog.loadTable(ident, timestamp);
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", micros);
-        }
+    public Table loadTable(final Identifier ident, final long timestamp) throws NoSuchTableException {
+        return loaded(ident, use(), "", Long.toString(timestamp), new Loader() {
+            public Table load() throws NoSuchTableException {
+                return catalog.loadTable(ident, timestamp);
+            }
+        });
     }
     // since 4.3
-    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
+    public Table loadTable(
+            final Identifier ident, final TableContext context, final CaseInsensitiveStringMap options)
             throws NoSuchTableException {
-        if (!context.writePrivileges().isEmpty()) return loadTable(ident, context.writePrivileges());
+        String use = context.writePrivileges().isEmpty() ? use() : "write";
+        String version = "";
+        String timestamp = "";
         if (context.timeTravel().isPresent()) {
             Object moment = context.timeTravel().get();
-            if (moment instanceof TimeTravel.AsOfVersion) {
-                return loadTable(ident, ((TimeTravel.AsOfVersion) moment).version());
+            if (moment instanceof TimeTravel.AsOfVersion) version = ((TimeTravel.AsOfVersion) moment).version();
+            else timestamp = Long.toString(((TimeTravel.AsOfTimestamp) moment).micros());
+        }
+        return loaded(ident, use, version, timestamp, new Loader() {
+            public Table load() throws NoSuchTableException {
+                return catalog.loadTable(ident, context, options);
             }
-            return loadTable(ident, ((TimeTravel.AsOfTimestamp) moment).micros());
-        }
-        if (isPath(ident)) return deltaTable(ident, null, use(), "", "");
-        try {
-            Table table = catalog.loadTable(ident, context, options);
-            return isDelta(table) ? deltaTable(ident, entry(ident), use(), "", "") : table;
-        } catch (Throwable error) {
-            return deltaTable(ident, entryAfter(error, ident), use(), "", "");
-        }
+        });
     }
     // end
+    private interface Loader {
+        Table load() throws NoSuchTableException;
+    }
+
+    // A Delta table from Python, and each other table from the catalog below, by `below`.
+    private Table loaded(Identifier ident, String use, String version, String timestamp, Loader below)
+            throws NoSuchTableException {
+        if (isPath(ident)) return deltaTable(ident, null, use, version, timestamp);
+        CatalogTable entry;
+        try {
+            Table table = below.load();
+            if (!isDelta(table)) return table;
+            entry = entry(ident);
+        } catch (Throwable error) {
+            entry = entryAfter(error, ident);
+        }
+        return deltaTable(ident, entry, use, version, timestamp);
+    }
+
     public boolean tableExists(Identifier ident) {
         if (isPath(ident)) return tables.apply(request(ident, "exists", "", ""), null) != null;
         return catalog.tableExists(ident);
@@ -160,8 +171,10 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
 
     private static String request(Identifier ident, String use, String version, String timestamp) {
         StringBuilder request = new StringBuilder();
-        request.append(use).append('\0').append(version).append('\0').append(timestamp);
         String[] namespace = ident.namespace();
+        // A version from the text of a statement may contain the separator; the name comes last and may too.
+        request.append(use).append('\0').append(version.replace('\0', ' ')).append('\0').append(timestamp);
+        request.append('\0').append(namespace.length);
         for (int i = 0; i < namespace.length; i++) request.append('\0').append(namespace[i]);
         return request.append('\0').append(ident.name()).toString();
     }

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from .gateway import Gateway, JavaObject
+from .jvm_values import JvmValues
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class Connections:
     """The connections of one JVM's callbacks; closes idle ones."""
 
     _lock = threading.Lock()
-    _by_gateway: ClassVar[dict[int, tuple[Any, "Connections"]]] = {}
+    _of_jvms: ClassVar = JvmValues["Connections"]()
 
     def __init__(self, gateway: Gateway, *, spare: int = 6, idle_seconds: float = 0.25) -> None:
         self._gateway = gateway
@@ -121,11 +122,7 @@ class Connections:
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Connections":
-        with cls._lock:
-            known = cls._by_gateway.get(id(gateway))
-            if known is None:
-                known = cls._by_gateway[id(gateway)] = (gateway, cls(gateway))
-            return known[1]
+        return cls._of_jvms.get(gateway.py4j, lambda: cls(gateway))
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -43,6 +43,11 @@ class CatalogEntry:
         return str(self.table.identifier().table())
 
     @property
+    def quoted_name(self) -> str:
+        """The name with each part in backquotes."""
+        return str(self.table.identifier().quotedString())
+
+    @property
     def is_delta(self) -> bool:
         return self.provider == "delta" and bool(self.location)
 

@@ -1,4 +1,6 @@
-"""Names of Spark's classes that the engine compares with or passes to the JVM as strings."""
+"""Names of Spark's classes that the engine compares with or passes to the JVM, and the class name of an object."""
+
+from typing import Any
 
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 """The package of Catalyst's expressions."""
@@ -16,3 +18,8 @@ COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduce
 CLOUD_COMMIT_PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
 """In the module spark-hadoop-cloud, which an installation of Spark may not have."""
 CLOUD_PARQUET_COMMITTER = "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
+
+
+def class_name(value: Any) -> str:
+    """The name of the class of a JVM object, without its package: the kind of a node of a plan."""
+    return str(value.getClass().getSimpleName())

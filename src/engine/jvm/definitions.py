@@ -9,6 +9,7 @@ from ...core.protocol import rules
 from ...core.protocol import schema as schemas
 from . import types
 from .catalog import location_text
+from .classes import class_name
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -147,16 +148,16 @@ def partitioning(transforms: JavaObject) -> Partitioning:
 def like(spark: "SparkSession", plan: JavaObject) -> TableLike | None:
     """The clauses of CREATE TABLE LIKE; None if a name is not resolved. Before Spark 4.2, the plan is a V1 command."""
     provider, properties = option(plan.provider()), texts(plan.properties())
-    if plan.getClass().getSimpleName() == "CreateTableLikeCommand":
+    if class_name(plan) == "CreateTableLikeCommand":
         storage = plan.fileFormat()
         uri = option(storage.locationUri())
         location = None if uri is None else location_text(Gateway.of(spark), uri)
         name, source = (_parts(spark, identifier) for identifier in (plan.targetTable(), plan.sourceTable()))
         serde = bool(storage.inputFormat().isDefined())
         return TableLike(name, source, provider, location, properties, bool(plan.ifNotExists()), serde)
-    if plan.name().getClass().getSimpleName() != "UnresolvedIdentifier":
+    if class_name(plan.name()) != "UnresolvedIdentifier":
         return None
-    if plan.source().getClass().getSimpleName() != "UnresolvedTableOrView":
+    if class_name(plan.source()) != "UnresolvedTableOrView":
         return None
     return TableLike(
         plan.name().nameParts(),
@@ -258,4 +259,4 @@ def _declared(fields: list[dict[str, Any]]) -> schemas.StructType:
 def _preceding(position: JavaObject) -> schemas.Column:
     """The column after which a column is to be; empty for FIRST."""
     after = position.position()
-    return () if str(after.getClass().getSimpleName()) == "First" else (str(after.column()),)
+    return () if class_name(after) == "First" else (str(after.column()),)

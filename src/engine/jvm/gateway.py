@@ -4,7 +4,6 @@ A call over Py4J costs 50-100 us. So columns are transferred in bulk (one string
 objects itself, with functions composed from method handles.
 """
 
-import threading
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ...errors import UnsupportedEnvironmentError
 from ...settings.spark_own import EXECUTION_ID
 from . import frames, sessions, settings
-from .classes import EXPRESSIONS, INTERNAL_ROW
+from .classes import EXPRESSIONS, INTERNAL_ROW, class_name
 from .environment import check_environment
 from .java_errors import thrown_by_java
+from .jvm_values import JvmValues
 from .names import Names
 
 if TYPE_CHECKING:
@@ -34,11 +34,18 @@ def changed(value: JavaObject, **fields: Any) -> JavaObject:
     return value.copy(*(fields.get(name, value.productElement(i)) for i, name in enumerate(names)))
 
 
+def changed_node(gateway: "Gateway", node: JavaObject, **fields: Any) -> JavaObject:
+    """`changed` for a node of a plan, which keeps its place in the text of the statement, for error messages."""
+    names = [node.productElementName(i) for i in range(node.productArity())]
+    assert fields.keys() <= set(names)
+    parts = [fields.get(name, node.productElement(i)) for i, name in enumerate(names)]
+    return node.makeCopy(gateway.array(gateway.jvm.java.lang.Object, parts))
+
+
 class Gateway:
     """The engine's interface to one JVM. All sessions and threads share it; it holds no lock during a call."""
 
-    _lock = threading.Lock()
-    _by_gateway: ClassVar[dict[int, tuple[Any, "Gateway"]]] = {}
+    _of_jvms: ClassVar = JvmValues["Gateway"]()
 
     def __init__(self, py4j: Any) -> None:
         self.py4j = py4j
@@ -50,15 +57,13 @@ class Gateway:
         if not sessions.is_classic(spark):
             raise UnsupportedEnvironmentError("a Spark Connect session has no JVM gateway")
         py4j = sessions.py4j_of(spark)
-        with cls._lock:
-            known = cls._by_gateway.get(id(py4j))
-        if known is not None and known[0] is py4j:
-            return known[1]
-        check_environment(spark)
-        sessions.start_callbacks(py4j)
-        gateway = cls(py4j)
-        with cls._lock:
-            return cls._by_gateway.setdefault(id(py4j), (py4j, gateway))[1]
+
+        def connected() -> "Gateway":
+            check_environment(spark)
+            sessions.start_callbacks(py4j)
+            return cls(py4j)
+
+        return cls._of_jvms.get(py4j, connected)
 
     # --- classes --------------------------------------------------------------------------------------------------
 
@@ -327,7 +332,7 @@ class Gateway:
         remaining, conjuncts = [expression], []
         while remaining:
             node = remaining.pop()
-            if node.getClass().getSimpleName() == "And":
+            if class_name(node) == "And":
                 remaining += [node.right(), node.left()]
             else:
                 conjuncts.append(str(node.sql()))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from . import frames, plans
+from .classes import class_name
 from .gateway import Gateway, JavaObject
 from .inserts import parsed_name
 
@@ -17,7 +18,7 @@ _KIND = "PlanWithUnresolvedIdentifier"
 
 def constants(spark: "SparkSession", expressions: Sequence[JavaObject]) -> list[JavaObject] | None:
     """The values of constant expressions as literals; None if one of the expressions isn't constant."""
-    if all(expression.getClass().getSimpleName() == "Literal" for expression in expressions):
+    if all(class_name(expression) == "Literal" for expression in expressions):
         return list(expressions)
     gateway = Gateway.of(spark)
     one_row = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation()
@@ -29,7 +30,7 @@ def constants(spark: "SparkSession", expressions: Sequence[JavaObject]) -> list[
     if optimized.nodeName() != "Project":
         return None
     literals = [projected.child() for projected in Gateway.elements(optimized.projectList())]
-    return literals if all(literal.getClass().getSimpleName() == "Literal" for literal in literals) else None
+    return literals if all(class_name(literal) == "Literal" for literal in literals) else None
 
 
 def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
@@ -41,7 +42,12 @@ def with_names(spark: "SparkSession", plan: JavaObject) -> JavaObject | None:
     if not plan.containsPattern(clause):
         return None
     named = _named(spark, list(_clauses(plan)))
-    return None if named is None else plan.transformDown(Gateway.of(spark).scala_map(named))
+    if named is None:
+        return None
+    gateway = Gateway.of(spark)
+    plan = plan.transformDown(gateway.scala_map(named))
+    inserts = {one: _insert(gateway, one) for one in _unresolved_inserts(plan)}
+    return plan.transformDown(gateway.scala_map(inserts)) if inserts else plan
 
 
 def _named(spark: "SparkSession", clauses: Sequence[JavaObject]) -> dict[JavaObject, JavaObject] | None:
@@ -57,8 +63,24 @@ def _named(spark: "SparkSession", clauses: Sequence[JavaObject]) -> dict[JavaObj
     return named
 
 
+def _unresolved_inserts(plan: JavaObject) -> list[JavaObject]:
+    """The INSERTs of a statement that Spark 4.3 parsed with an IDENTIFIER clause as the name of their table."""
+    kind = class_name(plan)
+    if kind in ("UnresolvedWith", "Union"):
+        return [one for child in Gateway.elements(plan.children()) for one in _unresolved_inserts(child)]
+    return [plan] if kind == "UnresolvedInsert" else []
+
+
+def _insert(gateway: Gateway, unresolved: JavaObject) -> JavaObject:
+    """The INSERT as Spark parses it with the table's name: only the node of the table differs."""
+    target, *parts = (unresolved.productElement(i) for i in range(unresolved.productArity()))
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    relation = catalyst.analysis.UnresolvedRelation(target.multipartIdentifier(), target.options(), False)
+    return catalyst.plans.logical.InsertIntoStatement(relation, *parts)
+
+
 def _clauses(plan: JavaObject) -> Iterator[JavaObject]:
-    if plan.getClass().getSimpleName() == _KIND:
+    if class_name(plan) == _KIND:
         yield plan
         return
     for child in Gateway.elements(plan.children()):

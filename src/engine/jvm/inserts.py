@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ...core.protocol import schema as schemas
+from . import catalyst
 from .callbacks import carried
 from .classes import V2_TABLE
 from .gateway import Gateway, JavaObject
+from .java_errors import thrown_by_java
 from .sessions import session_state
 from .types import read_schema
 
 if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
     from pyspark.sql import Column, SparkSession
+
+    from ...core.table.snapshot import Snapshot
 
 Parameters: TypeAlias = "Mapping[str, Column] | Sequence[Column] | None"
 """Values of a statement's parameter markers, by name or by position."""
@@ -51,10 +56,29 @@ def resolved_plan(spark: "SparkSession", plan: JavaObject) -> JavaObject:
     return session_state(spark).executePlan(plan, skip).analyzed()
 
 
+def refusal(spark: "SparkSession", plan: JavaObject) -> "AnalysisException | None":
+    """The error of Spark's analyzer for a plan; None if it has none. Executes nothing."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        resolved_plan(spark, plan)
+    except AnalysisException as error:
+        return error
+    except thrown_by_java():
+        return None
+    return None
+
+
 def relation_of(gateway: Gateway, table: "InsertTarget") -> JavaObject:
     """A plan that reads the table, for the analyzer."""
     relation = gateway.jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
     return relation.create(table, gateway.none, gateway.none)
+
+
+def columns_only(gateway: Gateway, name: str, snapshot: "Snapshot", alias: str | Sequence[str]) -> JavaObject:
+    """A relation that has only the columns of a table, with its name in expressions, for the analyzer."""
+    table = InsertTarget(gateway, name, list(snapshot.schema), snapshot.partition_columns)
+    return catalyst.aliased(gateway, [alias] if isinstance(alias, str) else alias, relation_of(gateway, table))
 
 
 class InsertTarget:
@@ -62,6 +86,8 @@ class InsertTarget:
 
     It also defines Java's default methods, because Py4J forwards all calls to Python.
     """
+
+    _purpose = "target of an INSERT"
 
     def __init__(
         self,
@@ -157,7 +183,7 @@ class InsertTarget:
 
     @carried
     def toString(self) -> str:
-        return f"tablelog[{self._name}, target of an INSERT, {id(self):x}]"
+        return f"tablelog[{self._name}, {self._purpose}, {id(self):x}]"
 
     class Java:
         implements: ClassVar[list[str]] = [V2_TABLE]

@@ -193,6 +193,8 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_LOGICAL, "UnresolvedWith", "the common tables of a statement", "child"),
     _of(_LOGICAL, "SubqueryAlias", "the name of a table in conditions", "alias", "child"),
     _of(_CATALYST, "AliasIdentifier", "the name of a table in conditions"),
+    JvmInternal(_LOGICAL + "UnresolvedInsert", "INSERT INTO IDENTIFIER(...)", (), _V43),
+    JvmInternal(_ANALYSIS + "UnresolvedInsertTarget", "its table", ("multipartIdentifier", "options"), _V43),
     _of(_LOGICAL, "InsertIntoStatement", "INSERT", "table", "byName", "userSpecifiedCols", "partitionSpec"),
     _of(_LOGICAL, "DeleteFromTable", "DELETE", "table", "condition"),
     _of(_LOGICAL, "UpdateTable", "UPDATE", "table", "assignments", "condition"),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from . import catalyst
+from .classes import class_name
 from .gateway import Gateway, JavaObject
 from .sessions import session_state
 
@@ -50,7 +51,7 @@ def literal_of_column(spark: "SparkSession", column: "Column") -> tuple[str, str
 
 def literal_of_expression(expression: JavaObject) -> tuple[str, str] | None:
     """The same for an expression of the JVM."""
-    if expression.getClass().getSimpleName() != "Literal":
+    if class_name(expression) != "Literal":
         return None
     value = expression.value()
     return ("void", "NULL") if value is None else (str(expression.dataType().simpleString()), str(value))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from .classes import class_name
 from .definitions import option
 from .gateway import Gateway, JavaObject, changed
 from .sessions import is_instance
@@ -62,9 +63,9 @@ class Merge:
 def target(relation: JavaObject) -> Target | None:
     """The table of a relation that isn't resolved; None if the name is not known yet (an IDENTIFIER clause)."""
     alias = None
-    if _kind(relation) == "SubqueryAlias":
+    if class_name(relation) == "SubqueryAlias":
         alias, relation = str(relation.alias()), relation.child()
-    named = _kind(relation) in ("UnresolvedRelation", "UnresolvedTable")
+    named = class_name(relation) in ("UnresolvedRelation", "UnresolvedTable")
     return Target(relation.multipartIdentifier(), alias) if named else None
 
 
@@ -73,7 +74,7 @@ class CommonTables:
 
     def __init__(self, spark: "SparkSession", statement: JavaObject) -> None:
         self._gateway = Gateway.of(spark)
-        self._clause = statement if _kind(statement) == "UnresolvedWith" else None
+        self._clause = statement if class_name(statement) == "UnresolvedWith" else None
         self.plan = statement if self._clause is None else self._clause.child()
 
     def query(self, plan: JavaObject) -> JavaObject:
@@ -113,7 +114,7 @@ def assignments(sequence: JavaObject) -> tuple[Assigned, ...]:
 
 def is_true(expression: JavaObject) -> bool:
     """Whether an expression is the constant TRUE, which stands for a DELETE without a condition."""
-    return _kind(expression) == "Literal" and expression.value() is True
+    return class_name(expression) == "Literal" and expression.value() is True
 
 
 def names_in(expression: JavaObject) -> list[tuple[str, ...]]:
@@ -130,7 +131,7 @@ def _actions(sequence: JavaObject) -> tuple[Action, ...]:
 
 
 def _action(action: JavaObject) -> Action:
-    name = _kind(action)
+    name = class_name(action)
     values = assignments(action.assignments()) if name in ("UpdateAction", "InsertAction") else None
     return Action(_ACTIONS[name], option(action.condition()), values)
 
@@ -144,7 +145,7 @@ def _assigned(assignment: JavaObject) -> Assigned:
 
 
 def _name_parts(expression: JavaObject) -> tuple[str, ...] | None:
-    if _kind(expression) != "UnresolvedAttribute":
+    if class_name(expression) != "UnresolvedAttribute":
         return None
     return tuple(str(part) for part in Gateway.elements(expression.nameParts()))
 
@@ -153,7 +154,3 @@ def _subqueries(expression: JavaObject) -> list[JavaObject]:
     if is_instance(expression, "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"):
         return [expression]
     return [subquery for child in Gateway.elements(expression.children()) for subquery in _subqueries(child)]
-
-
-def _kind(node: JavaObject) -> str:
-    return str(node.getClass().getSimpleName())

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UnsupportedEnvironmentError
 from . import frames
+from .classes import class_name
 from .gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def planned_scan(filtered: "DataFrame") -> PlannedScan | None:
     node = frames.executed_plan(filtered)
     complete, understood = True, True
     while True:
-        name = node.getClass().getSimpleName()
+        name = class_name(node)
         if name == "FileSourceScanExec":
             return PlannedScan(node.partitionFilters(), node.dataFilters(), complete, understood)
         if name in ("LocalTableScanExec", "EmptyRelationExec"):
@@ -49,6 +50,4 @@ def planned_scan(filtered: "DataFrame") -> PlannedScan | None:
 
 def without_dynamic_pruning(gateway: Gateway, filters: JavaObject) -> JavaObject:
     """The filters (a Scala `Seq`) whose values are known before the query runs."""
-    return gateway.seq(
-        each for each in gateway.elements(filters) if "DynamicPruning" not in each.getClass().getSimpleName()
-    )
+    return gateway.seq(each for each in gateway.elements(filters) if "DynamicPruning" not in class_name(each))

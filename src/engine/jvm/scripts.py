@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from .callbacks import Connections, carried, kept
+from .classes import class_name
 from .compiled import compiled_class
 from .gateway import Gateway, JavaObject
 from .identifiers import constants
@@ -26,7 +27,7 @@ Run: TypeAlias = Callable[[str, JavaObject], bool]
 
 def is_execute_immediate(plan: JavaObject) -> bool:
     """Whether a parsed statement is EXECUTE IMMEDIATE."""
-    return bool(plan.getClass().getSimpleName() == EXECUTE_IMMEDIATE)
+    return class_name(plan) == EXECUTE_IMMEDIATE
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Immediate:
 def immediate(spark: "SparkSession", plan: JavaObject) -> Immediate | None:
     """The statement of an EXECUTE IMMEDIATE; None if its parts aren't constant: then Spark raises the error."""
     arguments = Gateway.elements(plan.args())
-    names = [str(argument.name()) for argument in arguments if argument.getClass().getSimpleName() == "Alias"]
+    names = [str(argument.name()) for argument in arguments if class_name(argument) == "Alias"]
     if names and len(names) < len(arguments):
         return None
     values = [argument.child() for argument in arguments] if names else arguments
@@ -115,7 +116,7 @@ class RewrittenScript:
 
     def of(self, node: JavaObject) -> JavaObject:
         """A node of a script with other statements. `replaced` counts them."""
-        kind = node.getClass().getSimpleName()
+        kind = class_name(node)
         if kind == "SingleStatement":
             return self._statement(node)
         names = [str(node.productElementName(i)) for i in range(node.productArity())]
@@ -128,7 +129,7 @@ class RewrittenScript:
 
     def _part(self, part: JavaObject) -> JavaObject:
         """A body, or an option or a sequence of nodes."""
-        kind = part.getClass().getSimpleName()
+        kind = class_name(part)
         if kind == "CompoundBody":
             return self.of(part)
         if kind == "None$":

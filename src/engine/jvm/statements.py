@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...settings.spark_own import SOURCE_DEFAULT
 from . import settings
+from .classes import class_name
 from .gateway import Gateway, JavaObject
 from .java_errors import thrown_by_java
 from .sessions import hadoop_configuration, is_instance, jvm_session, session_state
@@ -84,14 +85,14 @@ UNKNOWN_NAMES = ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
 def kind_of(plan: JavaObject) -> str | None:
     """The class name of a parsed statement; None for a query. Several INSERTs in one statement have that of INSERT."""
     logical = "org.apache.spark.sql.catalyst.plans.logical"
-    kind = str(plan.getClass().getSimpleName())
+    kind = class_name(plan)
     if kind == "UnresolvedWith":
         return kind_of(plan.child())
     if kind in (SCRIPT, EXECUTE_IMMEDIATE, *UNKNOWN_NAMES):
         return kind
     if kind == "Union":
-        first = str(plan.children().apply(0).getClass().getSimpleName())
-        return first if first == "InsertIntoStatement" else None
+        first = class_name(plan.children().apply(0))
+        return first if first in ("InsertIntoStatement", "UnresolvedInsert") else None
     statement = kind == "InsertIntoDir" or any(
         is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
     )
@@ -100,7 +101,7 @@ def kind_of(plan: JavaObject) -> str | None:
 
 def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
     """The directory that a statement writes to or creates a table in; None if it names none, or its format is Delta."""
-    kind = plan.getClass().getSimpleName()
+    kind = class_name(plan)
     if kind == "LoadData":
         return str(plan.path())  # Spark moves the files of this directory
     if kind == "InsertIntoDir":
@@ -121,14 +122,14 @@ def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
 
 def name_of(relation: JavaObject) -> JavaObject | None:
     """The parts of the name of an unresolved relation; None if the relation isn't a name."""
-    while relation.getClass().getSimpleName() in ("SubqueryAlias", "Filter"):
+    while class_name(relation) in ("SubqueryAlias", "Filter"):
         relation = relation.child()
-    return relation.multipartIdentifier() if relation.getClass().getSimpleName() == "UnresolvedRelation" else None
+    return relation.multipartIdentifier() if class_name(relation) == "UnresolvedRelation" else None
 
 
 def options_of(relation: JavaObject) -> dict[str, str]:
     """The options that a statement gives for a table (`WITH (...)`)."""
-    while relation.getClass().getSimpleName() in ("SubqueryAlias", "Filter"):
+    while class_name(relation) in ("SubqueryAlias", "Filter"):
         relation = relation.child()
     options = dict(relation.options().asCaseSensitiveMap())
     return {str(key): str(value) for key, value in options.items() if key != _PRIVILEGES}
@@ -136,7 +137,7 @@ def options_of(relation: JavaObject) -> dict[str, str]:
 
 def subject(plan: JavaObject) -> JavaObject | None:
     """The name of the target of ADD CONSTRAINT; None for other statements."""
-    attribute = _SUBJECTS.get(plan.getClass().getSimpleName())
+    attribute = _SUBJECTS.get(class_name(plan))
     return None if attribute is None else name_of(getattr(plan, attribute)())
 
 

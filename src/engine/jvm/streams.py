@@ -5,7 +5,6 @@ compiled by Spark's Janino and added to the class loader that all threads of the
 """
 
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,10 @@ from ...settings.spark_own import STREAMING_QUERY_ID
 from . import frames, plans
 from .builders import string_map
 from .callbacks import Connections, carried
+from .classes import class_name
 from .compiled import compiled_source
 from .gateway import Gateway, JavaObject
+from .jvm_values import JvmValues
 from .sessions import jvm_session
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _streaming(gateway: Gateway, rows: "DataFrame", session: JavaObject) -> Java
     plan = frames.analyzed(rows)
     marked = gateway.jvm.java.util.HashMap()
     for relation in gateway.elements(plan.collectLeaves()):
-        if relation.getClass().getSimpleName() == "LogicalRelation":
+        if class_name(relation) == "LogicalRelation":
             parts = [relation.productElement(i) for i in range(relation.productArity())]
             parts[_IS_STREAMING] = True
             marked.put(relation, relation.makeCopy(gateway.array(gateway.jvm.java.lang.Object, parts)))
@@ -184,22 +185,21 @@ def _new(gateway: Gateway, name: str, arguments: Sequence[Any]) -> JavaObject:
 
 # --- the class ----------------------------------------------------------------------------------------------------
 
-_lock = threading.Lock()
-_serving: dict[int, tuple[Any, _Provider]] = {}
+_providers = JvmValues[_Provider]()
 
 
 def serve(spark: "SparkSession", provider: StreamProvider) -> None:
     """Let Spark find the format `CLASS` in the JVM of this session; no effect if it does already."""
     gateway = Gateway.of(spark)
-    with _lock:
-        known = _serving.get(id(gateway.py4j))
-        if known is not None and known[0] is gateway.py4j:
-            return
+
+    def created() -> _Provider:
         if not gateway.has_class(CLASS):
             _add_class(gateway)
         calls = _Provider(gateway, provider)
         _class(gateway, CLASS).getField("python").set(None, calls)
-        _serving[id(gateway.py4j)] = gateway.py4j, calls
+        return calls
+
+    _providers.get(gateway.py4j, created)
 
 
 def _add_class(gateway: Gateway) -> None:
@@ -260,7 +260,7 @@ def unresolved(plan: JavaObject) -> list[UnresolvedStream]:
     streams = []
     for subplan in [plan, *Gateway.elements(plan.subqueriesAll())]:
         for leaf in Gateway.elements(subplan.collectLeaves()):
-            if leaf.getClass().getSimpleName() == "UnresolvedRelation" and leaf.isStreaming():
+            if class_name(leaf) == "UnresolvedRelation" and leaf.isStreaming():
                 parts = leaf.multipartIdentifier()
                 options = dict(leaf.options().asCaseSensitiveMap())
                 streams.append(UnresolvedStream(leaf, parts, str(parts.last()), options))

@@ -72,7 +72,8 @@ class _Answers:
     @carried
     def apply(self, request: str, entry: JavaObject | None) -> JavaObject:
         with self._connections.entered():
-            use, version, timestamp, *name = request.split(_SEPARATOR)
+            use, version, timestamp, count, rest = request.split(_SEPARATOR, 4)
+            name = rest.split(_SEPARATOR, int(count))
             return self._tables(
                 TableRequest(
                     tuple(name),
@@ -155,6 +156,8 @@ class DescribedTable(InsertTarget):
     The columns and properties are those that delta-spark shows in DESCRIBE, SHOW and `spark.catalog`. `clustered_by`
     are the clustering columns, None for a table that isn't clustered.
     """
+
+    _purpose = "described by a command"
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..jvm.classes import class_name
 from ..jvm.frames import executed_plan
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.scans import without_dynamic_pruning
@@ -38,7 +39,7 @@ def describe(frame: "DataFrame") -> str:
 
 def _scans(gateway: Gateway, node: JavaObject) -> Iterator[JavaObject]:
     """The file scans of a physical plan, including subqueries and adaptive stages."""
-    name = node.getClass().getSimpleName()
+    name = class_name(node)
     if name == "FileSourceScanExec":
         yield node
     elif name == "AdaptiveSparkPlanExec":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import SchemaChangedError
+from ..jvm.classes import class_name
 from ..jvm.frames import analyzed, with_cached_data
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.plans import frame_of
@@ -36,8 +37,8 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
     plan = with_cached_data(frame)
     replacements = gateway.jvm.java.util.HashMap()
     for relation in _leaves(gateway, plan):
-        kind = relation.getClass().getSimpleName()
-        if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
+        kind = class_name(relation)
+        if kind == "LogicalRelation" and class_name(relation.relation()) == "HadoopFsRelation":
             if _reads_newest(relation.relation().location(), snapshot):
                 replacements.put(relation, _held(gateway, relation, snapshot))
         elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow_source.NAME):
@@ -53,8 +54,8 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
 def reads_delta(plan: JavaObject) -> bool:
     """Whether a plan reads a Delta table by the native route or the Arrow route."""
     for relation in Gateway.elements(plan.collectLeaves()):
-        kind = relation.getClass().getSimpleName()
-        if kind == "LogicalRelation" and relation.relation().getClass().getSimpleName() == "HadoopFsRelation":
+        kind = class_name(relation)
+        if kind == "LogicalRelation" and class_name(relation.relation()) == "HadoopFsRelation":
             if gateway_proxy(relation.relation().location()):
                 return True
         elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow_source.NAME):
@@ -77,7 +78,7 @@ def _reads_newest(location: JavaObject, snapshot: "Snapshot") -> bool:
 
 def gateway_proxy(value: JavaObject) -> bool:
     """Whether a JVM object is a proxy of a Python object."""
-    return "Proxy" in str(value.getClass().getSimpleName())
+    return "Proxy" in class_name(value)
 
 
 def _held(gateway: Gateway, relation: JavaObject, snapshot: "Snapshot") -> JavaObject:

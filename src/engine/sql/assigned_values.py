@@ -12,6 +12,7 @@ from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError
 from ...settings.spark_own import STORE_ASSIGNMENT
 from ..jvm import catalyst, plans, settings
+from ..jvm.classes import class_name
 from ..jvm.frames import analyzed
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import sql_of
@@ -140,7 +141,7 @@ def resolved(frame: "DataFrame", expressions: "Sequence[str | Column]") -> list[
         for expression in expressions
     ]
     plan = analyzed(frame.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
-    if plan.getClass().getSimpleName() != "Project" or not plan.child().fastEquals(analyzed(frame)):
+    if class_name(plan) != "Project" or not plan.child().fastEquals(analyzed(frame)):
         raise InvalidArgumentError(
             "the values of UPDATE must depend on one row each: aggregates, windows and generators are not allowed",
             condition="UNSUPPORTED_EXPR_FOR_OPERATOR",

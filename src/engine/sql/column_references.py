@@ -7,6 +7,7 @@ from ...core.protocol.rules import Rules
 from ...core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from ..jvm import catalyst, plans
+from ..jvm.classes import class_name
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -28,7 +29,7 @@ def columns_named(spark: "SparkSession", sql: str) -> frozenset[Column]:
 
     Raises `InvalidArgumentError` for text that isn't an SQL expression.
     """
-    named = (node.nameParts() for node in _nodes(spark, sql) if _kind(node) == "UnresolvedAttribute")
+    named = (node.nameParts() for node in _nodes(spark, sql) if class_name(node) == "UnresolvedAttribute")
     return frozenset(tuple(str(part) for part in Gateway.elements(parts)) for parts in named)
 
 
@@ -50,7 +51,7 @@ def check_default(spark: "SparkSession", field: StructField, sql: str) -> None:
     from pyspark.sql import functions as F
 
     subject = f"the default {sql} of the column {dotted((field.name,))}"
-    kinds = {_kind(node) for node in _nodes(spark, sql)}
+    kinds = {class_name(node) for node in _nodes(spark, sql)}
     if "UnresolvedAttribute" in kinds or any("Subquery" in kind for kind in kinds):
         raise InvalidArgumentError(f"{subject} must be a constant expression, without columns and subqueries")
     reason = trust.of_text(spark, sql).refused
@@ -77,10 +78,6 @@ def _nodes(spark: "SparkSession", sql: str) -> Iterator[JavaObject]:
         node = waiting.pop()
         yield node
         waiting += Gateway.elements(node.children())
-
-
-def _kind(expression: JavaObject) -> str:
-    return str(expression.getClass().getSimpleName())
 
 
 def concerns(column: Column, named: frozenset[Column]) -> bool:

@@ -20,6 +20,7 @@ from ...core.protocol.schema import (
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
 from ...settings.declarations import TRUSTED_FUNCTIONS
 from ..jvm import frames
+from ..jvm.classes import class_name
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.messages import said
 from . import trust
@@ -78,7 +79,7 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
     if plan.nodeName() != "Project":
         return None
     value = plan.projectList().apply(0)
-    if value.getClass().getSimpleName() != "Alias":  # a window or a generator was moved to another plan node
+    if class_name(value) != "Alias":  # a window or a generator was moved to another plan node
         return None
     expression_node = value.child()
     nodes = json.loads(expression_node.toJSON())

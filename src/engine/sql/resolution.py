@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans, sessions
+from ..jvm.classes import class_name
 from ..jvm.frames import analyzed, internal_rows
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.types import spark_type, table_schema
@@ -112,7 +113,7 @@ class Scope:
         bound = [self._bound(expression) for expression in expressions]
         columns = [F.expr(expression) if isinstance(expression, str) else expression for expression in bound]
         plan = analyzed(over.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
-        if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(expressions):
+        if class_name(plan) != "Project" or plan.projectList().size() != len(expressions):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
@@ -175,7 +176,7 @@ class Scope:
         function = self._gateway.scala_map(mapping)
         stored_values = []
         for projected in self._gateway.elements(outer.projectList()):
-            value = projected.child() if projected.getClass().getSimpleName() == "Alias" else projected
+            value = projected.child() if class_name(projected) == "Alias" else projected
             stored_values.append(self._gateway.column(value.transform(function)))
         return stored_values
 
@@ -193,7 +194,7 @@ class Scope:
 
     def equality(self, part: Expression) -> Equality | None:
         """The equality in a conjunct, if it compares an expression of the table with one of the source."""
-        name = part.java.getClass().getSimpleName()
+        name = class_name(part.java)
         if name not in _EQUALITIES:
             return None
         left, right = self._expression(part.java.left()), self._expression(part.java.right())
@@ -201,7 +202,7 @@ class Scope:
             left, right = right, left
         if left.of_source or right.of_target or not left.of_target or not right.of_source:
             return None
-        alone = left.java.getClass().getSimpleName() == "AttributeReference"
+        alone = class_name(left.java) == "AttributeReference"
         return Equality(right.column, min(left.of_target) if alone else None, _EQUALITIES[name])
 
     def _expression(self, java: JavaObject) -> Expression:
@@ -258,7 +259,7 @@ def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:
 
 
 def _conjuncts(java: JavaObject) -> Iterator[JavaObject]:
-    if java.getClass().getSimpleName() == "And":
+    if class_name(java) == "And":
         yield from _conjuncts(java.left())
         yield from _conjuncts(java.right())
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans
+from ..jvm.classes import class_name
 from ..jvm.frames import internal_rows
 from ..jvm.gateway import Gateway, JavaObject
 
@@ -29,7 +30,7 @@ def computed(spark: "SparkSession", plan: JavaObject, subject: str) -> JavaObjec
 
 def _computed(gateway: Gateway, spark: "SparkSession", subquery: JavaObject, subject: str) -> JavaObject:
     """The subquery with its plan replaced by the collected rows."""
-    if subquery.getClass().getSimpleName() != "ScalarSubquery" or not subquery.outerAttrs().isEmpty():
+    if class_name(subquery) != "ScalarSubquery" or not subquery.outerAttrs().isEmpty():
         raise UnsupportedFeatureError(
             f"{subject} have a subquery that is correlated, or that isn't a single value (IN, EXISTS): use MERGE, "
             "with the tables of the subquery in its source"

@@ -11,6 +11,7 @@ from ...logstore.common.uri import escaped, shown
 from ...logstore.hdfs.errors import error_for
 from ..jvm.gateway import Gateway, JavaObject
 from ..jvm.java_errors import java_exception, raised_by_calls, thrown_by_java
+from ..jvm.jvm_values import JvmValues
 
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"
@@ -60,18 +61,15 @@ def uri_of(path: str) -> str:
 class Statuses:
     """Reads `java.util.List`s of Hadoop's FileStatus in about a dozen calls, independent of their length."""
 
-    _by_gateway: ClassVar[dict[int, "Statuses"]] = {}
+    _of_jvms: ClassVar = JvmValues["Statuses"]()
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Statuses":
-        """The shared instance of a gateway, which caches its JVM functions."""
-        statuses = cls._by_gateway.get(id(gateway))
-        if statuses is None or statuses._gateway is not gateway:
-            statuses = cls._by_gateway[id(gateway)] = cls(gateway)
-        return statuses
+        """The shared instance of a JVM, which caches its JVM functions."""
+        return cls._of_jvms.get(gateway.py4j, lambda: cls(gateway))
 
     def files(self, statuses: JavaObject) -> Iterator[tuple[str, int, int]]:
         """Path (unescaped), size and modification time (ms) of the statuses that are files."""

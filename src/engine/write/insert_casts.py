@@ -34,8 +34,10 @@ def arity_error(table: str, num_values: int, wanted: int) -> SchemaMismatchError
     )
 
 
-def casted(frame: "DataFrame", columns: StructType, table: str, *, by_name: bool, ansi: bool) -> "DataFrame":
-    """The rows of an INSERT, cast to the columns of the table that it has values for.
+def casted(
+    frame: "DataFrame", columns: StructType, table: str, *, by_name: bool, ansi: bool
+) -> "list[tuple[str, Column]]":
+    """The values of an INSERT over the rows of its query, cast to the columns of the table, with the columns' names.
 
     `by_name`: columns are matched by name; otherwise by position, as the fields of structs always are.
     Raises SchemaMismatchError for too few or too many columns, and Spark's AnalysisException for a cast that no value
@@ -59,8 +61,10 @@ def casted(frame: "DataFrame", columns: StructType, table: str, *, by_name: bool
         column = wanted.get(field.name, case_sensitive=case_sensitive) if by_name else wanted.fields[i]
         value = gateway.column(attribute)
         # The write itself refuses a column that the table lacks.
-        values.append(value if column is None else casts.value(value, field.data_type, column).alias(column.name))
-    return frame.select(*values)
+        values.append(
+            (field.name, value) if column is None else (column.name, casts.value(value, field.data_type, column))
+        )
+    return values
 
 
 class _Casts:

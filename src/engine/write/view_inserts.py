@@ -17,8 +17,9 @@ from ...core.protocol import schema as schemas
 from ...errors import SchemaMismatchError, UnsupportedFeatureError
 from ...settings.spark_own import STORE_ASSIGNMENT
 from ..jvm import inserts, plans, settings, statements
+from ..jvm.classes import class_name
 from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway, JavaObject, changed
+from ..jvm.gateway import Gateway, JavaObject, changed, changed_node
 from ..jvm.java_errors import thrown_by_java
 from ..jvm.types import read_schema
 from ..read import pinning
@@ -98,7 +99,7 @@ def target(spark: "SparkSession", name: JavaObject) -> Target | None:
     key = inserts.tag(gateway, _TAG)
     text = plan.getTagValue(key)
     while not text.isDefined():
-        if plan.getClass().getSimpleName() not in ("SubqueryAlias", "View") and not _selects_all(plan):
+        if class_name(plan) not in ("SubqueryAlias", "View") and not _selects_all(plan):
             return None
         plan = plan.child()
         text = plan.getTagValue(key)
@@ -123,7 +124,7 @@ def filters_rows(spark: "SparkSession", name: JavaObject) -> bool:
     plan = inserts.resolved_plan(spark, inserts.unresolved_relation(gateway, name))
     key, filtered = inserts.tag(gateway, _TAG), False
     while not plan.getTagValue(key).isDefined():
-        kind = plan.getClass().getSimpleName()
+        kind = class_name(plan)
         if kind not in ("SubqueryAlias", "View", "Project", "Filter"):
             return False
         filtered = filtered or kind == "Filter"
@@ -133,15 +134,15 @@ def filters_rows(spark: "SparkSession", name: JavaObject) -> bool:
 
 def _selects_all(plan: JavaObject) -> bool:
     """Whether the node selects all columns of its child under their names, as a view of `SELECT *` does."""
-    if plan.getClass().getSimpleName() != "Project":
+    if class_name(plan) != "Project":
         return False
     columns, below = plan.projectList(), plan.child().output()
     if columns.size() != below.size():
         return False
     for i in range(below.size()):
         column, attribute = columns.apply(i), below.apply(i)
-        value = column.child() if column.getClass().getSimpleName() == "Alias" else column
-        if value.getClass().getSimpleName() == "Cast" and value.dataType().equals(attribute.dataType()):
+        value = column.child() if class_name(column) == "Alias" else column
+        if class_name(value) == "Cast" and value.dataType().equals(attribute.dataType()):
             value = value.child()  # a view casts to the types that it was created with
         if column.name() != attribute.name() or not value.fastEquals(attribute):
             return False
@@ -153,7 +154,7 @@ def _selects_all(plan: JavaObject) -> bool:
 
 def inserts_of(plan: JavaObject) -> list[JavaObject]:
     """The INSERTs of a parsed statement: one, those of a multi-insert, or none."""
-    kind = plan.getClass().getSimpleName()
+    kind = class_name(plan)
     if kind in (
         "InsertIntoStatement",
         "OverwriteByExpression",
@@ -171,7 +172,7 @@ def clauses_of(statement: JavaObject) -> set[str]:
     if "withSchemaEvolution" in positions and statement.withSchemaEvolution():
         clauses.add("SchemaEvolution")
     if "replaceCriteriaOpt" in positions and statement.replaceCriteriaOpt().isDefined():
-        clauses.add(str(statement.replaceCriteriaOpt().get().getClass().getSimpleName()))
+        clauses.add(class_name(statement.replaceCriteriaOpt().get()))
     return clauses
 
 
@@ -209,7 +210,7 @@ def of_frame(frame: "DataFrame", name: str, *, overwrite: bool) -> JavaObject:
 
 def query_of(plan: JavaObject, statement: JavaObject) -> JavaObject:
     """The query of an INSERT of a parsed statement, with the statement's common tables."""
-    has_clause = plan.getClass().getSimpleName() == "UnresolvedWith"
+    has_clause = class_name(plan) == "UnresolvedWith"
     return changed(plan, child=statement.query()) if has_clause else statement.query()
 
 
@@ -248,23 +249,33 @@ def _resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) 
         if condition == "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS" and not any(map(_lists, targets)):
             num_values, wanted = (parameters.get(key, "").count("`, `") + 1 for key in ("dataColumns", "tableColumns"))
             raise insert_casts.arity_error(targets[0].log.table, num_values, wanted) from error
-        policy = settings.of(spark, STORE_ASSIGNMENT).upper()
-        refused = policy == "ANSI" and condition == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
-        if not refused and policy != "LEGACY":
+        if not _is_cast_by_delta(spark, condition):
             raise
     cast_inserts = []
     for node in writes(accepts_any=True):
-        columns = schemas.parse_schema(str(node.table().schema().json()))
         frame = plans.frame_of(spark, node.query())
-        table, by_name = targets[0].log.table, bool(node.isByName())
-        frame = insert_casts.casted(frame, columns, table, by_name=by_name, ansi=policy == "ANSI")
+        frame = frame.select(*(value.alias(name) for name, value in _cast(frame, node, targets[0])))
         cast_inserts.append(_insert(node, frame))
     return cast_inserts
 
 
+def _is_cast_by_delta(spark: "SparkSession", condition: str) -> bool:
+    """Whether Delta casts what Spark's store assignment refused with this condition."""
+    policy = settings.of(spark, STORE_ASSIGNMENT).upper()
+    refused = policy == "ANSI" and condition == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
+    return refused or policy == "LEGACY"
+
+
+def _cast(frame: "DataFrame", node: JavaObject, target: Into) -> "list[tuple[str, Column]]":
+    """What an INSERT stores of the rows of its query (`frame`), as Delta casts it, with the names of the columns."""
+    columns = schemas.parse_schema(str(node.table().schema().json()))
+    ansi = settings.of(frame.sparkSession, STORE_ASSIGNMENT).upper() == "ANSI"
+    return insert_casts.casted(frame, columns, target.log.table, by_name=bool(node.isByName()), ansi=ansi)
+
+
 def _lists(target: Into) -> bool:
     """Whether an INSERT lists its columns."""
-    replaces_where = target.statement.getClass().getSimpleName() == "OverwriteByExpression"
+    replaces_where = class_name(target.statement) == "OverwriteByExpression"
     return not replaces_where and not target.statement.userSpecifiedCols().isEmpty()
 
 
@@ -273,40 +284,46 @@ def resolved_values(spark: "SparkSession", plan: JavaObject, target: Into) -> "t
 
     The query keeps its own columns and aliases. Raises Spark's AnalysisException.
     """
+    from pyspark.errors import AnalysisException
+
     gateway = Gateway.of(spark)
     frame = plans.frame_of(spark, query_of(plan, target.statement))
     statement = changed(target.statement, query=analyzed(frame), overwrite=False, replaceCriteriaOpt=gateway.none)
-    node = inserts.resolved_plan(spark, _with_target(spark, statement, replace(target, statement=statement)))
+    target = replace(target, statement=statement)
+    try:
+        node = inserts.resolved_plan(spark, _with_target(spark, statement, target))
+    except AnalysisException as error:
+        if not _is_cast_by_delta(spark, error.getCondition() or ""):
+            raise
+        node = inserts.resolved_plan(spark, _with_target(spark, statement, target, accepts_any=True))
+        return frame, dict(_cast(frame, node, target))
     query = node.query()
     names = list(node.table().schema().fieldNames())
-    if query.getClass().getSimpleName() == "Project" and query.outputSet() != analyzed(frame).outputSet():
+    if class_name(query) == "Project" and query.outputSet() != analyzed(frame).outputSet():
         listed = gateway.elements(query.projectList())
-        values = [
-            expression.child() if expression.getClass().getSimpleName() == "Alias" else expression
-            for expression in listed
-        ]
+        values = [expression.child() if class_name(expression) == "Alias" else expression for expression in listed]
     else:
         values = gateway.elements(query.output())
     return frame, {str(name): gateway.column(value) for name, value in zip(names, values, strict=True)}
 
 
 def _insert(node: JavaObject, frame: "DataFrame") -> Insert:
-    kind = node.getClass().getSimpleName()
+    kind = class_name(node)
     if kind == "AppendData":
         return Insert(frame, None, False)
     if kind == "OverwritePartitionsDynamic":
         return Insert(frame, "", True)
     if kind == "OverwriteByExpression":
         condition = node.deleteExpr()
-        whole = condition.getClass().getSimpleName() == "Literal" and condition.value() is True
+        whole = class_name(condition) == "Literal" and condition.value() is True
         return Insert(frame, "" if whole else str(condition.sql()), False)
     raise UnsupportedFeatureError(f"tablelog does not support {kind} of a table by SQL; use df.write or DeltaTable")
 
 
 def _writes(plan: JavaObject) -> list[JavaObject]:
-    if plan.getClass().getSimpleName() in ("Union", "WithCTE"):
+    if class_name(plan) in ("Union", "WithCTE"):
         return [write for child in Gateway.elements(plan.children()) for write in _writes(child)]
-    return [] if plan.getClass().getSimpleName() == "CTERelationDef" else [plan]
+    return [] if class_name(plan) == "CTERelationDef" else [plan]
 
 
 def _with_target(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool = False) -> JavaObject:
@@ -315,7 +332,7 @@ def _with_target(spark: "SparkSession", plan: JavaObject, target: Into, *, accep
     relation = inserts.relation_of(gateway, _shown(spark, plan, target, accepts_any=accepts_any))
     # The substitute has the evolved schema already.
     evolves = {"withSchemaEvolution": False} if "SchemaEvolution" in clauses_of(statement) else {}
-    return changed(statement, table=relation, **evolves)
+    return changed_node(gateway, statement, table=relation, **evolves)
 
 
 def _check_distinct(names: Sequence[str], table: str) -> None:
@@ -336,7 +353,7 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
     The write adds the omitted columns: defaults, generated columns, identity columns.
     """
     gateway, statement, snapshot = Gateway.of(spark), target.statement, target.snapshot
-    replaces_where = statement.getClass().getSimpleName() == "OverwriteByExpression"
+    replaces_where = class_name(statement) == "OverwriteByExpression"
     by_name = statement.isByName() if replaces_where else statement.byName()
     listed, partition = [], {}
     if not replaces_where:
@@ -361,7 +378,10 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
     names = listed or (list(of_query.names) if by_name and of_query is not None else [])
     if names:
         known = {name.lower() for name in [*names, *partition]}
-        fields = [f for f in fields if f.name.lower() in known]
+        selected = [f for f in fields if f.name.lower() in known]
+        # Spark refuses a list with an unknown name, and suggests columns of the table: of all of them.
+        if not listed or known <= {f.name.lower() for f in selected}:
+            fields = selected
     return inserts.InsertTarget(
         gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns, accepts_any=accepts_any
     )

@@ -19,13 +19,14 @@ from ...dml.alter.schema_changes import add_columns, alter_columns, drop_columns
 from ...dml.maintain.cluster_by import cluster_by
 from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.classes import class_name
 from ...engine.jvm.definitions import AlteredColumn
 from ...engine.jvm.gateway import Gateway
 from ...errors import InvalidArgumentError, SchemaMismatchError, TableNotFoundError, UnsupportedFeatureError
 from ...settings.declarations import BYPASS_LOCATION_SCHEMA_CHECK
 from ..conf import delta_log, session_conf
 from ..writer import commit_of
-from . import tables
+from . import spark_errors, tables
 from .results import nothing
 from .statement import Statement
 from .tables import NamedTable
@@ -35,7 +36,7 @@ _NAMED = ("UnresolvedTable", "UnresolvedTableOrView")
 
 def _table_of(statement: Statement, relation: Any) -> NamedTable | None:
     """The Delta table that a statement changes; None for another table or a view, for which Spark has the errors."""
-    if relation.getClass().getSimpleName() not in _NAMED:
+    if class_name(relation) not in _NAMED:
         return None
     table = tables.find(statement.spark, relation.multipartIdentifier())
     return None if table is None or table.by_view else table
@@ -52,6 +53,16 @@ def _changing(change: Callable[[Statement, NamedTable], None]) -> Callable[[Stat
         return nothing(statement.spark)
 
     return handler
+
+
+def _changing_columns(change: Callable[[Statement, NamedTable], None]) -> Callable[[Statement], DataFrame | None]:
+    """`_changing` with the errors of Spark's analyzer about columns."""
+
+    def checked(statement: Statement, table: NamedTable) -> None:
+        with spark_errors.preferred(statement.spark, lambda: statement.plan):
+            change(statement, table)
+
+    return _changing(checked)
 
 
 def _set_properties(statement: Statement, table: NamedTable) -> None:
@@ -182,7 +193,7 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     spark, plan = statement.spark, statement.plan
     wanted = definitions.altered_columns(plan.specs())
     table = _table_of(statement, plan.table())
-    if table is None and statements.is_comment_on(plan) and plan.table().getClass().getSimpleName() in _NAMED:
+    if table is None and statements.is_comment_on(plan) and class_name(plan.table()) in _NAMED:
         parts = definitions.strings(plan.table().multipartIdentifier())
         for count in range(len(parts) - 1, 0, -1):
             table = tables.find(spark, Gateway.of(spark).seq(parts[:count]))
@@ -193,12 +204,13 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
             return None
     if table is None:
         return None
-    schema = table.log.snapshot().schema
-    column_changes = [_change(schema, altered) for altered in wanted]
-    _check_separate(table, column_changes)
-    effective = [change for change in column_changes if change != ColumnChange(change.column)]
-    if effective:
-        alter_columns(spark, table.log, effective, options=commit_of(spark))
+    with spark_errors.preferred(spark, lambda: plan):
+        schema = table.log.snapshot().schema
+        column_changes = [_change(schema, altered) for altered in wanted]
+        _check_separate(table, column_changes)
+        effective = [change for change in column_changes if change != ColumnChange(change.column)]
+        if effective:
+            alter_columns(spark, table.log, effective, options=commit_of(spark))
     return nothing(spark)
 
 
@@ -296,10 +308,10 @@ HANDLERS = {
     "CommentOnTable": _changing(_comment_on_table),
     "SetTableLocation": _changing(_set_location),
     "RenameTable": _rename,
-    "AddColumns": _changing(_add_columns),
-    "DropColumns": _changing(_drop_columns),
-    "RenameColumn": _changing(_rename_column),
-    "ReplaceColumns": _changing(_replace_columns),
+    "AddColumns": _changing_columns(_add_columns),
+    "DropColumns": _changing_columns(_drop_columns),
+    "RenameColumn": _changing_columns(_rename_column),
+    "ReplaceColumns": _changing_columns(_replace_columns),
     "AlterColumns": _alter_columns,
     "AddCheckConstraint": _add_check,
     "AddConstraint": _changing(_add_other_constraint),

@@ -11,15 +11,16 @@ from ...dml.change.truncate import truncate
 from ...dml.change.update import update
 from ...dml.command import assignments
 from ...dml.command.command import RowsChanged
-from ...engine.jvm import definitions, row_changes, settings, statements
+from ...engine.jvm import definitions, inserts, row_changes, settings, statements
+from ...engine.jvm.gateway import Gateway, changed_node
 from ...engine.jvm.row_changes import Assigned, CommonTables
 from ...engine.read.scan import Alias
 from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..describe import local_frame
 from ..writer import commit_of, session_commit
-from . import results, tables
-from .statement import Statement
+from . import results, spark_errors, tables
+from .statement import LogicalPlan, Statement
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _UNKNOWN = -1
@@ -33,7 +34,7 @@ def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables
     """
     if target is None:
         return None
-    table = tables.find(spark, target.name)
+    table = tables.find_relation(spark, target.name)
     if table is None:
         _refuse_part(spark, target)
         return None
@@ -67,10 +68,18 @@ def run_update(statement: Statement) -> DataFrame | None:
     table, alias = target
     condition = definitions.option(clause.plan.condition())
     condition_column = None if condition is None else statement.column(clause.expression(condition))
-    values = values_of(statement, clause, row_changes.assignments(clause.plan.assignments()), table, alias, "UPDATE")
-    with session_commit(statement.spark) as options:
-        done = update(statement.spark, table.log, values, condition_column, alias=alias, options=options)
+    assigned = row_changes.assignments(clause.plan.assignments())
+    with spark_errors.preferred(statement.spark, lambda: _over_columns(statement, clause, table, alias)):
+        values = values_of(statement, clause, assigned, table, alias, "UPDATE")
+        with session_commit(statement.spark) as options:
+            done = update(statement.spark, table.log, values, condition_column, alias=alias, options=options)
     return _affected(statement.spark, done)
+
+
+def _over_columns(statement: Statement, clause: CommonTables, table: tables.NamedTable, alias: Alias) -> LogicalPlan:
+    """An UPDATE for Spark's analyzer, over a table that has only columns."""
+    columns = inserts.columns_only(Gateway.of(statement.spark), table.name, table.log.snapshot(), alias)
+    return changed_node(Gateway.of(statement.spark), clause.plan, table=columns)
 
 
 def run_truncate(statement: Statement) -> DataFrame | None:

@@ -15,6 +15,7 @@ from ..writer import commit_of
 from . import results, tables, targets
 from .grammar import nodes
 from .grammar.nodes import Literal
+from .tables import NamedTable
 from .targets import TableName
 from .values import Values
 
@@ -40,7 +41,7 @@ def clone(values: Values, node: nodes.Clone) -> DataFrame:
             ("deep clone",),
             condition="DELTA_UNSUPPORTED_DEEP_CLONE",
         )
-    source = _source(values, node)
+    source, version = _source(values, node)
     if statements.is_temporary_view(spark, target.seq):
         raise InvalidArgumentError(
             f"CLONE is only supported for Delta tables, and {target.quoted} is a view: use another name.",
@@ -68,7 +69,7 @@ def clone(values: Values, node: nodes.Clone) -> DataFrame:
         )
     committed = commands.clone(
         spark,
-        named(source),
+        named(version, source.entry),
         log,
         replaces=node.replaces,
         overrides=_properties(values, node),
@@ -79,8 +80,8 @@ def clone(values: Values, node: nodes.Clone) -> DataFrame:
     return results.rows(spark, _SCHEMA, [[int(metrics[name]) for name in _METRICS.values()]])
 
 
-def _source(values: Values, node: nodes.Clone) -> Snapshot:
-    """The version of the source that is cloned."""
+def _source(values: Values, node: nodes.Clone) -> tuple[NamedTable, Snapshot]:
+    """The source, and its version that is cloned."""
     spark = values.spark
     name = TableName.of(values, node.source)
     kind = None
@@ -99,11 +100,11 @@ def _source(values: Values, node: nodes.Clone) -> Snapshot:
             parameters={"name": name.quoted, "format": kind},
         )
     if node.at is None:
-        return table.log.snapshot()
+        return table, table.log.snapshot()
     if node.at.version is not None:
-        return table.log.snapshot(values.whole(node.at.version))
+        return table, table.log.snapshot(values.whole(node.at.version))
     assert node.at.timestamp is not None
-    return table.log.snapshot(timestamp=timestamp_ms(spark, values.text(node.at.timestamp)))
+    return table, table.log.snapshot(timestamp=timestamp_ms(spark, values.text(node.at.timestamp)))
 
 
 def _properties(values: Values, node: nodes.Clone) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ...dml.alter.create import CreateMode, Definition, check_same, create
 from ...dml.alter.like import definition_like
 from ...engine.jvm import definitions, settings, statements
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.classes import class_name
 from ...engine.jvm.definitions import Partitioning, TableSpecification
 from ...errors import (
     InvalidArgumentError,
@@ -245,7 +246,7 @@ def _like_other_format(spark: SparkSession, source_name: Any, changed: Mapping[s
 def _name(statement: Statement) -> tuple[str, ...] | None:
     """The parts of the new table's name; None for a name of another catalog, or one that isn't resolved."""
     identifier = statement.plan.name()
-    if identifier.getClass().getSimpleName() != "UnresolvedIdentifier":
+    if class_name(identifier) != "UnresolvedIdentifier":
         return None
     return own_name(statement.spark, identifier.nameParts())
 

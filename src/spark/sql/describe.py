@@ -1,26 +1,31 @@
-"""SHOW PARTITIONS of a Delta table, from its log.
+"""SHOW PARTITIONS of a Delta table, and the columns in SHOW TABLE EXTENDED, from its log.
 
 What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, SHOW CREATE TABLE, most methods of
 `spark.catalog`) is answered by Spark itself, from the table that `session_tables` gives it.
 """
 
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import column_of, typed
 from ...core.table.snapshot import Snapshot
 from ...engine.jvm import definitions, settings
-from ...engine.jvm.types import spark_type
-from ...errors import InvalidArgumentError
+from ...engine.jvm.classes import class_name
+from ...engine.jvm.gateway import Gateway
+from ...engine.jvm.types import read_schema, spark_type
+from ...errors import InvalidArgumentError, TableNotFoundError
 from ...settings.spark_own import SESSION_TIME_ZONE
 from . import tables
 from .statement import Statement
 
+_OF_DELTA = "\nProvider: delta\n"
+"""What Spark prints of a table whose entry has the provider delta."""
+
 
 def _show_partitions(statement: Statement) -> DataFrame | None:
     plan = statement.plan
-    if plan.table().getClass().getSimpleName() != "UnresolvedTable":
+    if class_name(plan.table()) != "UnresolvedTable":
         return None
     table = tables.find(statement.spark, plan.table().multipartIdentifier())
     if table is None or table.by_view:
@@ -69,4 +74,27 @@ def _partitions(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return spark.createDataFrame(distinct, schema)
 
 
-HANDLERS = {"ShowPartitions": _show_partitions}
+def _show_tables_extended(statement: Statement) -> DataFrame:
+    """SHOW TABLE EXTENDED: Spark's answer, and the columns of Delta tables, which the catalog doesn't have."""
+    shown = statement.frame(statement.plan)
+    rows = shown.collect()
+    completed = [
+        row if row.isTemporary or _OF_DELTA not in row.information else _with_columns(statement.spark, row)
+        for row in rows
+    ]
+    return shown if completed == rows else statement.spark.createDataFrame(completed, shown.schema)
+
+
+def _with_columns(spark: SparkSession, row: Row) -> Row:
+    """A row of SHOW TABLE EXTENDED with the columns as Spark prints them for other tables."""
+    try:
+        table = tables.find(spark, Gateway.of(spark).seq([row.namespace, row.tableName]))
+    except TableNotFoundError:
+        return row  # the entry is there, and the table isn't
+    if table is None:
+        return row
+    columns: StructType = spark_type(read_schema(table.log.snapshot().schema))
+    return Row(**{**row.asDict(), "information": f"{row.information}Schema: {columns.treeString()}\n"})
+
+
+HANDLERS = {"ShowPartitions": _show_partitions, "ShowTablesExtended": _show_tables_extended}

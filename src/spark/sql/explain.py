@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ...engine.jvm import row_changes, statements
+from ...engine.jvm import identifiers, row_changes, statements
 from ...engine.jvm.row_changes import CommonTables
 from ...engine.write import view_inserts
 from ..describe import local_frame
@@ -24,6 +24,8 @@ _OPERATIONS = {
 def run_explain(statement: Statement) -> DataFrame | None:
     """EXPLAIN of INSERT, UPDATE, DELETE and MERGE: the statement as it was parsed, and the table's version."""
     explained = statement.plan.logicalPlan()
+    if statements.kind_of(explained) in statements.UNKNOWN_NAMES:
+        explained = identifiers.with_names(statement.spark, explained) or explained
     operation = _OPERATIONS.get(statements.kind_of(explained) or "")
     table = None if operation is None else _table(statement, explained)
     if table is None:

@@ -36,7 +36,7 @@ def _run(spark: SparkSession, plan: LogicalPlan, options: dict[str, str] | None 
     """
     insert_plans = view_inserts.inserts_of(plan)
     names = [statements.name_of(insert_plan.table()) for insert_plan in insert_plans]
-    targets = [None if name is None else tables.find(spark, name) for name in names]
+    targets = [None if name is None else tables.find_relation(spark, name) for name in names]
     delta_tables = [target for target in targets if target is not None]
     if not delta_tables:
         return False

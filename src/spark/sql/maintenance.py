@@ -7,7 +7,7 @@ from ...dml.alter.schema_changes import sync_identity
 from ...dml.maintain.optimize import OptimizeLayout
 from ...engine.jvm import statements
 from ...engine.jvm.catalog import SessionCatalog
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .. import describe, names
 from ..conf import delta_log, session_conf
 from ..convert import converted, hadoop_path
@@ -23,6 +23,7 @@ from .values import Values
 
 _ALTER_COLUMN = "ALTER TABLE ... ALTER COLUMN"
 _DETAIL = "DESCRIBE DETAIL"
+_HISTORY = "DESCRIBE HISTORY"
 
 
 def vacuum(values: Values, node: nodes.Vacuum) -> DataFrame:
@@ -89,7 +90,12 @@ def restore(values: Values, node: nodes.Restore) -> DataFrame:
 
 def describe_history(values: Values, node: nodes.DescribeHistory) -> DataFrame:
     """DESCRIBE HISTORY. Answers the columns of `DeltaTable.history()`."""
-    table = table_of(values, node.table, "DESCRIBE HISTORY")
+    try:
+        table = table_of(values, node.table, _HISTORY)
+    except TableNotFoundError as error:
+        if error.condition != "DELTA_MISSING_DELTA_TABLE":
+            raise
+        raise targets.not_a_table(values, error.message_parameters["tableName"], _HISTORY) from error
     limit = None if node.limit is None else values.whole(node.limit)
     if limit == 0:
         return describe.history(values.spark, table.log, 1).limit(0)

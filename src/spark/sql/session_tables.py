@@ -14,10 +14,11 @@ from ...engine.jvm.gateway import Gateway
 from ...engine.jvm.sessions import session_id
 from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
 from ...engine.jvm.table_functions import InstalledFunctions
+from ...errors import TableNotFoundError
 from .. import reader
 from ..conf import session_conf
 from ..options import Options
-from . import table_functions
+from . import table_functions, tables
 
 
 class SessionTables:
@@ -38,7 +39,13 @@ class SessionTables:
             table = reader.find_table(location, session_conf(self._spark, location), {})
             return None if table is None else location
         if request.use is Use.QUERY:
-            return table_catalog.query_table(self._spark, self._frame(location, request), request)
+            try:
+                frame = self._frame(location, request)
+            except TableNotFoundError as error:
+                if request.entry is not None:
+                    raise
+                raise tables.no_relation(self._spark, location) from error
+            return table_catalog.query_table(self._spark, frame, request)
         if request.use is Use.COMMAND:
             snapshot = reader.existing_table(self._spark, location).snapshot()
             clustered_by = cluster_by.current(snapshot)

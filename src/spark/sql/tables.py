@@ -11,7 +11,7 @@ from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ...engine.jvm.inserts import parsed_name
 from ...engine.write import view_inserts
-from ...errors import InvalidArgumentError
+from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
 from ..conf import delta_log, session_conf
 from ..reader import existing_table
@@ -67,6 +67,34 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
     if entry is None or not entry.is_delta:
         return None
     return NamedTable(spark, entry.name, names.log_of(spark, entry), entry)
+
+
+def find_relation(spark: SparkSession, name_parts: Any) -> NamedTable | None:
+    """`find` for a statement that reads or writes the rows, with Delta's condition for a path without a table."""
+    try:
+        return find(spark, name_parts)
+    except TableNotFoundError as error:
+        parts = definitions.strings(name_parts)
+        if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
+            raise no_relation(spark, parts[1]) from error
+        raise
+
+
+def no_relation(spark: SparkSession, path: str) -> TableNotFoundError:
+    """The error for a path without a Delta table, where a statement reads or writes the rows."""
+    if statements.path_exists(spark, path):
+        return TableNotFoundError(
+            f"{path} is not a Delta table: there is no transaction log in its _delta_log.",
+            condition="DELTA_TABLE_NOT_FOUND",
+            parameters={"tableName": path},
+            table=path,
+        )
+    return TableNotFoundError(
+        f"{path} is not a Delta table: the path doesn't exist.",
+        condition="PATH_NOT_FOUND",
+        parameters={"path": path},
+        table=path,
+    )
 
 
 def find_by_text(spark: SparkSession, name: str) -> NamedTable | None:

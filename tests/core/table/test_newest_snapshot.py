@@ -1,6 +1,7 @@
 """The newest snapshot: the requests of a refresh, and a table that changes under its handle."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -271,3 +272,17 @@ def test_a_long_tail_is_left_for_a_newer_checkpoint() -> None:
     builder.commit(add("c"))
     assert log.snapshot().base_version == 5
     assert log.snapshot().num_files == 7
+
+
+def test_a_replacement_warns_only_if_another_handle_made_it(caplog: pytest.LogCaptureFixture) -> None:
+    builder = table(1)
+    log, other = builder.log(), builder.log()
+    first = log.snapshot()
+    assert other.snapshot().metadata.id == first.metadata.id
+    txn = log.transaction()
+    txn.set_metadata(replace(first.metadata, id="of the replacement"), replaces_table=True)
+    txn.commit([], Operation("REPLACE TABLE", replaces_table=True))
+    assert log.snapshot().metadata.id == "of the replacement"
+    assert not caplog.records
+    assert other.snapshot().version == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

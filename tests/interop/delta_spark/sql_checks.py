@@ -8,7 +8,7 @@ from benchmarks.worker import Worker
 from pyspark.sql import SparkSession
 
 from . import sql_outcomes
-from .sql_compare import differences
+from .sql_compare import DEFAULT, differences, schema_without
 from .sql_differences import ACCEPTED
 from .sql_sequences import SETTINGS, Sequence, sequence
 
@@ -49,6 +49,8 @@ def _check_read(spark: SparkSession, peer: Worker, table: Path) -> None:
     theirs = peer("cross_read", path=str(table))
     if ours["detail"]["properties"].get("delta.enableInCommitTimestamps") == "true":
         theirs["detail"]["lastModified"] = ours["detail"]["lastModified"]  # the time of the file there
+    for one in (ours, theirs):
+        one["read"]["schema"] = schema_without(one["read"].get("schema"), DEFAULT)
     both = {"ours": {**ours.pop("detail"), **ours}, "delta-spark": {**theirs.pop("detail"), **theirs}}
     different = {
         name: {engine: read.get(name) for engine, read in both.items()}

@@ -24,6 +24,8 @@ _ROWS = {
 
 
 _UNCHANGED = {"unchanged": True}
+DEFAULT = "CURRENT_DEFAULT"
+"""The metadata of a column with a default value, which only delta-spark shows in the schema of a DataFrame."""
 
 
 class Difference(NamedTuple):
@@ -99,8 +101,8 @@ def _state(state: Any) -> dict[str, Any]:
     read, metadata, protocol = state["read"], state["metadata"], state["protocol"]
     return {
         "rows": read.get("rows", read.get("error")),
-        "schema": _fields(read.get("schema"), "CURRENT_DEFAULT"),
-        "logged schema": _fields(json.loads(metadata["schemaString"]), "delta.columnMapping.physicalName"),
+        "schema": schema_without(read.get("schema"), DEFAULT),
+        "logged schema": schema_without(json.loads(metadata["schemaString"]), "delta.columnMapping.physicalName"),
         "partitioned by": metadata["partitionColumns"],
         "properties": metadata["configuration"],
         "comment": metadata.get("description"),
@@ -110,11 +112,11 @@ def _state(state: Any) -> dict[str, Any]:
     }
 
 
-def _fields(schema: Any, *left_out: str) -> Any:
+def schema_without(schema: Any, *left_out: str) -> Any:
     """A schema without some of the metadata of its columns, such as the random names of columns in files."""
     if isinstance(schema, dict):
-        return {key: _fields(value, *left_out) for key, value in schema.items() if key not in left_out}
-    return [_fields(one, *left_out) for one in schema] if isinstance(schema, list) else schema
+        return {key: schema_without(value, *left_out) for key, value in schema.items() if key not in left_out}
+    return [schema_without(one, *left_out) for one in schema] if isinstance(schema, list) else schema
 
 
 def _commit(info: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """DESCRIBE, SHOW and the methods of `spark.catalog` on Delta tables answer as with delta-spark."""
 
+import shutil
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -88,6 +90,22 @@ def test_show(spark, tmp_path, table):
     (statement,) = rows(spark, "SHOW CREATE TABLE p")[0]
     assert statement.startswith("CREATE TABLE spark_catalog.own.p (")
     assert {"USING delta", "PARTITIONED BY (p, q)"} <= set(statement.splitlines())
+
+
+def test_show_table_extended_has_the_columns(spark, tmp_path, table):
+    spark.sql("CREATE TABLE pq (id BIGINT, name STRING) USING parquet")
+    spark.sql("CREATE TABLE d (id BIGINT, name STRING, s STRUCT<a: INT>) USING delta")
+    spark.range(1).createOrReplaceTempView("a_view")
+    found = {row.tableName: row for row in spark.sql("SHOW TABLE EXTENDED IN own LIKE '*'").collect()}
+    assert set(found) == {"t", "p", "pq", "d", "a_view"}
+    columns = {name: [line for line in row.information.splitlines() if " |-- " in line] for name, row in found.items()}
+    own = [" |-- id: long (nullable = true)", " |-- name: string (nullable = true)"]
+    assert columns["pq"] == own
+    assert columns["d"] == [*own, " |-- s: struct (nullable = true)", " |    |-- a: integer (nullable = true)"]
+    shutil.rmtree(tmp_path / "db" / "d")
+    (row,) = spark.sql("SHOW TABLE EXTENDED LIKE 'd'").collect()
+    assert " |-- " not in row.information
+    spark.catalog.dropTempView("a_view")
 
 
 def test_show_partitions(spark, table):

@@ -148,6 +148,37 @@ def test_describe(spark, named, tmp_path):
     refused(spark, f"DESCRIBE DETAIL '{tmp_path}/none'", "DELTA_PATH_DOES_NOT_EXIST", AnalysisException)
 
 
+def test_history_of_what_was_converted_or_cloned(spark, database):
+    spark.sql("CREATE TABLE own.pq (id BIGINT, d INT) USING parquet PARTITIONED BY (d)")
+    spark.sql("INSERT INTO own.pq VALUES (1, 1)")
+    spark.sql("CONVERT TO DELTA own.pq")
+    spark.sql("CREATE TABLE own.a SHALLOW CLONE own.pq")
+    location = spark.sql("DESCRIBE DETAIL own.pq").first().location
+    spark.sql(f"CREATE TABLE own.b SHALLOW CLONE delta.`{location}`")
+    spark.sql("CREATE OR REPLACE TABLE own.b SHALLOW CLONE own.pq VERSION AS OF 0")
+    found = {}
+    for name in ("pq", "a", "b"):
+        for row in spark.sql(f"DESCRIBE HISTORY own.{name}").collect():
+            found[name, row.version] = (row.operation, row.operationParameters, row.readVersion)
+    by_name = {"source": "spark_catalog.own.pq", "sourceVersion": "0"}
+    assert found == {
+        ("pq", 0): (
+            "CONVERT",
+            {
+                "numFiles": "1",
+                "partitionedBy": '["d"]',
+                "collectStats": "true",
+                "catalogTable": "`spark_catalog`.`own`.`pq`",
+                "sourceFormat": "parquet",
+            },
+            -1,
+        ),
+        ("a", 0): ("CLONE", by_name, -1),
+        ("b", 0): ("CLONE", {**by_name, "source": f"delta.`{location}`"}, -1),
+        ("b", 1): ("CLONE", by_name, 0),
+    }
+
+
 def test_tables_named_history_and_detail_stay_spark_s(spark, database):
     spark.range(1).write.saveAsTable("own.history", format="parquet")
     spark.sql("USE own")
@@ -261,7 +292,8 @@ def test_views_and_what_is_no_delta_table(spark, named):
         refused(spark, text.format("own.sv"), "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", AnalysisException)
         refused(spark, text.format("own.nothing"), "TABLE_OR_VIEW_NOT_FOUND", AnalysisException)
         refused(spark, text.format("a.b.c.d"), "TABLE_OR_VIEW_NOT_FOUND", AnalysisException)
-        refused(spark, text.format("delta.`/nothing`"), "DELTA_MISSING_DELTA_TABLE", AnalysisException)
+        missing = "DELTA_TABLE_ONLY_OPERATION" if operation == "DESCRIBE HISTORY" else "DELTA_MISSING_DELTA_TABLE"
+        refused(spark, text.format("delta.`/nothing`"), missing, AnalysisException)
         if operation != "DESCRIBE DETAIL":
             assert operation in refused(spark, text.format("own.pq"), "DELTA_ONLY_OPERATION", AnalysisException)
     for text in ("VACUUM '/nothing'", "OPTIMIZE '/nothing'", "DESCRIBE HISTORY '/nothing'"):

@@ -46,6 +46,26 @@ def test_older_parsers(spark, table):
         refused(spark, text, "PARSE_SYNTAX_ERROR", ParseException)
 
 
+def test_values_are_cast_as_by_insert_into(spark, grammar, table, conf):
+    spark.sql("INSERT INTO t REPLACE USING (id) SELECT 1 AS id, 5 AS name, '7' AS p")
+    assert rows(spark)[0] == (1, "5", 7)
+    spark.sql("INSERT INTO t BY NAME REPLACE USING (id) SELECT '8' AS p, 2 AS id, 6 AS name")
+    spark.sql("INSERT INTO t REPLACE ON t.id = s.id (SELECT 3 AS id, 'c' AS name, '9' AS p) AS s")
+    assert rows(spark) == [(1, "5", 7), (2, "6", 8), (3, "c", 9), (4, "n", None)]
+    with pytest.raises(PySparkException) as caught:
+        spark.sql("INSERT INTO t REPLACE USING (id) SELECT 1 AS id, 'a' AS name, 'text' AS p")
+    assert caught.value.getCondition() == "CAST_INVALID_INPUT"
+    conf("spark.sql.storeAssignmentPolicy", "STRICT")
+    refused(
+        spark,
+        "INSERT INTO t REPLACE USING (id) SELECT 1 AS id, 'a' AS name, '7' AS p",
+        "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
+    )
+    conf("spark.sql.storeAssignmentPolicy", "LEGACY")
+    spark.sql("INSERT INTO t REPLACE USING (id) SELECT 1 AS id, 'a' AS name, 'text' AS p")
+    assert rows(spark)[0] == (1, "a", None)
+
+
 def test_replace_using(spark, grammar, table):
     spark.sql(
         "INSERT INTO t REPLACE USING (p) SELECT * FROM VALUES (9, 'z', 1), (8, 'y', NULL), (7, 'x', 5) AS v(i, n, p)"

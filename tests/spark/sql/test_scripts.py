@@ -172,6 +172,14 @@ def test_a_variable_names_the_table(spark, t):
     spark.sql("DELETE FROM IDENTIFIER(name) WHERE id = 1")
     spark.sql("UPDATE IDENTIFIER('own' || '.t') SET k = 5")
     assert rows(spark) == [(2, 5)]
+    spark.sql("INSERT INTO IDENTIFIER(name) VALUES (3, 3)")
+    spark.sql("INSERT INTO IDENTIFIER('own.' || :n) (id) VALUES (:id)", {"n": "t", "id": 4})
+    spark.sql("WITH c AS (SELECT 5L, 5) INSERT INTO IDENTIFIER(name) SELECT * FROM c")
+    spark.sql("INSERT INTO IDENTIFIER(name) REPLACE WHERE id = 2 SELECT 2L, 9")
+    assert rows(spark) == [(2, 9), (3, 3), (4, None), (5, 5)]
+    spark.sql("FROM VALUES (6L, 6) AS v (a, b) INSERT INTO IDENTIFIER(name) SELECT * INSERT INTO t SELECT a + 1, b")
+    spark.sql("INSERT OVERWRITE IDENTIFIER(name) SELECT id, k FROM t WHERE id > 5")
+    assert rows(spark) == [(6, 6), (7, 6)]
 
 
 def test_a_variable_names_the_table_in_a_script(spark, t):
@@ -180,5 +188,6 @@ def test_a_variable_names_the_table_in_a_script(spark, t):
           DECLARE name STRING = 'own.t';
           UPDATE IDENTIFIER(name) SET k = 7;
           DELETE FROM IDENTIFIER(name) WHERE id = 2;
+          INSERT INTO IDENTIFIER(name) VALUES (3, 8);
         END""")
-    assert rows(spark) == [(1, 7)]
+    assert rows(spark) == [(1, 7), (3, 8)]
