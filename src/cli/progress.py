@@ -3,9 +3,21 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 Advance = Callable[[str, int, int], None]
 """Gets the name of a step, how much is done, and how much there is (0: not known)."""
+
+_DOING = {
+    "log": "reading the log",
+    "list": "listing files",
+    "footers": "reading footers",
+    "vectors": "reading deletion vectors",
+    "delete": "deleting files",
+}
 
 
 @contextmanager
@@ -19,15 +31,24 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Advance]:
         yield lambda step, done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[counts]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        tasks = {}
+        current: dict[str, TaskID] = {}
 
         def advance(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = bar.add_task(step, total=total or None)
-            bar.update(tasks[step], completed=done, total=total or None)
+            if step not in current:
+                for task in current.values():
+                    bar.remove_task(task)
+                current.clear()
+                current[step] = bar.add_task(_DOING.get(step, step), total=None, counts="")
+            counts = f"{done:,} of {total:,}" if total else ""
+            bar.update(current[step], completed=done, total=total or None, counts=counts)
 
         yield advance

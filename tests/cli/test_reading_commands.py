@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pytest
 
 from support.arrow_table import ArrowTable
 from support.command_line import Run, in_process, on_terminal
+from tablelog.cli.group import root
 from tablelog.core import Operation
 from tablelog.core.protocol.actions import CommitInfo, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
@@ -302,13 +304,11 @@ def test_no_command_imports_spark(table: ArrowTable) -> None:
 
 
 def test_help_of_each_command_has_an_example(run: Run) -> None:
-    listed = [
-        line.split()[0]
-        for line in run("--help").out.split("Commands:")[1].split("Exit codes")[0].splitlines()
-        if line.startswith("  ") and line.strip()
-    ]
+    listed = root.list_commands(click.Context(root))
     assert {*COMMANDS} <= {*listed}
+    overview = run("--help").out
     for command in listed:
+        assert f"\n  {command} " in overview
         help_text = run(command, "--help").out
         assert "Examples:" in help_text, command
         assert f"tablelog {command}" in help_text

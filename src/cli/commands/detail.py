@@ -88,6 +88,6 @@ def facts(detail: dict[str, Any]) -> dict[str, str]:
         "files": f"{text.count(files)}, {text.size(detail['sizeInBytes'])}{mean}",
         **{name: value for name, value in optional.items() if value},
         "protocol": f"reader {detail['minReaderVersion']}, writer {detail['minWriterVersion']}",
-        "created": (detail["createdAt"] or "unknown").replace("T", " "),
+        **({"created": detail["createdAt"].replace("T", " ")} if detail["createdAt"] else {}),
         "id": detail["id"],
     }

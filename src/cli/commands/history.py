@@ -1,5 +1,6 @@
 """`tablelog history`: the commits of a table."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,23 @@ def row(entry: "HistoryEntry") -> tuple[str, ...]:
 
 
 def _details(parameters: Mapping[str, Any]) -> str:
-    shown = [f"{name}={value}" for name, value in parameters.items() if value not in (None, "", "[]", "{}", [], {})]
+    shown = [
+        f"{name}={_plain(value)}" for name, value in parameters.items() if value not in (None, "", "[]", "{}", [], {})
+    ]
     joined = ", ".join(shown)
     return joined if len(joined) <= _MOST_DETAILS else f"{joined[: _MOST_DETAILS - 1]}…"
+
+
+def _plain(value: Any) -> str:
+    """A value of a parameter; a list of names that Delta writes as JSON text becomes names."""
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            names = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return ", ".join(names)
+    return str(value)
 
 
 def result(metrics: Mapping[str, Any]) -> str:

@@ -1,68 +1,33 @@
 """VACUUM: deletes the files in a table's directory that no version within the retention period needs.
 
 It runs on the driver, which lists the directory and reads the log. Only an inventory that is a DataFrame starts a
-Spark job. Two commits record the run: VACUUM START and VACUUM END.
+Spark job. `core.maintain.vacuum` does the work; this module takes the settings of the session.
 """
 
-import json
-import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import deletion_vectors, features, paths
-from ...core.protocol.actions import RemoveFile
-from ...core.table.snapshot import Snapshot
-from ...core.txn.operation import Operation
-from ...core.upkeep import vacuum as vacuum_rules
-from ...core.upkeep.vacuum import Directory, ListedFile, Needed, Removable
+from ...core.maintain import vacuum as of_core
+from ...core.maintain.vacuum import Mode, Vacuumed, removable
+from ...core.protocol import features, paths
+from ...core.upkeep.vacuum import Directory, ListedFile
 from ...engine.jvm import settings
 from ...engine.storage import table_files
-from ...engine.storage.table_files import TableFiles
-from ...engine.write.routes.local import STAGING_PREFIX
-from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
-from ...logstore.common import schemes
-from ...logstore.common.uri import scheme_of
+from ...errors import InvalidArgumentError
 from ...settings import declarations
 from ...settings.spark_own import SHUFFLE_PARTITIONS
 from ..command.command import PLAIN, CommitOptions, command_scope
 
-logger = logging.getLogger(__name__)
+__all__ = ["Mode", "Vacuumed", "removable", "vacuum"]
 
-Mode = Literal["FULL", "LITE"]
-
-LAST_VACUUM = "_last_vacuum_info"
-_UP_TO = "latestCommitVersionOutsideOfRetentionWindow"
 _INVENTORY = ("path", "length", "isDir", "modificationTime")
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _MOST_THREADS = 64
-_COMMIT_ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Vacuumed:
-    """The result of VACUUM: the deletable files and directories, relative to the table, and the number deleted."""
-
-    files: tuple[str, ...]
-    directories: tuple[str, ...]
-    size_in_bytes: int
-    removed: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """The start of the retention period in milliseconds since the epoch, and the retention settings that apply."""
-
-    before_ms: int
-    asked_ms: int | None
-    default_ms: int
-    checked: bool
 
 
 def vacuum(
@@ -83,137 +48,24 @@ def vacuum(
     InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError, the `StorageError` group.
     """
     with command_scope(spark, "VACUUM", log.table):
-        return _vacuum(spark, log, retention_hours, dry_run, mode, inventory, options)
-
-
-def _vacuum(
-    spark: SparkSession,
-    log: DeltaLog,
-    retention_hours: float | None,
-    dry_run: bool,
-    mode: Mode | None,
-    inventory: DataFrame | None,
-    options: CommitOptions,
-) -> Vacuumed:
-    snapshot = log.snapshot()
-    features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    window = _window(spark, log, snapshot, retention_hours)
-    if mode is None:
-        mode = "LITE" if settings.of(spark, declarations.VACUUM_LITE) else "FULL"
-    if mode not in ("FULL", "LITE"):
-        raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
-    files = table_files.choose(spark, log)
-    needed, version = vacuum_rules.needed_by(log, snapshot, window.before_ms, files.same_place)
-    hidden = partial(
-        vacuum_rules.is_hidden,
-        partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
-        iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
-    )
-    if inventory is not None:
-        unneeded = removable(files, _of_inventory(log, inventory, hidden), needed, window.before_ms)
-    elif mode == "LITE":
-        unneeded = _told_by_log(log, needed, version)
-    else:
-        unneeded = removable(files, files.walk(hidden), needed, window.before_ms)
-    if dry_run:
-        return _vacuumed(unneeded, 0)
-    tell = _tells(spark, log)
-    if tell:
-        _commit_marker(log, _start(window, unneeded), options)
-    try:
-        newest = log.snapshot()
-        if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
-            needed.add_files(newest.files)
-            unneeded.files = [file for file in unneeded.files if file[0] not in needed]
-        removed = files.delete([name for name, _ in unneeded.files], threads=_threads(spark))
-        removed += files.remove_directories(unneeded.empty)
-    except BaseException:
-        if tell:
-            _commit_marker(log, Operation("VACUUM END", {"status": "FAILED"}), options)
-        raise
-    if tell:
-        metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": unneeded.directories_seen}
-        _commit_marker(log, Operation("VACUUM END", {"status": "COMPLETED"}, metrics), options)
-    if inventory is None and version is not None:
-        _note(log, version)
-    logger.info("%s: VACUUM removed %d files and directories, %d bytes", log.table, removed, unneeded.size_in_bytes)
-    return _vacuumed(unneeded, removed)
-
-
-def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
-    return Vacuumed(tuple(name for name, _ in unneeded.files), tuple(unneeded.empty), unneeded.size_in_bytes, removed)
-
-
-def _window(spark: SparkSession, log: DeltaLog, snapshot: Snapshot, hours: float | None) -> _Window:
-    checked = settings.of(spark, declarations.RETENTION_CHECK)
-    default = snapshot.properties.deleted_file_retention_ms
-    kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
-    return _Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
-
-
-def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
-    """The deletable files of a listing, including staging directories that crashed writes left."""
-    links = 0
-    staging: list[str] = []
-
-    def seen() -> Iterator[Directory]:
-        nonlocal links
-        for directory in directories:
-            links += directory.other
-            if not directory.name:
-                staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
-            yield directory
-
-    unneeded = vacuum_rules.removable(seen(), needed, before_ms)
-    if links:
-        logger.warning("VACUUM skips %d links and the files behind them", links)
-        kept = files.behind_links(needed)
-        unneeded.files = [file for file in unneeded.files if file[0] not in kept]
-    for name in staging:
-        leftover = vacuum_rules.abandoned(list(files.walk(lambda _: False, name)), before_ms)
-        unneeded.files.extend(leftover.files)
-        unneeded.empty.extend(leftover.empty)
-    return unneeded
-
-
-# --- LITE, and inventories ----------------------------------------------------------------------------------------
-
-
-def _told_by_log(log: DeltaLog, needed: Needed, version: int | None) -> Removable:
-    """The files that commits up to `version` removed since the last VACUUM, and their change data files."""
-    earliest, done = min(log.reader.list(0).commits, default=0), _last(log)
-    if earliest != 0 and (done is None or done < earliest):
-        raise InvalidArgumentError(
-            f"{log.table}: VACUUM LITE can't find all deletable files, because the log before version {earliest} was "
-            "deleted and no earlier VACUUM covered it. Run VACUUM FULL",
-            condition="DELTA_CANNOT_VACUUM_LITE",
+        snapshot = log.snapshot()
+        features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
+        checked = settings.of(spark, declarations.RETENTION_CHECK)
+        window = of_core.window_of(log, snapshot, retention_hours, checked=checked)
+        if mode is None:
+            mode = "LITE" if settings.of(spark, declarations.VACUUM_LITE) else "FULL"
+        return of_core.vacuum(
+            log,
+            snapshot,
+            table_files.choose(spark, log),
+            window,
+            mode=mode,
+            inventory=None if inventory is None else partial(_of_inventory, log, inventory),
+            dry_run=dry_run,
+            logged=settings.of(spark, declarations.VACUUM_LOGGED),
+            threads=_threads(spark),
+            user_metadata=options.user_metadata,
         )
-    sizes: dict[str, int] = {}
-    if version is not None:
-        for action in vacuum_rules.gone_since(log, 0 if done is None else done + 1, version):
-            for name in vacuum_rules.names_of(log.table, action.path):
-                sizes[name] = action.size or 0
-            if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
-                for name in vacuum_rules.names_of(log.table, deletion_vectors.path_of(vector)):
-                    sizes[name] = vector.size_in_bytes
-    return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
-
-
-def _last(log: DeltaLog) -> int | None:
-    """The version up to which an earlier VACUUM deleted files; `None` if it isn't recorded."""
-    try:
-        version = json.loads(log.store.read(f"{log.log_path}/{LAST_VACUUM}")).get(_UP_TO)
-    except (FileNotFoundError, ValueError, AttributeError):
-        return None
-    return version if isinstance(version, int) else None
-
-
-def _note(log: DeltaLog, version: int) -> None:
-    """Record the version for VACUUM LITE; if this fails, the next VACUUM LITE has to scan more, or to run as FULL."""
-    try:
-        log.store.write(f"{log.log_path}/{LAST_VACUUM}", f'{{"{_UP_TO}":{version}}}\n'.encode(), overwrite=True)
-    except Exception as error:
-        logger.warning("%s: %s wasn't written: %s", log.table, LAST_VACUUM, error)
 
 
 def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], bool]) -> Iterator[Directory]:
@@ -242,39 +94,6 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
         groups.setdefault(name.rpartition("/")[0], []).append(file)
     for name, files in groups.items():
         yield Directory(name, files)
-
-
-# --- the commits VACUUM START and VACUUM END ----------------------------------------------------------------------
-
-
-def _start(window: _Window, unneeded: Removable) -> Operation:
-    parameters: dict[str, object] = {
-        "retentionCheckEnabled": window.checked,
-        "defaultRetentionMillis": window.default_ms,
-    }
-    if window.asked_ms is not None:
-        parameters["specifiedRetentionMillis"] = window.asked_ms
-    metrics = {"numFilesToDelete": len(unneeded), "sizeOfDataToDelete": unneeded.size_in_bytes}
-    return Operation("VACUUM START", parameters, metrics)
-
-
-def _commit_marker(log: DeltaLog, operation: Operation, options: CommitOptions) -> None:
-    """Make an empty commit with the operation; retry after concurrent commits."""
-    for attempt in range(1, _COMMIT_ATTEMPTS + 1):
-        try:
-            log.transaction().commit([], operation, user_metadata=options.user_metadata)
-            return
-        except DeltaConcurrentModificationException:
-            if attempt == _COMMIT_ATTEMPTS:
-                raise
-
-
-def _tells(spark: SparkSession, log: DeltaLog) -> bool:
-    """Whether VACUUM commits its start and end: by the session, else if concurrent commits to this log are safe."""
-    enabled = settings.of(spark, declarations.VACUUM_LOGGED)
-    if enabled is not None:
-        return enabled
-    return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
 
 
 def _threads(spark: SparkSession) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ....clock import SystemClock
+from ....core.maintain.vacuum import STAGING_PREFIX
 from ....core.protocol import paths
 from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
@@ -22,7 +23,7 @@ from ...jvm.gateway import Gateway
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
 from ..write_spec import DataFile, WriteSpec
-from . import local, spark_writer
+from . import spark_writer
 from .spark_writer import StagedFile, value_of_directory
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class HadoopRoute:
         self, spark: "SparkSession", table: str, settings: Mapping[str, str], *, renames: bool, below: str = ""
     ) -> None:
         start = f"{below}/" if below else ""
-        self._own = f"{local.STAGING_PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
+        self._own = f"{STAGING_PREFIX}{uuid.uuid4()}" if renames else f"{start}data-{uuid.uuid4()}"
         self._directory = f"{self._own}/{below}" if renames and below else self._own
         self.prefix = start if renames else f"{self._own}/"
         self._spark = spark

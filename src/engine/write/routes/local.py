@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ....core.maintain.vacuum import STAGING_PREFIX
 from ....core.protocol import paths
 from ...storage.parallel import in_parallel
 from ..write_spec import DataFile, WriteSpec
@@ -21,8 +22,6 @@ from .spark_writer import StagedFile, value_of_directory
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-STAGING_PREFIX = "_tablelog_staging-"
 
 _OPTIONS = {
     # No checksum file per data file: small files are written a third faster, and renames leave no stale ones.
