@@ -123,7 +123,7 @@ def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
     for name, physical in zip(snapshot.partition_columns, mapping.physical_partition_columns, strict=True):
         field = mapping.physical.get(physical, case_sensitive=True)
         kind_name = field.data_type.name if field and isinstance(field.data_type, PrimitiveType) else "?"
-        columns.append(Column(name, kind_name, True, 1.0, skipping.partition_lookup(files, physical)))
+        columns.append(Column((name,), kind_name, True, 1.0, skipping.partition_lookup(files, physical)))
     if chosen and files.num_rows:
         stats = snapshot.file_stats([name for name, _ in chosen], rows)
         for physical_name, kind in chosen:
@@ -131,14 +131,14 @@ def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
             if leaf is None or leaf.min is None:
                 continue
             known, read = skipping.overlap(leaf, kind)
-            logical = ".".join(mapping.to_logical(physical_name))
+            logical = mapping.to_logical(physical_name)
             columns.append(Column(logical, kind.name, False, known, read * files.num_rows))
     clustered = None
     if "clustering" in supported(snapshot.protocol):
         physical_names = clustering.columns_of(snapshot.domain_metadata)
         clustered = None if physical_names is None else tuple(".".join(mapping.to_logical(c)) for c in physical_names)
     used = growth.named_columns(
-        (predicate for commit in commits for predicate in commit.predicates), [column.name for column in columns]
+        (predicate for commit in commits for predicate in commit.predicates), [column.path for column in columns]
     )
     sampled = files.num_rows if rows is None else len(rows)
     return SkippingFacts(tuple(columns), sampled, len(bounded) - len(chosen), clustered, tuple(used))

@@ -79,7 +79,8 @@ def test_only_the_newest_commits_are_read() -> None:
 
 def test_columns_are_found_in_conditions() -> None:
     predicates = ["(day = '2024') AND user > 1", "`odd ``name`.x = 1", "USER = 3", "username = 1"]
-    assert named_columns(predicates, ["user", "day", "odd `name", "id"]) == [("user", 2), ("day", 1), ("odd `name", 1)]
+    columns = [("user",), ("day",), ("odd `name", "X"), ("odd `name", "y"), ("id",)]
+    assert named_columns(predicates, columns) == [("user", 2), ("day", 1), ("odd `name.X", 1)]
 
 
 # ---- layout ----
