@@ -1,5 +1,6 @@
 """Reads what a report needs from the log of a table, without Spark. No data file is opened or listed."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -12,11 +13,14 @@ from ..core.protocol.paths import SIDECAR_DIRECTORY
 from ..core.protocol.schema import PrimitiveType, has_min_max, indexed_leaves
 from ..core.table import clustering, history
 from ..core.table.snapshot import Snapshot
+from ..errors import CorruptLogError
 from ..logstore.base import FileStatus
 from ..logstore.common.uri import local_path, scheme_of, shown
 from ..settings.declarations import OPTIMIZE_MAX_FILE_SIZE
 from . import growth, layout, skipping
 from .facts import Column, Commit, Feature, LogFacts, Point, SkippingFacts, TableFacts
+
+_log = logging.getLogger(__name__)
 
 _COMMIT_BYTES = 64 << 20
 """The most bytes of commits to read: newer commits come first, and at least one is read."""
@@ -77,10 +81,8 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
     )
 
 
-def _commits(
-    log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int
-) -> Iterator[tuple[int, int, Sequence[Action]]]:
-    """The newest commits without a hole, ascending, with their times."""
+def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> list[tuple[int, int, Sequence[Action]]]:
+    """The newest commits that can be read without a hole, ascending, with their times."""
     statuses: list[tuple[int, FileStatus]] = []
     size, version = 0, snapshot.version
     while version in listing.commits and len(statuses) < most and (not statuses or size < _COMMIT_BYTES):
@@ -89,15 +91,23 @@ def _commits(
     statuses.reverse()
     times = dict(history.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
     in_commit_from = history.in_commit_from(snapshot)
+    commits: list[tuple[int, int, Sequence[Action]]] = []
     contents = log.reader.each([status for _, status in statuses])
     for (version, _), data in zip(statuses, contents, strict=True):
-        if data is None:  # a cleanup removed it since it was listed
+        try:
+            actions = None if data is None else log.reader.parsed(version, data)
+        except CorruptLogError as error:
+            # The check of the log reports it; the newest version doesn't need this commit.
+            _log.info("%s: the history begins after version %d: %s", log.table, version, error)
+            actions = None
+        if actions is None:
+            commits.clear()
             continue
-        actions = log.reader.parsed(version, data)
         time_ms = times[version]
         if in_commit_from is not None and version >= in_commit_from:
             time_ms = in_commit_timestamp(actions) or time_ms
-        yield version, time_ms, actions
+        commits.append((version, time_ms, actions))
+    return commits
 
 
 def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:

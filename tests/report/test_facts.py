@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from report.messy_table import MIB, messy, schema, stats
 from support.log_builder import LogBuilder, add, remove
@@ -83,6 +85,22 @@ def test_columns_are_found_in_conditions() -> None:
     assert named_columns(predicates, columns) == [("user", 2), ("day", 1), ("odd `name.X", 1)]
 
 
+@pytest.mark.parametrize("damage", [b"no JSON", None])
+def test_the_history_begins_after_a_damaged_commit(damage: bytes | None) -> None:
+    log = messy()
+    log.log().checkpoint(log.log().snapshot(20))
+    name = "00000000000000000015.json"
+    if damage is None:
+        log.delete(name)
+    else:
+        log.write(name, damage)
+    of = report(log.log())
+    assert [point.version for point in of.facts.growth] == list(range(16, 43))
+    assert of.facts.growth[0].files == 16
+    assert of.advice[0].title == "Repair the log"
+    assert "Repair the log" in of.to_html()
+
+
 # ---- layout ----
 
 
@@ -147,6 +165,13 @@ def test_tombstones_count_until_the_last_vacuum() -> None:
 )
 def test_the_depth_is_the_mean_number_of_ranges_with_a_value(ranges: list[tuple[float, float]], depth: float) -> None:
     assert mean_depth(ranges) == pytest.approx(depth)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1])), min_size=1))
+def test_the_depth_agrees_with_counting(ranges: list[tuple[int, int]]) -> None:
+    between = [[at + 0.5 for at in range(low, high)] for low, high in ranges]  # the bounds are whole numbers
+    counted = [sum(sum(a < at < b for a, b in ranges) for at in points) / len(points) for points in between]
+    assert mean_depth(ranges) == pytest.approx(sum(counted) / len(counted))
 
 
 def test_columns_by_the_files_that_a_search_reads() -> None:
