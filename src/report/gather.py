@@ -7,7 +7,7 @@ from contextlib import suppress
 from ..core.deltalog import DeltaLog, earliest
 from ..core.log.replay import in_commit_timestamp
 from ..core.log.segment import Listing
-from ..core.protocol.actions import Action
+from ..core.protocol.actions import Action, RemoveFile
 from ..core.protocol.features import FEATURES, supported
 from ..core.protocol.paths import SIDECAR_DIRECTORY
 from ..core.protocol.schema import PrimitiveType, has_min_max, indexed_leaves
@@ -46,7 +46,8 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
     snapshot = log.snapshot()
     listing = log.reader.list(0)
     now_ms = log.clock.now_ms()
-    history_ = list(growth.changes(_commits(log, snapshot, listing, commits)))
+    actions_of = _commits(log, snapshot, listing, commits)
+    history_ = list(growth.changes(actions_of))
     described = tuple(commit for _, commit in history_)
     files, rows = snapshot.files, snapshot.num_records()
     wanted = OPTIMIZE_MAX_FILE_SIZE.of(log.conf) if target is None else target
@@ -55,6 +56,7 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
     of_files = layout.file_facts(files, rows, wanted, after)
     newest = Point(snapshot.version, snapshot.timestamp_ms, of_files.rows, of_files.size, of_files.count)
     vacuum_ms = max((commit.time_ms for commit in described if commit.operation == "VACUUM START"), default=None)
+    removes = (action for _, _, actions in actions_of for action in actions if isinstance(action, RemoveFile))
     metadata, protocol = snapshot.metadata, snapshot.protocol
     return TableFacts(
         location=local_path(log.table) if scheme_of(log.table) == "file" else shown(log.table),
@@ -75,7 +77,10 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
         skipping=_skipping(snapshot, described),
         vectors=layout.vector_facts(files, rows),
         tombstones=layout.tombstone_facts(
-            snapshot.tombstones, now_ms, snapshot.properties.deleted_file_retention_ms, vacuum_ms
+            layout.removed_files(snapshot.tombstones, removes, files.column("path")),
+            now_ms,
+            snapshot.properties.deleted_file_retention_ms,
+            vacuum_ms,
         ),
         log=_log_facts(log, snapshot, listing, check_log),
     )
