@@ -83,3 +83,7 @@ def report_command(
     for item in made.advice:
         click.echo(f"{item.severity}: {item.title}. {item.gain}", err=True)
     click.echo(str(path) if not sys.stdout.isatty() else f"The report is in {path}")
+
+
+command = report_command
+"""The name by which the group of all commands finds it."""

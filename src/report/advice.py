@@ -172,7 +172,7 @@ def _order(facts: TableFacts) -> Iterator[Advice]:
         "queries filter: put the most frequent ones into the command.",
         f"A search for one value reads about {number(round(after))} of {number(files.after)} files."
         + (" The same command combines small files." if files.after <= 0.5 * files.count else ""),
-        commands.optimize(facts.location, zorder_by=[column.name for column in chosen]),
+        commands.optimize(facts.location, zorder_by=[column.path for column in chosen]),
         "skipping",
     )
 

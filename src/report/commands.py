@@ -16,9 +16,9 @@ def column(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def dotted(name: str) -> str:
+def dotted(path: Sequence[str]) -> str:
     """The name of a column, or of a field of a struct, in SQL."""
-    return ".".join(column(part) for part in name.split("."))
+    return ".".join(map(column, path))
 
 
 def literal(text: str) -> str:
@@ -43,7 +43,7 @@ def _equals(name: str, value: str | None) -> str:
     return f"{column(name)} IS NULL" if value is None else f"{column(name)} = {literal(value)}"
 
 
-def optimize(location: str, where: str = "", zorder_by: Sequence[str] = ()) -> str:
+def optimize(location: str, where: str = "", zorder_by: Sequence[Sequence[str]] = ()) -> str:
     """OPTIMIZE of a table."""
     by = f"\nZORDER BY ({', '.join(map(dotted, zorder_by))})" if zorder_by else ""
     condition = f"\nWHERE {where}" if where else ""

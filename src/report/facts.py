@@ -1,4 +1,4 @@
-"""What a report knows about a table: values without behaviour. Sizes are in bytes, times in milliseconds."""
+"""What a report knows about a table: values. Sizes are in bytes, times in milliseconds."""
 
 from dataclasses import dataclass
 
@@ -91,16 +91,21 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How well the files can be skipped by one column.
+    """How well the files can be skipped by one column. `path` has the names of the structs that contain it, too.
 
     `known` of the table's files have bounds of this column. A search for one value reads `lookup` files on average.
     """
 
-    name: str
+    path: tuple[str, ...]
     type: str
     is_partition: bool
     known: float
     lookup: float
+
+    @property
+    def name(self) -> str:
+        """The name for people, with dots."""
+        return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,26 @@
 """Reads what a report needs from the log of a table, without Spark. No data file is opened or listed."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from ..core.deltalog import DeltaLog
 from ..core.log.replay import in_commit_timestamp
 from ..core.log.segment import Listing
-from ..core.protocol.actions import Action
+from ..core.protocol.actions import Action, RemoveFile
 from ..core.protocol.features import FEATURES, supported
 from ..core.protocol.paths import SIDECAR_DIRECTORY
 from ..core.protocol.schema import PrimitiveType, has_min_max, indexed_leaves
 from ..core.table import clustering, version_times
 from ..core.table.snapshot import Snapshot
+from ..errors import CorruptLogError
 from ..logstore.base import FileStatus
 from ..logstore.common.uri import local_path, scheme_of, shown
 from ..settings.declarations import OPTIMIZE_MAX_FILE_SIZE
 from . import growth, layout, skipping
 from .facts import Column, Commit, Feature, LogFacts, Point, SkippingFacts, TableFacts
+
+_log = logging.getLogger(__name__)
 
 _COMMIT_BYTES = 64 << 20
 """The most bytes of commits to read: newer commits come first, and at least one is read."""
@@ -42,7 +46,8 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
     snapshot = log.snapshot()
     listing = log.reader.list(0)
     now_ms = log.clock.now_ms()
-    history_ = list(growth.changes(_commits(log, snapshot, listing, commits)))
+    actions_of = _commits(log, snapshot, listing, commits)
+    history_ = list(growth.changes(actions_of))
     described = tuple(commit for _, commit in history_)
     files, rows = snapshot.files, snapshot.num_records()
     wanted = OPTIMIZE_MAX_FILE_SIZE.of(log.conf) if target is None else target
@@ -51,6 +56,7 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
     of_files = layout.file_facts(files, rows, wanted, after)
     newest = Point(snapshot.version, snapshot.timestamp_ms, of_files.rows, of_files.size, of_files.count)
     vacuum_ms = max((commit.time_ms for commit in described if commit.operation == "VACUUM START"), default=None)
+    removes = (action for _, _, actions in actions_of for action in actions if isinstance(action, RemoveFile))
     metadata, protocol = snapshot.metadata, snapshot.protocol
     return TableFacts(
         location=local_path(log.table) if scheme_of(log.table) == "file" else shown(log.table),
@@ -71,16 +77,17 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
         skipping=_skipping(snapshot, described),
         vectors=layout.vector_facts(files, rows),
         tombstones=layout.tombstone_facts(
-            snapshot.tombstones, now_ms, snapshot.properties.deleted_file_retention_ms, vacuum_ms
+            layout.removed_files(snapshot.tombstones, removes, files.column("path")),
+            now_ms,
+            snapshot.properties.deleted_file_retention_ms,
+            vacuum_ms,
         ),
         log=_log_facts(log, snapshot, listing, check_log),
     )
 
 
-def _commits(
-    log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int
-) -> Iterator[tuple[int, int, Sequence[Action]]]:
-    """The newest commits without a hole, ascending, with their times."""
+def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> list[tuple[int, int, Sequence[Action]]]:
+    """The newest commits that can be read without a hole, ascending, with their times."""
     statuses: list[tuple[int, FileStatus]] = []
     size, version = 0, snapshot.version
     while version in listing.commits and len(statuses) < most and (not statuses or size < _COMMIT_BYTES):
@@ -89,15 +96,23 @@ def _commits(
     statuses.reverse()
     times = dict(version_times.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
     in_commit_from = version_times.in_commit_from(snapshot)
+    commits: list[tuple[int, int, Sequence[Action]]] = []
     contents = log.reader.each([status for _, status in statuses])
     for (version, _), data in zip(statuses, contents, strict=True):
-        if data is None:  # a cleanup removed it since it was listed
+        try:
+            actions = None if data is None else log.reader.parsed(version, data)
+        except CorruptLogError as error:
+            # The check of the log reports it; the newest version doesn't need this commit.
+            _log.info("%s: the history begins after version %d: %s", log.table, version, error)
+            actions = None
+        if actions is None:
+            commits.clear()
             continue
-        actions = log.reader.parsed(version, data)
         time_ms = times[version]
         if in_commit_from is not None and version >= in_commit_from:
             time_ms = in_commit_timestamp(actions) or time_ms
-        yield version, time_ms, actions
+        commits.append((version, time_ms, actions))
+    return commits
 
 
 def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
@@ -123,7 +138,7 @@ def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
     for name, physical in zip(snapshot.partition_columns, mapping.physical_partition_columns, strict=True):
         field = mapping.physical.get(physical, case_sensitive=True)
         kind_name = field.data_type.name if field and isinstance(field.data_type, PrimitiveType) else "?"
-        columns.append(Column(name, kind_name, True, 1.0, skipping.partition_lookup(files, physical)))
+        columns.append(Column((name,), kind_name, True, 1.0, skipping.partition_lookup(files, physical)))
     if chosen and files.num_rows:
         stats = snapshot.file_stats([name for name, _ in chosen], rows)
         for physical_name, kind in chosen:
@@ -131,14 +146,14 @@ def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:
             if leaf is None or leaf.min is None:
                 continue
             known, read = skipping.overlap(leaf, kind)
-            logical = ".".join(mapping.to_logical(physical_name))
+            logical = mapping.to_logical(physical_name)
             columns.append(Column(logical, kind.name, False, known, read * files.num_rows))
     clustered = None
     if "clustering" in supported(snapshot.protocol):
         physical_names = clustering.columns_of(snapshot.domain_metadata)
         clustered = None if physical_names is None else tuple(".".join(mapping.to_logical(c)) for c in physical_names)
     used = growth.named_columns(
-        (predicate for commit in commits for predicate in commit.predicates), [column.name for column in columns]
+        (predicate for commit in commits for predicate in commit.predicates), [column.path for column in columns]
     )
     sampled = files.num_rows if rows is None else len(rows)
     return SkippingFacts(tuple(columns), sampled, len(bounded) - len(chosen), clustered, tuple(used))

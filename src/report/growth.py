@@ -118,15 +118,19 @@ def points(newest: Point, history: Sequence[Change]) -> tuple[Point, ...]:
 _NAME = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
 
 
-def named_columns(predicates: Iterable[str], columns: Iterable[str]) -> list[tuple[str, int]]:
+def named_columns(predicates: Iterable[str], columns: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
     """The columns that conditions name, with the number of conditions; the most frequent first.
 
     Delta writes conditions as text, so that a column and a word in a string can't be distinguished with certainty.
+
+    Args:
+        predicates: The texts of conditions.
+        columns: The names of the columns, each with the structs that contain it.
     """
-    by_lower = {column.lower(): column for column in columns}
-    counts: dict[str, int] = {}
+    parts = {".".join(column): {part.lower() for part in column} for column in columns}
+    counts = dict.fromkeys(parts, 0)
     for predicate in predicates:
         names = {(match[1] or match[2]).replace("``", "`").lower() for match in _NAME.finditer(predicate)}
-        for name in names & by_lower.keys():
-            counts[by_lower[name]] = counts.get(by_lower[name], 0) + 1
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        for column, needed in parts.items():
+            counts[column] += needed <= names
+    return sorted(((name, count) for name, count in counts.items() if count), key=lambda item: (-item[1], item[0]))

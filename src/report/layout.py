@@ -1,7 +1,9 @@
 """The sizes of files and partitions, the load of deletion vectors, and what OPTIMIZE makes of them; pure functions."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..core.protocol.actions import RemoveFile
 from ..core.protocol.partition_values import column_of
 from .facts import FileFacts, Partition, PartitionFacts, SizeClass, TombstoneFacts, VectorFacts
 
@@ -139,25 +141,52 @@ def vector_facts(files: "pa.Table", rows: "pa.Array") -> VectorFacts:
     )
 
 
-def tombstone_facts(tombstones: "pa.Table", now_ms: int, retention_ms: int, vacuum_ms: int | None) -> TombstoneFacts:
-    """The removed files that are still in the log. Those that the last VACUUM could delete are left out.
+def removed_files(tombstones: "pa.Table", removes: Iterable[RemoveFile], live: "pa.ChunkedArray") -> "pa.Table":
+    """The removed files: one row each, with `path`, `time` in milliseconds, and `size`.
+
+    A checkpoint drops expired tombstones, so that those of the commits are added. A file whose deletion vector was
+    replaced is removed and live.
 
     Args:
         tombstones: The tombstones of a snapshot.
+        removes: The `remove` actions of the commits.
+        live: The paths of the live files.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    of_commits = [(file.path, file.deletion_timestamp, file.size) for file in removes]
+    schema = pa.schema([("path", pa.string()), ("time", pa.int64()), ("size", pa.int64())])
+    columns = zip(*of_commits, strict=True) if of_commits else ([], [], [])
+    newer = pa.Table.from_arrays(
+        [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
+    older = tombstones.select(["path", "deletionTimestamp", "size"]).rename_columns(schema.names).cast(schema)
+    both = pa.concat_tables([older, newer])
+    both = both.filter(pc.invert(pc.is_in(both.column("path"), value_set=live.combine_chunks())))
+    merged = both.group_by("path").aggregate([("time", "max"), ("size", "max")])
+    return merged.select(["path", "time_max", "size_max"]).rename_columns(schema.names)
+
+
+def tombstone_facts(removed: "pa.Table", now_ms: int, retention_ms: int, vacuum_ms: int | None) -> TombstoneFacts:
+    """The removed files that are still in the log. Those that the last VACUUM could delete are left out.
+
+    Args:
+        removed: As of `removed_files`.
         now_ms: The time now.
         retention_ms: How long the table keeps removed files.
         vacuum_ms: When the last VACUUM began; `None`: never, as far as the log says.
     """
     import pyarrow.compute as pc
 
-    times = pc.fill_null(tombstones.column("deletionTimestamp"), 0)
+    times = pc.fill_null(removed.column("time"), 0)
     if vacuum_ms is not None:
         kept = pc.greater_equal(times, vacuum_ms - retention_ms)
-        tombstones, times = tombstones.filter(kept), times.filter(kept)
-    sizes = tombstones.column("size")
+        removed, times = removed.filter(kept), times.filter(kept)
+    sizes = removed.column("size")
     expired = pc.less(times, now_ms - retention_ms)
     return TombstoneFacts(
-        tombstones.num_rows, _sum(sizes), _sum(expired), _sum(sizes.filter(expired)), retention_ms, vacuum_ms
+        removed.num_rows, _sum(sizes), _sum(expired), _sum(sizes.filter(expired)), retention_ms, vacuum_ms
     )
 
 

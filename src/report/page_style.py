@@ -25,7 +25,7 @@ nav ul { display: flex; gap: 1.25rem; list-style: none; margin: 0; padding: 0; }
 nav a { display: block; padding: .65rem 0; white-space: nowrap; text-decoration: none; font-size: .9rem;
   color: var(--soft); }
 nav a:hover { color: var(--link); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .75rem; margin: 1.2rem 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(14.5rem, 1fr)); gap: .75rem; margin: 1.2rem 0; }
 .tiles > div { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem; }
 .tiles dt { color: var(--soft); font-size: .8rem; }
 .tiles dd { margin: 0; font-size: 1.35rem; font-weight: 650; line-height: 1.3; overflow-wrap: anywhere; }
@@ -82,6 +82,8 @@ tbody th { overflow-wrap: anywhere; font-weight: 550; }
 .bars td.bar { width: 38%; min-width: 7rem; }
 .bars tbody th { width: 24%; }
 th .key { font-size: inherit; }
+th .badge { display: inline-block; font-size: .8rem; font-weight: 650; }
+th .badge span { display: inline; font-size: inherit; font-weight: inherit; }
 details { border-left: 1px solid var(--line); }
 summary { color: var(--link); font-size: .9rem; }
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--soft);

@@ -31,7 +31,7 @@ def files(facts: TableFacts) -> str:
     return section(
         "files",
         "File sizes",
-        f"Half of the {count(of.count, 'file')} have less than {size(of.median)}; the mean is "
+        f"Half of the {count(of.count, 'file')} have at most {size(of.median)}; the mean is "
         f"{size(of.size / of.count)}. OPTIMIZE aims at {size(of.target)}, and would leave {count(of.after, 'file')}.",
         table("The files by size", ("Size of a file", "", "Files#", "Bytes#"), rows, "bars"),
         legend((("s4", f"small: less than {size(of.small)}"), ("s1", "not small"))),
@@ -161,7 +161,7 @@ def skipping(facts: TableFacts) -> str:
         kind = f"{column.type}, partition column" if column.is_partition else column.type
         rows.append(
             (
-                Html(f"{html_of(column.name)}<span>{html_of(kind)}</span>"),
+                Html(f"{html_of(cut(column.name, 80))}<span>{html_of(kind)}</span>"),
                 Html(bar([(share, colour)])),
                 f"{number(max(round(column.lookup, 1), 1))} of {number(total)}",
                 percent(share),

@@ -85,11 +85,13 @@ def test_purge_says_what_readers_save(facts: TableFacts) -> None:
 
 def test_z_order_takes_the_columns_of_past_conditions(facts: TableFacts) -> None:
     files = replace(facts.files, count=1000, size=1000 * 1024 * MIB, after=1000, small_files=0)
-    columns = tuple(Column(name, "long", False, 1.0, lookup) for name, lookup in (("a", 900), ("b", 800), ("c", 1.5)))
-    skipping = replace(facts.skipping, columns=columns, used=(("b", 3), ("c", 9)))
+    columns = tuple(
+        Column(path, "long", False, 1.0, lookup) for path, lookup in ((("a",), 900), (("b", "x.y"), 800), (("c",), 1.5))
+    )
+    skipping = replace(facts.skipping, columns=columns, used=(("b.x.y", 3), ("c", 9)))
     of = replace(facts, files=files, skipping=skipping, partitions=replace(facts.partitions, count=1))
     item = next(item for item in advice(of) if "ZORDER" in item.command)
-    assert item.command.endswith("ZORDER BY (`b`)")
+    assert item.command.endswith("ZORDER BY (`b`.`x.y`)")
     assert "about 1 of 1,000 files" in item.gain
     clustered = replace(of, skipping=replace(skipping, clustering=("a",)))
     assert not any("ZORDER" in item.command for item in advice(clustered))

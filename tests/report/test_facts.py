@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from report.messy_table import MIB, messy, schema, stats
 from support.log_builder import LogBuilder, add, remove
@@ -79,7 +81,24 @@ def test_only_the_newest_commits_are_read() -> None:
 
 def test_columns_are_found_in_conditions() -> None:
     predicates = ["(day = '2024') AND user > 1", "`odd ``name`.x = 1", "USER = 3", "username = 1"]
-    assert named_columns(predicates, ["user", "day", "odd `name", "id"]) == [("user", 2), ("day", 1), ("odd `name", 1)]
+    columns = [("user",), ("day",), ("odd `name", "X"), ("odd `name", "y"), ("id",)]
+    assert named_columns(predicates, columns) == [("user", 2), ("day", 1), ("odd `name.X", 1)]
+
+
+@pytest.mark.parametrize("damage", [b"no JSON", None])
+def test_the_history_begins_after_a_damaged_commit(damage: bytes | None) -> None:
+    log = messy()
+    log.log().checkpoint(log.log().snapshot(20))
+    name = "00000000000000000015.json"
+    if damage is None:
+        log.delete(name)
+    else:
+        log.write(name, damage)
+    of = report(log.log())
+    assert [point.version for point in of.facts.growth] == list(range(16, 43))
+    assert of.facts.growth[0].files == 16
+    assert of.advice[0].title == "Repair the log"
+    assert "Repair the log" in of.to_html()
 
 
 # ---- layout ----
@@ -122,7 +141,11 @@ def test_the_load_of_deletion_vectors() -> None:
 def test_tombstones_count_until_the_last_vacuum() -> None:
     log = messy()
     of = facts(log).tombstones
-    assert (of.files, of.expired_files, of.expired_size, of.vacuum_ms) == (2, 2, 8 * MIB, None)
+    # Only the deletion vector of the other removed file was replaced.
+    assert (of.files, of.expired_files, of.expired_size, of.vacuum_ms) == (1, 1, 4 * MIB, None)
+    log.log().checkpoint()
+    assert log.log().snapshot().tombstones.num_rows == 0  # a checkpoint drops expired ones
+    assert facts(log).tombstones == of
     log.version += 1
     log.write_commit(log.version, [CommitInfo(operation="VACUUM START")])
     of = facts(log).tombstones
@@ -146,6 +169,13 @@ def test_tombstones_count_until_the_last_vacuum() -> None:
 )
 def test_the_depth_is_the_mean_number_of_ranges_with_a_value(ranges: list[tuple[float, float]], depth: float) -> None:
     assert mean_depth(ranges) == pytest.approx(depth)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1])), min_size=1))
+def test_the_depth_agrees_with_counting(ranges: list[tuple[int, int]]) -> None:
+    between = [[at + 0.5 for at in range(low, high)] for low, high in ranges]  # the bounds are whole numbers
+    counted = [sum(sum(a < at < b for a, b in ranges) for at in points) / len(points) for points in between]
+    assert mean_depth(ranges) == pytest.approx(sum(counted) / len(counted))
 
 
 def test_columns_by_the_files_that_a_search_reads() -> None:
