@@ -1,5 +1,6 @@
 """Rows that deletion vectors take are gone, on every route, however the vectors are stored and however large."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -172,7 +173,7 @@ def test_some_files_are_read_without_loading_all_files(
     assert ids(frame) == {*range(100, 200), *range(200, 240)}
     whole = pa.Table.from_pylist([change_feed.file_row(adds[0])], schema=change_feed.FILES)
     plan = scan.frame(spark, marked.log, snapshot=marked.log.snapshot(), files=whole)
-    assert "Filter" not in plan._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"\bFilter\b", plan._jdf.queryExecution().executedPlan().toString()) is None
 
 
 @pytest.mark.parametrize("most", [0, 20])
