@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import sql_contests  # noqa: F401 (its work is in SPARK_WORK)
+from benchmarks import sql_contests, stream_contests  # noqa: F401 (their work is in SPARK_WORK)
 from benchmarks.log_contests import LOG_WORK, ON_REQUEST
 from benchmarks.spark_contests import SPARK_WORK
 from benchmarks.turns import Bench, Result

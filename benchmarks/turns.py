@@ -90,7 +90,7 @@ class Bench:
             )
         os.chdir(ROOT)
         started = [
-            Worker([python, "-m", "benchmarks.sql_work", engine], self.directory / f"{engine}.log")
+            Worker([python, "-m", "benchmarks.stream_work", engine], self.directory / f"{engine}.log")
             for engine in ("tablelog", "delta")
         ]
         try:

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from servers.fixtures import minio, pytest_terminal_summary
 from support.killed_driver import session
 from tablelog.spark import enable
+
+__all__ = ["minio", "pytest_terminal_summary", "spark"]
 
 
 @pytest.fixture(scope="session")

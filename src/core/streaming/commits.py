@@ -1,7 +1,6 @@
 """What one commit means to a stream: the files that it adds or changes, or the error that it is."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...errors import UnsupportedFeatureError
@@ -15,17 +14,17 @@ from .planning import Separable, VersionFiles
 class CommitRules:
     """What the user allows: the options of a stream that decide on single commits.
 
-    `exclude` matches the paths of files that aren't read. `changes`: the stream reads the change data feed.
+    `exclude` says of a path in the log whether that file isn't read. `changes`: the stream reads the change data feed.
     """
 
     ignore_deletes: bool = False
     ignore_changes: bool = False
     skip_change_commits: bool = False
-    exclude: re.Pattern[str] | None = None
+    exclude: Callable[[str], bool] | None = None
     changes: bool = False
 
     def excludes(self, path: str) -> bool:
-        return self.exclude is not None and self.exclude.search(path) is not None
+        return self.exclude is not None and self.exclude(path)
 
 
 NO_RULES = CommitRules()

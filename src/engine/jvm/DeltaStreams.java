@@ -5,6 +5,7 @@ package tablelog;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.BiFunction;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
@@ -18,11 +19,21 @@ import org.apache.spark.sql.sources.StreamSinkProvider;
 import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import scala.Option;
 import scala.Tuple2;
 
 public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
     public static volatile BiFunction python;
+
+    // Python returns the exception that is to be thrown.
+    static Object call(BiFunction python, String what, Object argument) {
+        Object answer = python.apply(what, argument);
+        if (answer instanceof Throwable) {
+            Platform.throwException((Throwable) answer);
+        }
+        return answer;
+    }
 
     // The reader gives the schema with which the query is analyzed.
     public Tuple2 sourceSchema(
@@ -37,7 +48,7 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
             String name,
             scala.collection.immutable.Map options) {
         Object[] parts = new Object[] {context.sparkSession(), schema.get(), options, metadata};
-        return (Source) python.apply("source", parts);
+        return (Source) call(python, "source", parts);
     }
 
     public Sink createSink(
@@ -45,7 +56,7 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
             scala.collection.immutable.Map options,
             scala.collection.immutable.Seq columns,
             OutputMode mode) {
-        return (Sink) python.apply("sink", new Object[] {context.sparkSession(), options, columns, mode.toString()});
+        return (Sink) call(python, "sink", new Object[] {context.sparkSession(), options, columns, mode.toString()});
     }
 
     public static class TableSource implements Source, SupportsTriggerAvailableNow, ReportsSourceMetrics {
@@ -83,30 +94,31 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
 
         public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
                 org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-            String call = limit instanceof ReadAllAvailable ? "latest of all" : "latest";
+            String what = limit instanceof ReadAllAvailable ? "latest of all" : "latest";
             if (availableNow) {
-                python.apply("available now", null);
+                call(python, "available now", null);
                 availableNow = false;
             }
-            Object end = python.apply(call, start == null ? null : start.json());
+            Object end = call(python, what, start == null ? null : start.json());
             return end == null ? null : new TableOffset((String) end);
         }
 
         public Dataset getBatch(Option start, Offset end) {
             String begin = start.isEmpty() ? "" : ((Offset) start.get()).json();
-            return (Dataset) python.apply("batch", begin + "\0" + end.json());
+            return (Dataset) call(python, "batch", begin + "\0" + end.json());
         }
 
         // The batch up to this offset is written.
         public void commit(Offset end) {
             if (notesCommits) {
-                python.apply("committed", end.json());
+                call(python, "committed", end.json());
             }
         }
 
         public Map metrics(Optional end) {
             Object offset = end.isPresent() ? end.get() : null;
-            return (Map) python.apply(
+            return (Map) call(
+                    python,
                     "metrics",
                     offset == null ? null : ((org.apache.spark.sql.connector.read.streaming.Offset) offset).json());
         }
@@ -140,11 +152,35 @@ public class DeltaStreams implements StreamSourceProvider, StreamSinkProvider {
         }
 
         public void addBatch(long batch, Dataset rows) {
-            python.apply(Long.toString(batch), rows);
+            call(python, Long.toString(batch), rows);
         }
 
         public String toString() {
             return name;
+        }
+    }
+
+    // An error of tablelog, with the condition that listeners see.
+    public static class TableError extends RuntimeException implements SparkThrowable {
+        private final String condition;
+        private final String sqlState;
+
+        public TableError(String message, String condition, String sqlState, Throwable cause) {
+            super(message, cause);
+            this.condition = condition;
+            this.sqlState = sqlState;
+        }
+
+        public String getCondition() {
+            return condition;
+        }
+
+        public String getSqlState() {
+            return sqlState;
+        }
+
+        public String toString() {
+            return getMessage();
         }
     }
 }

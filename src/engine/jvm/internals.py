@@ -89,6 +89,7 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal("pyspark.sql.catalog", "Catalog", "_sparkSession", "the session of a catalog"),
     PythonInternal(_CAPTURED, "CapturedException", "_origin", "the Java exception behind an error"),
     PythonInternal(_CAPTURED, "CapturedException", "_desc", "the message of an error, to remove plans and ids"),
+    PythonInternal(_CAPTURED, "CapturedException", "_cause", "what ended a streaming query"),
     PythonInternal("py4j.protocol", "Py4JJavaError", "java_exception", "the Java exception behind an error"),
     PythonInternal("py4j.protocol", "", "Py4JError", "the errors of Py4J"),
     PythonInternal("py4j.protocol", "", "Py4JNetworkError", "a connection that Ctrl-C interrupted"),

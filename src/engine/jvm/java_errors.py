@@ -1,6 +1,7 @@
 """Errors from the JVM: their Python classes, their Java exceptions, and their error conditions."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from .sessions import JavaObject, is_instance
@@ -32,6 +33,28 @@ def java_exception(error: BaseException) -> JavaObject | None:
     if isinstance(error, Py4JJavaError):
         return error.java_exception
     return error._origin if isinstance(error, CapturedException) else None
+
+
+def is_failed_query(text: str) -> bool:
+    """Whether a Java exception with this text is the one of a streaming query that failed."""
+    return text.startswith("org.apache.spark.sql.streaming.StreamingQueryException: ")
+
+
+def with_visible_cause(converted: BaseException) -> BaseException:
+    """PySpark's error of a streaming query, with its cause where Python shows causes.
+
+    PySpark converts the cause too, but raises the error `from None`.
+    """
+    converted.__class__ = _failed_query_class()
+    return converted
+
+
+@cache
+def _failed_query_class() -> Any:
+    from pyspark.errors.exceptions.captured import StreamingQueryException
+
+    fields = {"__cause__": property(lambda error: error._cause), "__module__": StreamingQueryException.__module__}
+    return type("StreamingQueryException", (StreamingQueryException,), fields)
 
 
 def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -66,6 +66,7 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CONNECTOR, "read.streaming.ReadAllAvailable", "a batch without limit"),
     _of(_CONNECTOR, "read.streaming.ReportsSourceMetrics", "metrics of a source", "metrics"),
     _of(_CONNECTOR, "read.streaming.SupportsTriggerAvailableNow", "a query that ends"),
+    _of(_SQL, "streaming.StreamingQueryException", "the error of a query"),
     _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions
     _of(_SPARK, "SparkContext", "the running query, jobs to cancel", "getOrCreate", "getLocalProperty",

@@ -4,25 +4,29 @@ Spark looks a source up by the name of its class, in the thread that starts a qu
 compiled by Spark's Janino and added to the class loader that all threads of the JVM share.
 """
 
+import logging
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ...errors import UnsupportedEnvironmentError
+from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...settings.spark_own import STREAMING_QUERY_ID
 from . import frames, plans
 from .builders import string_map
-from .callbacks import Connections, carried
+from .callbacks import Connections, kept
 from .classes import class_name
 from .compiled import compiled_source
 from .gateway import Gateway, JavaObject
+from .java_errors import java_exception
 from .jvm_values import JvmValues
 from .sessions import jvm_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 CLASS = "tablelog.DeltaStreams"
 """The format by which Spark finds the source and the sink."""
@@ -88,10 +92,14 @@ class _Calls:
     def _answer(self, call: str, argument: Any) -> Any:
         raise NotImplementedError
 
-    @carried
     def apply(self, call: str, argument: Any) -> Any:
+        """The answer, or a Java exception, which the Java classes throw."""
         with Connections.of(self._gateway).entered():
-            return self._answer(call, argument)
+            try:
+                return self._answer(call, argument)
+            except Exception as error:
+                logger.debug("a callback from Spark failed", exc_info=True)
+                return _thrown(self._gateway, error)
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
@@ -152,6 +160,22 @@ class _Sink(_Calls):
         query_id = spark.sparkContext.getLocalProperty(STREAMING_QUERY_ID.key)
         assert query_id is not None
         self._sink.add(int(call), frames.of_dataset(rows, spark), query_id)
+
+
+def _thrown(gateway: Gateway, error: Exception) -> JavaObject:
+    """The Java exception that ends a query: Spark's own if one caused the error, else one that keeps the error.
+
+    Spark shows its message and its condition to listeners; a text from Py4J would have a traceback and no condition.
+    """
+    java = java_exception(error)
+    if java is not None:
+        return java
+    jvm = gateway.jvm.java.lang
+    reference = jvm.RuntimeException(kept(error))
+    if not isinstance(error, TablelogError):
+        return jvm.RuntimeException(f"{type(error).__name__}: {error}", reference)
+    message = f"[{error.condition}] {Exception.__str__(error)}"
+    return _new(gateway, "TableError", [message, error.condition, error.sql_state, reference])
 
 
 def _streaming(gateway: Gateway, rows: "DataFrame", session: JavaObject) -> JavaObject:
@@ -243,6 +267,12 @@ def frame(spark: "SparkSession", schema_json: str, options: Mapping[str, str]) -
     for name, value in options.items():
         reader = reader.option(name, value)
     return frames.of_dataset(reader.load(), spark)
+
+
+def java_pattern(spark: "SparkSession", text: str) -> Callable[[str], bool]:
+    """Whether a regular expression of Java matches a part of a text: Python's have another syntax."""
+    predicate = Gateway.of(spark).jvm.java.util.regex.Pattern.compile(text).asPredicate()
+    return lambda value: bool(predicate.test(value))
 
 
 @dataclass(frozen=True)

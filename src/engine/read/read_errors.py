@@ -18,6 +18,7 @@ from ...core.protocol.paths import canonical
 from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError
 from ..jvm import patching
 from ..jvm.callbacks import raised_for
+from ..jvm.java_errors import is_failed_query, with_visible_cause
 from .bulk_listing import Listing, uris
 
 _FAILED = "FAILED_READ_FILE"
@@ -143,7 +144,10 @@ class Translation:
         def translating(original: Callable[..., Any]) -> Callable[..., Any]:
             def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
                 active = self._patch is not None and self._patch.has(convert_exception)
-                translated = self._translate(_text(error)) if active else None
+                text = _text(error) if active else ""
+                if is_failed_query(text):
+                    return with_visible_cause(original(error, *args, **kwargs))
+                translated = self._translate(text) if active else None
                 return original(error, *args, **kwargs) if translated is None else raised(translated)
 
             return convert_exception

@@ -1,6 +1,7 @@
 """The options of `readStream`, validated."""
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from pyspark.sql import SparkSession
@@ -9,7 +10,7 @@ from ...core.streaming.commits import CommitRules
 from ...core.streaming.limits import ReadLimits
 from ...core.streaming.source import StreamOptions
 from ...core.table.changes import Bound
-from ...engine.jvm import settings
+from ...engine.jvm import java_errors, settings, streams
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
 from ..options import Options
@@ -46,7 +47,7 @@ def stream_options(spark: SparkSession, options: Options) -> StreamOptions:
             ignore_deletes=bool(options.boolean("ignoreDeletes")) or ignores_files,
             ignore_changes=bool(options.boolean("ignoreChanges")) or ignores_files,
             skip_change_commits=bool(options.boolean("skipChangeCommits")),
-            exclude=_pattern(options),
+            exclude=_excluded(spark, options),
             changes=bool(options.boolean("readChangeFeed") or options.boolean("readChangeData")),
         ),
         fail_on_data_loss=options.boolean("failOnDataLoss") is not False,
@@ -92,12 +93,12 @@ def _bytes(options: Options) -> int | None:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _pattern(options: Options) -> re.Pattern[str] | None:
+def _excluded(spark: SparkSession, options: Options) -> Callable[[str], bool] | None:
     text = options.get("excludeRegex")
     try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise _invalid(options, "excludeRegex", f"must be a regular expression ({error})") from None
+        return None if text is None else streams.java_pattern(spark, text)
+    except java_errors.thrown_by_java():
+        raise _invalid(options, "excludeRegex", "must be a regular expression of Java") from None
 
 
 def _invalid(options: Options, name: str, explain: str) -> InvalidArgumentError:

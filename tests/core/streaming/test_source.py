@@ -1,7 +1,6 @@
 """Streams over logs that were written by hand: what the batches contain, and which error a log gives. No Spark."""
 
 import random
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,7 +206,9 @@ def test_available_now_ends_at_the_newest_version_of_its_start() -> None:
 
 def test_files_that_match_the_pattern_are_left_out() -> None:
     builder = LogBuilder().create(add("a"), add("skip-me")).commit(add("skip-too"), add("c"))
-    assert every_path(stream(builder, rules=CommitRules(exclude=re.compile("skip")), start=Bound(version=0))) == [
+    assert every_path(
+        stream(builder, rules=CommitRules(exclude=lambda path: "skip" in path), start=Bound(version=0))
+    ) == [
         "a",
         "c",
     ]

@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tablelog.core import DeltaLog
 from tablelog.core.streaming.source import TableStream
+from tablelog.errors import WriteOutcomeUnknown
+from tablelog.logstore.local.store import LocalLogStore
 from tablelog.spark.streaming import tables
 
 POINTS = ("latest", "batch", "before the commit", "after the commit")
@@ -69,8 +72,9 @@ def test_a_query_that_fails_anywhere_goes_on(
             spark.range(rows, rows + 2).coalesce(1).write.format("delta").mode("append").save(source)
             rows += 2
         fails.at(point, 1 + number // len(POINTS))
-        with pytest.raises(Died):
+        with pytest.raises(StreamingQueryException, match="Died") as raised:
             run()
+        assert isinstance(raised.value.__cause__, Died)
         run()
         assert sorted(row.id for row in spark.read.format("delta").load(target).collect()) == list(range(rows)), point
     log = DeltaLog.for_path(target)
@@ -97,3 +101,30 @@ def test_a_batch_that_another_driver_has_written_is_not_written_again(
     writer.trigger(availableNow=True).start(target).awaitTermination()
     assert calls
     assert sorted(row.id for row in spark.read.format("delta").load(target).collect()) == list(range(4))
+
+
+def test_a_lost_reply_to_the_commit_of_a_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each commit, the first answer is lost: of every second one before it is written, of the others after."""
+    source, target, checkpoint = (str(tmp_path / name) for name in ("source", "target", "checkpoint"))
+    for first in range(0, 8, 2):
+        spark.range(first, first + 2).coalesce(1).write.format("delta").mode("append").save(source)
+    write, lost = LocalLogStore.write, []
+
+    def losing(store: LocalLogStore, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        if overwrite or target not in path or not path.endswith(".json") or path in lost:
+            write(store, path, data, overwrite=overwrite)
+            return
+        lost.append(path)
+        if len(lost) % 2:
+            write(store, path, data, overwrite=overwrite)
+        raise WriteOutcomeUnknown(path, "the answer is lost")
+
+    monkeypatch.setattr(LocalLogStore, "write", losing)
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(source)
+    writer = stream.writeStream.format("delta").option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start(target).awaitTermination()
+    assert len(lost) == 4
+    assert sorted(row.id for row in spark.read.format("delta").load(target).collect()) == list(range(8))
+    assert DeltaLog.for_path(target).snapshot().version == 3

@@ -174,16 +174,6 @@ def test_tables_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
         spark.sql("DROP TABLE IF EXISTS stream_target")
 
 
-def test_an_error_of_a_query_has_deltas_condition(spark: SparkSession, tmp_path: Path) -> None:
-    source = str(tmp_path / "source")
-    append(spark, source, 0, 4)
-    DeltaTable.forPath(spark, source).delete("id = 1")
-    stream = spark.readStream.format("delta").option("startingVersion", 1).load(source)
-    with pytest.raises(PySparkException, match="skipChangeCommits") as raised:
-        run(stream, str(tmp_path / "target"), str(tmp_path / "checkpoint"))
-    assert raised.value.getCondition() == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -201,6 +191,18 @@ def test_wrong_and_unsupported_options(
 ) -> None:
     with pytest.raises((InvalidArgumentError, UnsupportedFeatureError), match=message):
         spark.readStream.format("delta").options(**options).load(str(tmp_path))
+
+
+def test_files_are_excluded_by_a_pattern_of_java(spark: SparkSession, tmp_path: Path) -> None:
+    """The pattern has a class of characters that only Java's regular expressions know."""
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    rows = spark.range(6).selectExpr("id", "CASE WHEN id % 2 = 0 THEN 'a' ELSE 'é' END AS p")
+    rows.write.format("delta").partitionBy("p").save(source)
+    append = rows.where("id > 3").selectExpr("id + 10 AS id", "'b' AS p")
+    append.write.format("delta").mode("append").save(source)
+    stream = spark.readStream.format("delta").option("excludeRegex", r"^p=[a-c&&[^b]]/").load(source)
+    run(stream, target, str(tmp_path / "checkpoint"))
+    assert ids(spark, target) == [1, 3, 5, 14, 15]
 
 
 def test_what_a_sink_refuses(spark: SparkSession, tmp_path: Path) -> None:
