@@ -12,12 +12,17 @@ from pyspark.sql import SparkSession
 from support.killed_stream import QUERIES, Order
 from support.killed_streams import Growing, has_each_row_once, run_driver
 from tablelog.core.streaming.source import TableStream
+from tablelog.core.txn.transaction import Transaction
 from tablelog.spark.streaming import tables
 
 POINTS = {
     "before the batch is read": (TableStream, "batch", False),
     "after the commit": (tables, "write", True),
+    "before the commit to a new table": (Transaction, "commit", False),
+    "before the commit": (Transaction, "commit", False),
 }
+TOLD = {"before the commit": "DELTA_CONCURRENT_TRANSACTION"}
+"""Where it isn't Spark that tells."""
 
 
 class Held:
@@ -53,6 +58,8 @@ def test_one_is_told(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mo
     source = Growing(order.root, {}, fsspec.filesystem("file"))
     source.create()
     source.append()
+    if point == "before the commit":
+        spark.range(0).write.format("delta").save(f"{order.root}/rows")
     where, name, after = POINTS[point]
     held = Held(monkeypatch, where, name, after)
     stream = spark.readStream.format("delta").options(**QUERIES["rows"]).load(f"{order.root}/source")
@@ -64,6 +71,6 @@ def test_one_is_told(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mo
         run_driver(order)
     finally:
         held.resume.set()
-    with pytest.raises(StreamingQueryException, match="CONCURRENT_STREAM_LOG_UPDATE"):
+    with pytest.raises(StreamingQueryException, match=TOLD.get(point, "CONCURRENT_STREAM_LOG_UPDATE")):
         query.awaitTermination(120)
     has_each_row_once(f"{order.root}/rows", source, point)
