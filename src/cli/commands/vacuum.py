@@ -90,7 +90,7 @@ def command(
     if output.as_json:
         output.json(document)
     elif removed is not None:
-        output.line(f"deleted {text.count(removed.removed, 'file and directory', 'files and directories')}", "green")
+        output.line(f"deleted {text.count(removed.removed, 'file or directory', 'files and directories')}", "green")
     elif names:
         output.line("nothing was deleted: this was a dry run; --yes deletes them", "yellow")
     return exit_codes.OK

@@ -84,7 +84,7 @@ def _of_file(
                         values = rows.column(stored.field(at).name)
                         _check_calendar(values, f.name, legacy=legacy)
                         arrays.append(finder.fitted(values, f.data_type))
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
     except (pa.ArrowException, NotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise UnreadableDataFileError(
@@ -146,6 +146,8 @@ class _Finder:
         import pyarrow as pa
 
         kind = arrow_type(data_type)
+        if values.offset:  # a mask can't be combined with the offset of a slice
+            values = pa.concat_arrays([values])
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
@@ -162,9 +164,9 @@ class _Finder:
             )
         if isinstance(data_type, ArrayType) and pa.types.is_list(values.type):
             inner = self.fitted(values.values, data_type.element_type)
-            return pa.ListArray.from_arrays(values.offsets, inner, mask=values.is_null() if not values.offset else None)
+            return pa.ListArray.from_arrays(values.offsets, inner, mask=values.is_null())
         if isinstance(data_type, MapType) and pa.types.is_map(values.type):
             keys = self.fitted(values.keys, data_type.key_type)
             items = self.fitted(values.items, data_type.value_type)
-            return pa.MapArray.from_arrays(values.offsets, keys, items)
+            return pa.MapArray.from_arrays(values.offsets, keys, items, mask=values.is_null())
         return values if values.type == kind else values.cast(kind)
