@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from . import commands
-from .facts import Column, Partition, TableFacts
+from .facts import Column, Partition, PartitionFacts, TableFacts
 from .text import count, number, percent, size
 
 _MIB = 1 << 20
@@ -94,7 +94,7 @@ def _compaction(facts: TableFacts) -> Iterator[Advice]:
     small_enough = files.small_files >= _FEWEST_FILES and files.small_files > 0.1 * files.count
     if not small_enough or fewer < _FEWEST_FILES or files.after > 0.5 * files.count:
         return
-    worst, where = _worst(facts.partitions.fragmented, fewer)
+    worst, where = _worst(facts.partitions, fewer)
     after = files.count - (sum(partition.fewer for partition in worst) if where else fewer)
     read = sum(partition.size for partition in worst) if where else files.size
     yield Advice(
@@ -109,16 +109,13 @@ def _compaction(facts: TableFacts) -> Iterator[Advice]:
     )
 
 
-def _worst(fragmented: Sequence[Partition], fewer: int) -> tuple[Sequence[Partition], str]:
-    """The partitions to restrict OPTIMIZE to, and the condition; no condition if these aren't most of the problem."""
-    worst = fragmented[:_WORST_PARTITIONS]
-    if len(fragmented) <= len(worst) and len(fragmented) < 2:
-        return (), ""
-    for number_of in range(1, len(worst) + 1):
-        if sum(partition.fewer for partition in worst[:number_of]) >= 0.6 * fewer:
-            if number_of == len(fragmented):
-                return (), ""
-            return worst[:number_of], commands.partitions([partition.values for partition in worst[:number_of]])
+def _worst(partitions: PartitionFacts, fewer: int) -> tuple[Sequence[Partition], str]:
+    """The partitions to restrict OPTIMIZE to, and the condition; no condition if a few aren't most of the problem."""
+    worst = partitions.fragmented[:_WORST_PARTITIONS]
+    for some in (worst[:number_of] for number_of in range(1, len(worst) + 1)):
+        if sum(partition.fewer for partition in some) >= 0.6 * fewer:
+            whole = len(some) >= partitions.count
+            return ((), "") if whole else (some, commands.partitions([partition.values for partition in some]))
     return (), ""
 
 

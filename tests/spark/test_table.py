@@ -176,6 +176,7 @@ def test_a_notebook_shows_a_card(spark, table):
     assert "0 of " in card
     table.write(spark.range(3))
     assert "1 of " in table.delta._repr_html_()
+    delta = table.delta
     for file in (table.root / "_delta_log").iterdir():
         file.unlink()
-    assert table.delta._repr_html_().startswith("<pre>there is no Delta table at ")
+    assert delta._repr_html_().startswith("<pre>there is no Delta table at ")
