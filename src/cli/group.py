@@ -23,6 +23,7 @@ _COMMANDS = {
     "log": "The actions of one version, or the difference of two.",
     "cat": "The rows of a table.",
     "check": "Whether a whole table is sound: log, files, footers, vectors, row ids.",
+    "report": "The health of a table as one HTML page, with advice.",
     "repair": "Repair the log, and take missing data files out of the table.",
     "vacuum": "Delete files that no version within the retention period needs.",
     "restore": "Make an older version the newest one again.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UnsupportedEnvironmentError
+from ..settings.spark_own import HADOOP, LOCAL_SESSION
 from . import environment
 from .parameters import Location
 
@@ -15,14 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..spark import DeltaTable
-
-_QUIET = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
 
 
 @contextmanager
@@ -53,7 +46,7 @@ def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
         raise UnsupportedEnvironmentError("this command needs Spark: pip install 'tablelog[spark]'") from error
     click.echo(f"tablelog: starting a local Spark session ({master}), which takes some seconds", err=True)
     builder = SparkSession.builder.master(master).appName("tablelog")
-    for name, value in {**_QUIET, **_for_spark(location)}.items():
+    for name, value in {**LOCAL_SESSION, **_for_spark(location)}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     try:
@@ -74,5 +67,5 @@ def delta_table(session: "SparkSession", uri: str) -> "DeltaTable":
 def _for_spark(location: Location) -> dict[str, str]:
     """The user's settings with the names that Spark expects: Hadoop's keys get Spark's prefix."""
     return {
-        name if name.startswith("spark.") else f"spark.hadoop.{name}": value for name, value in location.conf.items()
+        name if name.startswith("spark.") else f"{HADOOP.prefix}{name}": value for name, value in location.conf.items()
     }

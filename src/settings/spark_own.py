@@ -144,3 +144,12 @@ SETTINGS: Final[dict[str, Setting[object]]] = {
     setting.key: setting for setting in list(globals().values()) if isinstance(setting, Setting)
 }
 """All settings of this module by their keys."""
+
+LOCAL_SESSION: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+"""Settings of the session that the command `tablelog` starts. It prints nothing, and only this machine reaches it."""

@@ -67,7 +67,6 @@ def test_the_bounds_are_those_that_the_doc_gives() -> None:
 
 
 def test_the_options_that_the_doc_names_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["conformance", "--help"])
+    assert main(["conformance", "--help"]) == 0
     known = {*re.findall(r"--[a-z]+", capsys.readouterr().out), "--pyargs", "--logstore"}
     assert set(re.findall(r"(?<![\w-])--[a-z]+\b(?!-)", DOC)) <= known

@@ -114,7 +114,10 @@ def test_many_tiny_partitions_are_too_many(facts: TableFacts) -> None:
 
 
 def test_problems_of_the_log_come_first(facts: TableFacts) -> None:
-    problems = Problem("warning", (), "w"), Problem("error", ("f",), "version 3 can't be read")
+    problems = (
+        Problem("warning", "commits-unused", (), "w"),
+        Problem("error", "commit-damaged", ("f",), "version 3 can't be read"),
+    )
     found = advice(replace(facts, log=replace(facts.log, problems=problems)))
     assert found[0].title == "Repair the log"
     assert found[0].severity is Severity.ERROR

@@ -15,6 +15,7 @@ _APPEND = (
 )
 _OVERWRITE = 'df.write.format("delta").mode("overwrite").save(path) or saveAsTable(name)'
 _AS_SELECT = 'df.write.format("delta").saveAsTable(name)'
+_STREAM = "spark.readStream.table(source).writeStream.option('checkpointLocation', path).toTable(target)"
 _TABLE = "DeltaTable.forName(spark, name) or DeltaTable.forPath(spark, path)"
 
 # By the class of the parsed statement: its name, and the alternative.
@@ -23,6 +24,8 @@ _STATEMENTS = {
         "CREATE TEMPORARY VIEW ... USING delta",
         'spark.read.format("delta").load(path).createOrReplaceTempView(view)',
     ),
+    "CreateStreamingTableAsSelect": ("CREATE STREAMING TABLE", _STREAM),
+    "CreateMaterializedViewAsSelect": ("CREATE MATERIALIZED VIEW", "CREATE VIEW, or CREATE TABLE ... AS SELECT"),
     "InsertIntoDir": ("INSERT OVERWRITE DIRECTORY ... USING delta", _OVERWRITE),
     "AddCheckConstraint": ("ALTER TABLE ... ADD CONSTRAINT", f"{_TABLE}.addConstraint(...)"),
 }
