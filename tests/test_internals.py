@@ -30,7 +30,7 @@ PUBLIC = frozenset(
     }
 )
 """Modules of PySpark that its documentation names."""
-NAMES = frozenset({"DataFrame", "SparkSession", "Column", "StorageLevel", "TaskContext", "Window", "functions"})
+NAMES = frozenset({"DataFrame", "Row", "SparkSession", "Column", "StorageLevel", "TaskContext", "Window", "functions"})
 """What may be imported from `pyspark` and `pyspark.sql` themselves, beside exceptions and types."""
 INTERNAL = frozenset(one.attribute for one in PYTHON if one.attribute.startswith("_")) - {"_spark", "_df", "_gateway"}
 """Names that are never an attribute of ours."""

@@ -114,7 +114,7 @@ def test_the_default_of_a_column(spark, table):
     table.write(spark.sql("select 1 id, 'a' t"), **{"delta.feature.allowColumnDefaults": "supported"})
     t = table.delta
     for wrong, reason in (
-        ("id + 1", "no columns, no subqueries"),
+        ("id + 1", "without columns and subqueries"),
         ("'x", "not a valid SQL expression"),
         ("array(1)", "can't be stored"),
     ):

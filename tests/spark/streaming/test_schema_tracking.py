@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
-from tablelog.errors import InvalidArgumentError
+from tablelog.errors import InvalidArgumentError, TablelogError
 from tablelog.spark import DeltaTable
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -38,13 +38,20 @@ class Query:
     def fails(self, condition: str, **options: Any) -> str:
         with pytest.raises(PySparkException) as raised:
             self.run(**options)
-        assert raised.value.getCondition() == condition
+        assert condition_of(raised.value) == condition
         return str(raised.value)
 
     def rows(self) -> set[tuple[tuple[str, Any], ...]]:
         """The rows of the target, without nulls."""
         rows = self.spark.read.format("delta").load(self.target).collect()
         return {tuple((key, value) for key, value in row.asDict().items() if value is not None) for row in rows}
+
+
+def condition_of(error: PySparkException) -> str | None:
+    """The condition of an error from `start`, or of the error that ended the query."""
+    cause = error.__cause__ if isinstance(error, StreamingQueryException) else error
+    assert isinstance(cause, TablelogError | PySparkException)
+    return cause.condition if isinstance(cause, TablelogError) else cause.getCondition()
 
 
 EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
@@ -170,7 +177,7 @@ def test_two_sources_of_a_query_need_a_name_each(spark: SparkSession, tmp_path: 
 
     with pytest.raises(PySparkException) as raised:
         run("one", "one")
-    assert raised.value.getCondition() == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
+    assert condition_of(raised.value) == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     query.checkpoint = str(tmp_path / "second")
     query.options["schemaTrackingLocation"] = f"{query.checkpoint}/schema"
     run("one", "two")
