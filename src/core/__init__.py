@@ -1,6 +1,7 @@
 """The Delta protocol: actions, snapshots and commits, on any `LogStore`, without Spark."""
 
 from .deltalog import DeltaLog
+from .log_maintenance.health import LogHealth
 from .protocol.actions import (
     Action,
     AddCDCFile,
@@ -15,7 +16,6 @@ from .protocol.actions import (
 from .table.snapshot import Snapshot
 from .txn.operation import Operation
 from .txn.transaction import Committed, Transaction
-from .upkeep.health import LogHealth
 
 __all__ = [
     "Action",

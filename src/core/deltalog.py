@@ -12,6 +12,8 @@ from ..settings import declarations
 from ..settings.declarations import WRITE_CHECKSUM
 from .log.memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .log.reader import LogReader
+from .log_maintenance import compaction
+from .log_maintenance.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .protocol.actions import Action
 from .protocol.features import check_readable, check_writable
 from .protocol.paths import LOG_DIRECTORY
@@ -21,14 +23,12 @@ from .table.newest_snapshot import NewestSnapshot
 from .table.snapshot import Snapshot
 from .table.snapshot_loader import SnapshotLoader
 from .table.version_times import in_commit_from
-from .upkeep import compaction
-from .upkeep.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 
 if TYPE_CHECKING:
     from .log.last_checkpoint import LastCheckpoint
+    from .log_maintenance.checkpoint_writer import SidecarWriter
+    from .log_maintenance.health import LogHealth
     from .txn.transaction import Transaction
-    from .upkeep.checkpoint_writer import SidecarWriter
-    from .upkeep.health import LogHealth
 
 _READ_AFTER_COMMITS = (
     declarations.WRITE_CHECKSUM,
@@ -208,7 +208,7 @@ class DeltaLog:
     def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
         """`checkpoint` of a version whose protocol was checked before."""
         # These modules import all of Arrow, so they are imported only when a checkpoint is written.
-        from .upkeep.checkpoint_writer import point_at, write
+        from .log_maintenance.checkpoint_writer import point_at, write
 
         hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
         last = self.reader.last_checkpoint()
@@ -276,7 +276,7 @@ class DeltaLog:
     @sets_table
     def health(self) -> "LogHealth":
         """Diagnose the log: reads each of its files and changes nothing. It is too slow for daily use."""
-        from .upkeep.health import examine
+        from .log_maintenance.health import examine
 
         return examine(self.store, self.log_path, self.table, self.reader, self.clock.now_ms())
 

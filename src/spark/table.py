@@ -28,7 +28,7 @@ from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ..pages import escaped
 from ..report.card import card
-from . import describe, names, upkeep
+from . import describe, maintenance_results, names
 from .arguments import assignments_of, checked, names_of
 from .boundary import with_pyspark_errors
 from .columns import column_change, new_columns
@@ -211,7 +211,7 @@ class DeltaTable:
         result = vacuum(
             self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
         )
-        return upkeep.removable(self._spark, self._log, result, shown=dryRun)
+        return maintenance_results.removable(self._spark, self._log, result, shown=dryRun)
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
         """Set table properties, as ALTER TABLE SET TBLPROPERTIES does."""
@@ -306,13 +306,16 @@ class DeltaTable:
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version by a new commit; the frame has the metrics."""
         options = commit_of(self._spark)
-        return upkeep.restored(self._spark, restore(self._spark, self._log, version=version, options=options))
+        return maintenance_results.restored(
+            self._spark, restore(self._spark, self._log, version=version, options=options)
+        )
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Restore the version at a timestamp, `yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd` in the session's time zone."""
         at = timestamp_ms(self._spark, timestamp), timestamp
         options = commit_of(self._spark)
-        return upkeep.restored(self._spark, restore(self._spark, self._log, timestamp=at, options=options))
+        metrics = restore(self._spark, self._log, timestamp=at, options=options)
+        return maintenance_results.restored(self._spark, metrics)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Drop a feature from the table's protocol.

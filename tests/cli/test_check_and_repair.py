@@ -284,7 +284,7 @@ def test_a_file_outside_of_the_table_is_not_read(table: ArrowTable, run: Run) ->
 
 
 def test_a_repair_that_nothing_needs_any_more_makes_no_commit(table: ArrowTable) -> None:
-    from tablelog.core.maintain import repair, table_files
+    from tablelog.core.table_maintenance import repair, table_files
 
     log = table.log()
     step = repair.Step("remove-missing-files", (table.files[0],), "")

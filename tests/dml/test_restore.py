@@ -3,8 +3,8 @@
 import pytest
 
 from support.spark_tables import Table
-from tablelog.core.maintain.restore import restored_metadata, restored_protocol
 from tablelog.core.protocol.actions import Metadata, Protocol
+from tablelog.core.table_maintenance.restore import restored_metadata, restored_protocol
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablelog.core import DeltaLog
-from tablelog.core.upkeep.vacuum import ListedFile
+from tablelog.core.table_maintenance.unneeded_files import ListedFile
 from tablelog.engine.storage.table_files import FsspecFiles, LocalFiles
 from tablelog.logstore.data_files import DataFiles, FileSystem
 

@@ -13,11 +13,11 @@ from support.killed_stream import QUERIES, Order
 from support.killed_streams import Growing, has_each_row_once, run_driver
 from tablelog.core.streaming.source import TableStream
 from tablelog.core.txn.transaction import Transaction
-from tablelog.spark.streaming import tables
+from tablelog.spark.streaming import sink
 
 POINTS = {
     "before the batch is read": (TableStream, "batch", False),
-    "after the commit": (tables, "write", True),
+    "after the commit": (sink, "write", True),
     "before the commit to a new table": (Transaction, "commit", False),
     "before the commit": (Transaction, "commit", False),
 }

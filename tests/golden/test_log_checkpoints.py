@@ -14,9 +14,9 @@ from interop.engines import by_duckdb
 from tablelog.core import DeltaLog, Snapshot
 from tablelog.core.log import last_checkpoint
 from tablelog.core.log.segment import parse_listing
+from tablelog.core.log_maintenance.checkpoint_writer import point_at, write
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.protocol.paths import LAST_CHECKPOINT
-from tablelog.core.upkeep.checkpoint_writer import point_at, write
 from tablelog.logstore import LocalLogStore
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from unittest import mock
 
 from tablelog.core.log import checkpoint, reader, segment
+from tablelog.core.log_maintenance import cleanup
 from tablelog.core.protocol import codec, features, paths
 from tablelog.core.protocol.actions import Action
-from tablelog.core.upkeep import cleanup
 
 
 class Names:

@@ -86,7 +86,7 @@ def _watch(passed: Callable[[str], None]) -> None:
     from tablelog.core.streaming.source import TableStream
     from tablelog.core.txn import transaction
     from tablelog.core.txn.transaction import Transaction
-    from tablelog.spark.streaming import tables
+    from tablelog.spark.streaming import sink, source
 
     def at(point: str) -> Callable[[], None]:
         return lambda: passed(point)
@@ -96,9 +96,9 @@ def _watch(passed: Callable[[str], None]) -> None:
     _wrapped(TableStream, "batch", before=batch)
     _wrapped(Transaction, "commit", before=commit)
     _wrapped(transaction, "after_commit", before=put)
-    _wrapped(tables, "write", after=done)
+    _wrapped(sink, "write", after=done)
     # Spark asks for the metrics of a batch when it has stored that the batch is done.
-    _wrapped(tables.TableSource, "metrics", before=after)
+    _wrapped(source.TableSource, "metrics", before=after)
 
 
 def _started(spark: Any, order: Order, name: str) -> Any:

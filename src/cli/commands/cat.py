@@ -41,8 +41,8 @@ def command(
     """
     import pyarrow.compute as pc
 
-    from ...core.maintain.rows import batches
     from ...core.skipping.predicates import columns as columns_of
+    from ...core.table_maintenance.rows import batches
     from ..conditions import parse
     from ..filters import matching
 

@@ -11,8 +11,8 @@ from ..parameters import Command, Location, on_table, writes_output
 from ..progress import progress_bar
 
 if TYPE_CHECKING:
-    from ...core.maintain.check import DataCheck
-    from ...core.upkeep.health import LogHealth, Problem
+    from ...core.log_maintenance.health import LogHealth, Problem
+    from ...core.table_maintenance.check import DataCheck
 
 _LOG_CHECKS = {
     "log": "each commit is there and can be read",
@@ -50,8 +50,8 @@ def command(location: Location, footers: bool, strict: bool, output: Output) -> 
     each data file of the newest version, compares its footer with the log, reads the deletion vectors, and counts the
     files that nothing refers to. Exit code 1: there are errors; `tablelog repair` repairs some of them.
     """
-    from ...core.maintain import table_files
-    from ...core.maintain.check import check_data
+    from ...core.table_maintenance import table_files
+    from ...core.table_maintenance.check import check_data
 
     log = location.log()
     with progress_bar(enabled=not output.as_json) as advance:

@@ -12,7 +12,7 @@ from ..parameters import Command, Location, on_table, writes_output
 from ..progress import progress_bar
 
 if TYPE_CHECKING:
-    from ...core.maintain.repair import Plan
+    from ...core.table_maintenance.repair import Plan
 
 _DOES = {
     "delete-compaction": "delete the log compaction",
@@ -44,8 +44,8 @@ def command(location: Location, yes: bool, output: Output) -> int:
     damaged one must be restored from a copy. Without --yes and without a terminal it is a dry run. Exit code 1: there
     is something left to repair.
     """
-    from ...core.maintain import repair, table_files
-    from ...core.maintain.check import missing_files
+    from ...core.table_maintenance import repair, table_files
+    from ...core.table_maintenance.check import missing_files
 
     log = location.log()
     with progress_bar(enabled=not output.as_json) as advance:

@@ -26,10 +26,10 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     It shows first what would change. No version is lost: the restored one is a new version, and this can be undone in
     the same way. Features of the protocol stay. Without --yes and without a terminal it is a dry run.
     """
-    from ...core.maintain import table_files
-    from ...core.maintain.data_files import check_allowed
-    from ...core.maintain.restore import check_there, restoration
     from ...core.protocol import features
+    from ...core.table_maintenance import table_files
+    from ...core.table_maintenance.data_files import check_allowed
+    from ...core.table_maintenance.restore import check_there, restoration
 
     log = location.log()
     transaction = log.transaction()

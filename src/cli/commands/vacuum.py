@@ -51,9 +51,9 @@ def command(
     It always shows first what it would delete. Without --yes and without a terminal it is a dry run. Versions older
     than the retention period can't be read afterwards. It needs no Spark.
     """
-    from ...core.maintain import table_files
-    from ...core.maintain.vacuum import Mode, vacuum, window_of
     from ...core.protocol import features
+    from ...core.table_maintenance import table_files
+    from ...core.table_maintenance.vacuum import Mode, vacuum, window_of
     from ...settings.declarations import RETENTION_CHECK
 
     log = location.log()

@@ -12,8 +12,8 @@ from . import manifests
 from .conflict import Winner
 
 if TYPE_CHECKING:
+    from ..log_maintenance.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
-    from ..upkeep.checkpoint_writer import SidecarWriter
     from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)

@@ -30,9 +30,9 @@ from .versioned_fields import ParentVersion
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..log_maintenance.checkpoint_writer import SidecarWriter
     from ..skipping.predicates import Predicate
     from ..table.snapshot import Snapshot
-    from ..upkeep.checkpoint_writer import SidecarWriter
     from .writable_log import WritableLog
 
 ENGINE_INFO = f"tablelog/{__version__}"

@@ -10,8 +10,8 @@ from ..table.readable_log import ReadableLog
 
 if TYPE_CHECKING:
     from ..log.last_checkpoint import LastCheckpoint
+    from ..log_maintenance.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
-    from ..upkeep.checkpoint_writer import SidecarWriter
 
 
 class WritableLog(ReadableLog, Protocol):

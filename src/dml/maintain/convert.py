@@ -13,9 +13,9 @@ from ...core.protocol import column_mapping, partition_values, paths, properties
 from ...core.protocol.actions import AddFile
 from ...core.protocol.schema import BYTE, INTEGER, SHORT, DataType, PrimitiveType, StructType
 from ...core.schema_evolution.merging import merged_schema
+from ...core.table_maintenance.unneeded_files import ListedFile
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
-from ...core.upkeep.vacuum import ListedFile
 from ...engine.jvm import settings
 from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel

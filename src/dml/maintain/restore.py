@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
-from ...core.maintain.restore import check_there, restoration
 from ...core.table.snapshot import Snapshot
+from ...core.table_maintenance.restore import check_there, restoration
 from ...engine.jvm import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError

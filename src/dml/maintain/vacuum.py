@@ -1,7 +1,7 @@
 """VACUUM: deletes the files in a table's directory that no version within the retention period needs.
 
 It runs on the driver, which lists the directory and reads the log. Only an inventory that is a DataFrame starts a
-Spark job. `core.maintain.vacuum` does the work; this module takes the settings of the session.
+Spark job. `core.table_maintenance.vacuum` does the work; this module takes the settings of the session.
 """
 
 import re
@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ...core.deltalog import DeltaLog
-from ...core.maintain import vacuum as of_core
-from ...core.maintain.vacuum import Mode, Vacuumed, removable
 from ...core.protocol import features, paths
-from ...core.upkeep.vacuum import Directory, ListedFile
+from ...core.table_maintenance import vacuum as core_vacuum
+from ...core.table_maintenance.unneeded_files import Directory, ListedFile
+from ...core.table_maintenance.vacuum import Mode, Vacuumed, removable
 from ...engine.jvm import settings
 from ...engine.storage import table_files
 from ...errors import InvalidArgumentError
@@ -51,10 +51,10 @@ def vacuum(
         snapshot = log.snapshot()
         features.check_writable(snapshot.protocol, snapshot.metadata, log.table)
         checked = settings.of(spark, declarations.RETENTION_CHECK)
-        window = of_core.window_of(log, snapshot, retention_hours, checked=checked)
+        window = core_vacuum.window_of(log, snapshot, retention_hours, checked=checked)
         if mode is None:
             mode = "LITE" if settings.of(spark, declarations.VACUUM_LITE) else "FULL"
-        return of_core.vacuum(
+        return core_vacuum.vacuum(
             log,
             snapshot,
             table_files.choose(spark, log),

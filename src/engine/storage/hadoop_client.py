@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...core.upkeep.vacuum import ListedFile
+from ...core.table_maintenance.unneeded_files import ListedFile
 from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
 from ..jvm.gateway import Gateway, JavaObject

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ...core.maintain.table_files import (
+from ...core.protocol import paths
+from ...core.table_maintenance.table_files import (
     THREADS,
     FsspecFiles,
     LocalFiles,
@@ -19,8 +20,7 @@ from ...core.maintain.table_files import (
     in_threads,
     of_table,
 )
-from ...core.protocol import paths
-from ...core.upkeep.vacuum import Directory, ListedFile
+from ...core.table_maintenance.unneeded_files import Directory, ListedFile
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...settings.spark_own import LISTING_PARALLELISM

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ...core.deltalog import DeltaLog
+    from ...core.log_maintenance.checkpoint_rows import CheckpointLayout
+    from ...core.log_maintenance.checkpoint_writer import Sidecars
     from ...core.table.snapshot import Snapshot
-    from ...core.upkeep.checkpoint_rows import CheckpointLayout
-    from ...core.upkeep.checkpoint_writer import Sidecars
 
 
 def sidecars(
@@ -41,7 +41,7 @@ def sidecars(
     if reading is None:
         return None
     # Imported late, because it loads Parquet: needed only if a checkpoint is due.
-    from ...core.upkeep.checkpoint_parquet import NO_BOUND
+    from ...core.log_maintenance.checkpoint_parquet import NO_BOUND
 
     target = DataFiles.of(log.log_path, log.conf, log.storage_options)
     most = CHECKPOINT_PART_SIZE.of(log.conf) or NO_BOUND
@@ -51,7 +51,7 @@ def sidecars(
 
 def put_together(log: "DeltaLog", rows: pa.Table) -> "Sidecars":
     """The sidecars that the tasks wrote, synced to disk if the log is local."""
-    from ...core.upkeep.checkpoint_writer import Sidecars
+    from ...core.log_maintenance.checkpoint_writer import Sidecars
 
     now = log.clock.now_ms()
     written = [Sidecar(row["name"], row["bytes"], now) for row in rows.to_pylist()]
@@ -75,7 +75,7 @@ class Writing:
     most: int
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from ...core.upkeep.checkpoint_parquet import filled
+        from ...core.log_maintenance.checkpoint_parquet import filled
 
         results: list[tuple[str | None, int, int, str | None]] = []
         try:

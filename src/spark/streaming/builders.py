@@ -15,7 +15,8 @@ from ..conf import delta_log, session_conf
 from ..options import Options
 from ..reader import not_a_table, single_path
 from .options import stream_options
-from .tables import Streams, read_schema
+from .provider import Streams
+from .source import read_schema
 from .tracking import analyzed
 
 

@@ -13,6 +13,7 @@ from support.log_builder import PARTITIONED, LogBuilder, add, remove
 from tablelog.core import DeltaLog
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
 from tablelog.core.log.memory_limits import MemoryLimits
+from tablelog.core.log_maintenance.checkpoint_writer import write
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
     CheckpointMetadata,
@@ -26,7 +27,6 @@ from tablelog.core.protocol.paths import checkpoint_name, commit_name
 from tablelog.core.protocol.schema import TIMESTAMP, StructField, StructType, to_json
 from tablelog.core.skipping.predicates import Compare
 from tablelog.core.table.snapshot import Snapshot
-from tablelog.core.upkeep.checkpoint_writer import write
 from tablelog.errors import CorruptLogError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore, MemoryLogStore
 

@@ -14,10 +14,10 @@ import pytest
 
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from tablelog.core.log_maintenance import checkpoint_writer, spark_hash
+from tablelog.core.log_maintenance.checkpoint_writer import Kind, kind_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, parse_log_name, part_name
-from tablelog.core.upkeep import checkpoint_writer, spark_hash
-from tablelog.core.upkeep.checkpoint_writer import Kind, kind_of
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 from tablelog.logstore import CountingLogStore, MemoryLogStore
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT

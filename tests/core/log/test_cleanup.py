@@ -16,8 +16,8 @@ from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Proto
 from tablelog.core.log import checksum
 from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.log.segment import parse_listing
+from tablelog.core.log_maintenance.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, parse_log_name
-from tablelog.core.upkeep.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.errors import VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.logstore.base import FileStatus

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import AddCDCFile, CommitInfo, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
 from tablelog.core.log.memory_limits import MemoryLimits
+from tablelog.core.log_maintenance.compaction import reconciled, window
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.paths import commit_name, compacted_name
-from tablelog.core.upkeep.compaction import reconciled, window
 from tablelog.errors import InvalidArgumentError, VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.settings.declarations import COMPACTED_LOG_READS, COMPACTED_LOG_WRITES

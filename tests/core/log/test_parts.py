@@ -8,8 +8,8 @@ from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import Operation, Protocol
 from tablelog.core.log import checkpoint as checkpoints
 from tablelog.core.log.checkpoint_shares import RowGroupSplit, parted
+from tablelog.core.log_maintenance import checkpoint_rows
 from tablelog.core.protocol.paths import part_name
-from tablelog.core.upkeep import checkpoint_rows
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 

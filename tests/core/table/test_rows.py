@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablelog.core import AddFile, DeltaLog, Metadata, Operation, Protocol
-from tablelog.core.maintain.rows import batches
 from tablelog.core.protocol.schema import from_arrow, to_json
+from tablelog.core.table_maintenance.rows import batches
 
 NESTED = pa.schema(
     [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.log_builder import LogBuilder, metadata, remove
 from support.log_builder import add as add_file
 from tablelog.core import Protocol
+from tablelog.core.log_maintenance import checkpoint_rows
 from tablelog.core.protocol.actions import Action, DeletionVectorDescriptor
-from tablelog.core.upkeep import checkpoint_rows
 from tablelog.logstore import LocalLogStore
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
+from tablelog.core.log_maintenance.checkpoint_parquet import NO_BOUND
+from tablelog.core.log_maintenance.checkpoint_rows import CheckpointLayout, layout
+from tablelog.core.log_maintenance.checkpoint_writer import Sidecars
 from tablelog.core.protocol.actions import Action
-from tablelog.core.upkeep.checkpoint_parquet import NO_BOUND
-from tablelog.core.upkeep.checkpoint_rows import CheckpointLayout, layout
-from tablelog.core.upkeep.checkpoint_writer import Sidecars
 from tablelog.engine.read import large_log
 from tablelog.engine.write import large_checkpoint
 from tablelog.logstore.data_files import DataFiles

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from tablelog.core.log import segment
 from tablelog.core.log.segment import Checkpoint, Listing, name_of
+from tablelog.core.log_maintenance import checkpoint_rows, cleanup, compaction
 from tablelog.core.protocol.actions import Action, RemoveFile, SetTransaction
 from tablelog.core.protocol.paths import commit_name
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn import commit_loop
-from tablelog.core.upkeep import checkpoint_rows, cleanup, compaction
 from tablelog.logstore.base import FileStatus
 
 from . import Mutant

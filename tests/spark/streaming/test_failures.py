@@ -11,7 +11,7 @@ from tablelog.core import DeltaLog
 from tablelog.core.streaming.source import TableStream
 from tablelog.errors import WriteOutcomeUnknown
 from tablelog.logstore.local.store import LocalLogStore
-from tablelog.spark.streaming import tables
+from tablelog.spark.streaming import sink
 
 POINTS = ("latest", "batch", "before the commit", "after the commit")
 
@@ -27,7 +27,7 @@ class Fails:
         self.point, self.passages = "", 0
         for name in ("latest", "batch"):
             monkeypatch.setattr(TableStream, name, self._wrapped(getattr(TableStream, name), name))
-        write = tables.write
+        write = sink.write
 
         def failing(*args: Any) -> Any:
             self._pass("before the commit")
@@ -35,7 +35,7 @@ class Fails:
             self._pass("after the commit")
             return result
 
-        monkeypatch.setattr(tables, "write", failing)
+        monkeypatch.setattr(sink, "write", failing)
 
     def at(self, point: str, passages: int) -> None:
         self.point, self.passages = point, passages
@@ -88,14 +88,14 @@ def test_a_batch_that_another_driver_has_written_is_not_written_again(
     """Two drivers with one checkpoint, by mistake: both write the same batch."""
     source, target, checkpoint = (str(tmp_path / name) for name in ("source", "target", "checkpoint"))
     spark.range(4).coalesce(1).write.format("delta").save(source)
-    write, calls = tables.write, []
+    write, calls = sink.write, []
 
     def raced(session: SparkSession, log: DeltaLog, frame: Any, request: Any) -> Any:
         calls.append(request.commit.transaction)
         write(session, log, frame, request)  # by the other driver
         return write(session, log, frame, request)
 
-    monkeypatch.setattr(tables, "write", raced)
+    monkeypatch.setattr(sink, "write", raced)
     stream = spark.readStream.format("delta").load(source)
     writer = stream.writeStream.format("delta").option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).start(target).awaitTermination()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ....clock import SystemClock
-from ....core.maintain.vacuum import STAGING_PREFIX
 from ....core.protocol import paths
+from ....core.table_maintenance.vacuum import STAGING_PREFIX
 from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
 from ....settings.spark_own import PARQUET_COMMITTER, SOURCE_COMMIT_PROTOCOL

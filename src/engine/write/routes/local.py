@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.maintain.vacuum import STAGING_PREFIX
 from ....core.protocol import paths
+from ....core.table_maintenance.vacuum import STAGING_PREFIX
 from ...storage.parallel import in_parallel
 from ..write_spec import DataFile, WriteSpec
 from . import spark_writer

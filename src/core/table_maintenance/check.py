@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...errors import CorruptLogError, MissingDataFileError, StorageError, TablelogError, UntrustedTableError
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import DeletionVectorDescriptor
-from ..upkeep import vacuum
-from . import check_rules
+from . import check_rules, unneeded_files
 from .check_rules import MOST_PROBLEMS, CheckResult, Problems
 from .data_files import TableData, refused
 
@@ -110,7 +109,7 @@ def _listed(files: "TableFiles", snapshot: "Snapshot") -> dict[str, int]:
     columns = {*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns}
 
     def hidden(name: str) -> bool:
-        return vacuum.is_hidden(name, columns)
+        return unneeded_files.is_hidden(name, columns)
 
     return {directory.path_of(file.name): file.size for directory in files.walk(hidden) for file in directory.files}
 
@@ -123,7 +122,7 @@ def _check_presence(
     elsewhere: list[str] = []
     missing: set[str] = set()
     for name, size in zip(names, table.column("size").to_pylist(), strict=True):
-        place = next((one for one in vacuum.names_of(log.table, name) if one in listed), None)
+        place = next((one for one in unneeded_files.names_of(log.table, name) if one in listed), None)
         if place is None and refused(log, [name]) is not None:
             problems.add("warning", name, "it is outside of the table, and the settings don't allow to look at it")
         elif place is None:
@@ -236,7 +235,7 @@ def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str], 
 
 def _orphans(snapshot: "Snapshot", listed: dict[str, int]) -> Orphans:
     """The listed files that neither the version nor a tombstone refers to."""
-    needed = vacuum.Needed(snapshot.table)
+    needed = unneeded_files.Needed(snapshot.table)
     needed.add_files(snapshot.files)
     needed.add_files(snapshot.tombstones)
     lost = sorted(name for name in listed if name not in needed)

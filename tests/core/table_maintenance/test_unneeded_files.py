@@ -13,8 +13,8 @@ from support.log_builder import LogBuilder, add, remove
 from tablelog.core import DeltaLog
 from tablelog.core.protocol import deletion_vectors, paths
 from tablelog.core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
-from tablelog.core.upkeep import vacuum
-from tablelog.core.upkeep.vacuum import Needed, is_hidden, names_of
+from tablelog.core.table_maintenance import unneeded_files
+from tablelog.core.table_maintenance.unneeded_files import Needed, is_hidden, names_of
 from tablelog.dml.maintain.vacuum import removable
 from tablelog.engine.storage.table_files import LocalFiles
 from tablelog.errors import InvalidArgumentError
@@ -97,16 +97,16 @@ def test_the_scheme_of_an_object_store_does_not_matter():
 
 @pytest.mark.parametrize("hours", [None, 168, 200.5])
 def test_retention(hours):
-    found = vacuum.retention_ms(hours, 168 * HOUR, checked=True, table="t")
+    found = unneeded_files.retention_ms(hours, 168 * HOUR, checked=True, table="t")
     assert found == (168 if hours is None else hours) * HOUR
 
 
 def test_retention_that_is_refused():
     with pytest.raises(InvalidArgumentError, match="168 hours"):
-        vacuum.retention_ms(167, 168 * HOUR, checked=True, table="t")
-    assert vacuum.retention_ms(0.5, 168 * HOUR, checked=False, table="t") == HOUR // 2
+        unneeded_files.retention_ms(167, 168 * HOUR, checked=True, table="t")
+    assert unneeded_files.retention_ms(0.5, 168 * HOUR, checked=False, table="t") == HOUR // 2
     with pytest.raises(InvalidArgumentError, match="can't be negative"):
-        vacuum.retention_ms(-1, 168 * HOUR, checked=False, table="t")
+        unneeded_files.retention_ms(-1, 168 * HOUR, checked=False, table="t")
 
 
 def test_what_is_needed_young_or_hidden_stays(tmp_path):
@@ -284,7 +284,7 @@ def test_every_version_within_the_retention_can_be_read_afterwards(steps, retent
         present = [name for name in names(root) if (root / name).is_file()]
         ages = {name: (root / name).stat().st_mtime_ns // 1_000_000 for name in present}
         files = LocalFiles(directory)
-        needed, _ = vacuum.needed_by(log, log.snapshot(), before_ms, files.same_place)
+        needed, _ = unneeded_files.needed_by(log, log.snapshot(), before_ms, files.same_place)
         found = removable(files, files.walk(is_hidden), needed, before_ms)
         files.delete([name for name, _ in found.files])
         left = {name for name in names(root) if (root / name).is_file()}

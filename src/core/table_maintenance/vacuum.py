@@ -16,9 +16,9 @@ from ...logstore.common.uri import scheme_of
 from ..protocol import deletion_vectors
 from ..protocol.actions import RemoveFile
 from ..txn.operation import Operation
-from ..upkeep import vacuum as vacuum_rules
-from ..upkeep.vacuum import Directory, Needed, Removable
+from . import unneeded_files
 from .table_files import TableFiles
+from .unneeded_files import Directory, Needed, Removable
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
@@ -58,7 +58,7 @@ class Window:
 def window_of(log: "DeltaLog", snapshot: "Snapshot", hours: float | None, *, checked: bool) -> Window:
     """The retention period; InvalidArgumentError for a negative one, or one that is too short and is `checked`."""
     default = snapshot.properties.deleted_file_retention_ms
-    kept = vacuum_rules.retention_ms(hours, default, checked=checked, table=log.table)
+    kept = unneeded_files.retention_ms(hours, default, checked=checked, table=log.table)
     return Window(log.clock.now_ms() - kept, None if hours is None else kept, default, checked)
 
 
@@ -95,9 +95,9 @@ def vacuum(
     """
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
-    needed, version = vacuum_rules.needed_by(log, snapshot, window.before_ms, files.same_place)
+    needed, version = unneeded_files.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
-        vacuum_rules.is_hidden,
+        unneeded_files.is_hidden,
         partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
         iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
     )
@@ -154,13 +154,13 @@ def removable(files: TableFiles, directories: Iterable[Directory], needed: Neede
                 staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
             yield directory
 
-    unneeded = vacuum_rules.removable(seen(), needed, before_ms)
+    unneeded = unneeded_files.removable(seen(), needed, before_ms)
     if links:
         logger.warning("VACUUM skips %d links and the files behind them", links)
         kept = files.behind_links(needed)
         unneeded.files = [file for file in unneeded.files if file[0] not in kept]
     for name in staging:
-        leftover = vacuum_rules.abandoned(list(files.walk(lambda _: False, name)), before_ms)
+        leftover = unneeded_files.abandoned(list(files.walk(lambda _: False, name)), before_ms)
         unneeded.files.extend(leftover.files)
         unneeded.empty.extend(leftover.empty)
     return unneeded
@@ -180,11 +180,11 @@ def _told_by_log(log: "DeltaLog", needed: Needed, version: int | None) -> Remova
         )
     sizes: dict[str, int] = {}
     if version is not None:
-        for action in vacuum_rules.gone_since(log, 0 if done is None else done + 1, version):
-            for name in vacuum_rules.names_of(log.table, action.path):
+        for action in unneeded_files.gone_since(log, 0 if done is None else done + 1, version):
+            for name in unneeded_files.names_of(log.table, action.path):
                 sizes[name] = action.size or 0
             if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
-                for name in vacuum_rules.names_of(log.table, deletion_vectors.path_of(vector)):
+                for name in unneeded_files.names_of(log.table, deletion_vectors.path_of(vector)):
                     sizes[name] = vector.size_in_bytes
     return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
 

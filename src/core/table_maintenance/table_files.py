@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from ...errors import StorageAccessError
 from ...logstore.common.uri import scheme_of
 from ..protocol import paths
-from ..upkeep.vacuum import Directory, ListedFile
+from .unneeded_files import Directory, ListedFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -1,0 +1,90 @@
+"""The source of a streaming query: a Delta table, as Spark's streaming engine reads it."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ...core.deltalog import DeltaLog
+from ...core.protocol import schema as schemas
+from ...core.protocol.change_data import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from ...core.streaming import offset
+from ...core.streaming.limits import DEFAULT_FILES
+from ...core.streaming.source import StreamOptions, TableStream
+from ...core.table.snapshot import Snapshot
+from ...engine.jvm.types import frame_schema
+from ...engine.read import stream_batch
+from ...errors import SchemaChangedError
+from ..options import Options
+from .options import stream_options
+from .tracking import tracking as schema_log
+
+_OF_CHANGES = (
+    schemas.StructField(CHANGE_TYPE, schemas.STRING),
+    schemas.StructField(COMMIT_VERSION, schemas.LONG),
+    schemas.StructField(COMMIT_TIMESTAMP, schemas.TIMESTAMP),
+)
+
+
+def read_schema(snapshot: Snapshot, options: StreamOptions) -> str:
+    """The schema of the rows of a stream, as JSON for Spark."""
+    fields = frame_schema(snapshot.schema).fields
+    return schemas.to_json(schemas.StructType((*fields, *(_OF_CHANGES if options.rules.changes else ()))))
+
+
+class TableSource:
+    """Implements `engine.jvm.streams.StreamSource`."""
+
+    def __init__(
+        self, spark: SparkSession, log: DeltaLog, options: Options, schema_json: str, metadata_path: str
+    ) -> None:
+        wanted = stream_options(spark, options)
+        self._spark = spark
+        self._log = log
+        self._changes = wanted.rules.changes
+        newest = log.snapshot()
+        tracking = schema_log(spark, newest, options, metadata_path)
+        read = newest if tracking is None else tracking.read
+        if schemas.parse_schema(read_schema(read, wanted)) != schemas.parse_schema(schema_json):
+            raise SchemaChangedError(
+                f"The schema of {log.table} changed since the streaming DataFrame was created. Create it again, and "
+                "start the query.",
+                condition="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
+                table=log.table,
+                version=read.version,
+            )
+        stream_batch.check_readable(spark, log)
+        self._stream = TableStream(log, newest, wanted, tracking)
+        self.max_files = wanted.limits.files or DEFAULT_FILES
+        self.notes_commits = tracking is not None
+        self.name = f"DeltaSource[{log.table}]"
+
+    def stop_at_newest(self) -> None:
+        self._stream.stop_at_newest()
+
+    def latest(self, start: str | None, *, unlimited: bool) -> str | None:
+        end = self._stream.latest(self._offset(start), unlimited=unlimited)
+        return None if end is None else end.to_json()
+
+    def batch(self, start: str | None, end: str) -> DataFrame:
+        begin, last = self._offset(start), self._stream.check(offset.parse(end))
+        batch = self._stream.batch(begin, last)
+        if not self._changes:
+            return stream_batch.rows(self._spark, self._log, self._stream.read, batch)
+        initial = batch.initial_version
+        return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch, initial)
+
+    def committed(self, end: str) -> None:
+        position = self._offset(end)
+        if position is not None:
+            self._stream.committed(position)
+
+    def metrics(self, end: str | None) -> Mapping[str, str]:
+        outstanding = self._stream.outstanding(self._offset(end))
+        return {
+            "numFilesOutstanding": str(outstanding.files),
+            "numBytesOutstanding": str(outstanding.bytes),
+            "numVersionsOutstanding": str(outstanding.versions),
+        }
+
+    def _offset(self, text: str | None) -> offset.SourceOffset | None:
+        return None if text is None else self._stream.check(offset.parse(text))
