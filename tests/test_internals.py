@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tablelog.engine.jvm import environment, patching
-from tablelog.engine.jvm.internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from tablelog.engine.jvm.jvm_internals import JVM
+from tablelog.engine.jvm.python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.settings import spark_own
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 DOOR = SOURCE / "engine" / "jvm"
-REGISTRY = ("internals.py", "jvm_internals.py")
+REGISTRY = ("python_internals.py", "jvm_internals.py")
 
 PUBLIC = frozenset(
     {

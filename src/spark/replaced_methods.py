@@ -1,4 +1,4 @@
-"""The methods of PySpark that `enable` replaces, so that they support Delta tables: `engine.jvm.internals.PATCHES`.
+"""The methods of PySpark that `enable` replaces to support Delta tables (`engine.jvm.python_internals.PATCHES`).
 
 Other formats and other sessions use PySpark's original methods.
 """
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from ..dml.alter.create import CreateMode
 from ..engine.jvm import builders, patching
-from ..engine.jvm.internals import PATCHES
+from ..engine.jvm.python_internals import PATCHES
 from ..engine.read import explain
 from .enabled_sessions import is_enabled
 from .sql import session_tables

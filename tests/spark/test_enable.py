@@ -8,7 +8,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tablelog.engine.jvm import builders, patching
 from tablelog.engine.jvm.gateway import Gateway
-from tablelog.engine.jvm.internals import PATCHES
+from tablelog.engine.jvm.python_internals import PATCHES
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
 

@@ -12,7 +12,7 @@ from support.sessions import session_builder
 from support.spark_tables import Table
 from tablelog.engine.jvm import builders, patching
 from tablelog.engine.jvm.gateway import Gateway
-from tablelog.engine.jvm.internals import PATCHES
+from tablelog.engine.jvm.python_internals import PATCHES
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.spark import disable, enable, enabled_sessions, is_enabled
 from tablelog.spark.__main__ import USAGE, main

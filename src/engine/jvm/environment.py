@@ -12,9 +12,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedEnvironmentError
-from .internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from .java_errors import thrown_by_java
 from .jvm_internals import JVM, OPTIONAL
+from .python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from .sessions import py4j_of
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""The JVM part of the registry (see `internals`): classes of Spark, Scala, Parquet and Py4J.
+"""The JVM part of the registry (see `python_internals`): classes of Spark, Scala, Parquet and Py4J.
 
 Public interfaces of the JDK and of Hadoop aren't listed.
 """
 
 from .classes import CLOUD_COMMIT_PROTOCOL, CLOUD_PARQUET_COMMITTER
-from .internals import JvmInternal
+from .python_internals import JvmInternal
 
 _SPARK = "org.apache.spark."
 _SQL = "org.apache.spark.sql."

@@ -6,7 +6,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from .internals import PATCHES, Patch
+from .python_internals import PATCHES, Patch
 
 Make: TypeAlias = Callable[[Any], Any]
 """Makes the replacement from the original."""

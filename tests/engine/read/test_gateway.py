@@ -17,8 +17,8 @@ from tablelog.engine.jvm.callbacks import Connections
 from tablelog.engine.jvm.environment import SUPPORTED, check_version
 from tablelog.engine.jvm.gateway import Gateway
 from tablelog.engine.jvm.hadoop import has_file_system
-from tablelog.engine.jvm.internals import JvmInternal
 from tablelog.engine.jvm.names import Names
+from tablelog.engine.jvm.python_internals import JvmInternal
 from tablelog.engine.jvm.scans import planned_scan, without_dynamic_pruning
 from tablelog.errors import UnsupportedEnvironmentError
 
