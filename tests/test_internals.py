@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tablelog.engine.jvm import environment, patching
-from tablelog.engine.jvm.jvm_internals import JVM
-from tablelog.engine.jvm.python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
+from tablelog.engine.jvm.connection import environment
+from tablelog.engine.jvm.registry import patching
+from tablelog.engine.jvm.registry.jvm_internals import JVM
+from tablelog.engine.jvm.registry.python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.settings import spark_own
 
@@ -198,7 +199,7 @@ def _without_alias(text: str, known: dict[str, str]) -> str:
 def test_every_class_that_is_named_has_an_entry() -> None:
     declared = {one.name for one in JVM}
     named = set()
-    for path in DOOR.glob("*.py"):
+    for path in DOOR.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 named.update(classes_named(node))
@@ -216,11 +217,8 @@ def test_every_class_that_is_named_has_an_entry() -> None:
 
 def test_every_patch_is_applied_by_whoever_is_named() -> None:
     for one in PATCHES:
-        if one.on_instances:
-            module, name = DOOR / f"{one.by.partition('.')[0]}.py", one.attribute
-        else:
-            module, name = SOURCE / f"{one.by.replace('.', '/')}.py", one.attribute
-        assert name in module.read_text(), one.name
+        module = SOURCE / f"{one.by.replace('.', '/')}.py"
+        assert one.attribute in module.read_text(), one.name
 
 
 def test_only_what_is_declared_can_be_patched() -> None:

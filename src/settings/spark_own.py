@@ -1,6 +1,7 @@
 """Spark's own settings that tablelog reads, or sets for one query or write.
 
-`default` is the value if the session doesn't set the key. `engine.jvm.settings.in_force` uses Spark's default instead.
+`default` is the value if the session doesn't set the key. `engine.jvm.connection.settings.in_force` uses Spark's
+default instead.
 """
 
 from typing import Final

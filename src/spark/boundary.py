@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from pyspark.errors import PySparkException
 
-from ..engine.jvm.messages import make_readable
+from ..engine.jvm.connection.messages import make_readable
 from ..errors import TablelogError
 from .exceptions import as_spark
 

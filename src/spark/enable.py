@@ -9,10 +9,11 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders, patching
-from ..engine.jvm.environment import check_environment
-from ..engine.jvm.gateway import Gateway
-from ..engine.jvm.sessions import is_classic, session_id
+from ..engine.jvm import builders
+from ..engine.jvm.connection.environment import check_environment
+from ..engine.jvm.connection.gateway import Gateway
+from ..engine.jvm.connection.sessions import is_classic, session_id
+from ..engine.jvm.registry import patching
 from ..engine.read import read_errors
 from ..errors import UnsupportedEnvironmentError
 from ..settings.declarations import ENABLED

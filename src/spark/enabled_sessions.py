@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import settings
-from ..engine.jvm.sessions import is_classic
+from ..engine.jvm.connection import settings
+from ..engine.jvm.connection.sessions import is_classic
 from ..settings.declarations import ENABLED
 from .boundary import pyspark_errors
 

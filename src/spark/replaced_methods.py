@@ -1,4 +1,4 @@
-"""The methods of PySpark that `enable` replaces to support Delta tables (`engine.jvm.python_internals.PATCHES`).
+"""The methods of PySpark that `enable` replaces to support Delta tables; `python_internals.PATCHES` lists them.
 
 Other formats and other sessions use PySpark's original methods.
 """
@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from ..dml.alter.create import CreateMode
-from ..engine.jvm import builders, patching
-from ..engine.jvm.python_internals import PATCHES
+from ..engine.jvm import builders
+from ..engine.jvm.registry import patching
+from ..engine.jvm.registry.python_internals import PATCHES
 from ..engine.read import explain
 from .enabled_sessions import is_enabled
 from .sql import session_tables

@@ -22,7 +22,7 @@ from ..dml.maintain.manifest import generate
 from ..dml.maintain.optimize import OptimizeLayout
 from ..dml.maintain.restore import restore
 from ..dml.maintain.vacuum import Mode, vacuum
-from ..engine.jvm.sessions import is_classic
+from ..engine.jvm.connection.sessions import is_classic
 from ..engine.read import scan
 from ..engine.write import view_inserts
 from ..errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError

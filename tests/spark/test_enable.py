@@ -6,9 +6,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
-from tablelog.engine.jvm import builders, patching
-from tablelog.engine.jvm.gateway import Gateway
-from tablelog.engine.jvm.python_internals import PATCHES
+from tablelog.engine.jvm import builders
+from tablelog.engine.jvm.connection.gateway import Gateway
+from tablelog.engine.jvm.registry import patching
+from tablelog.engine.jvm.registry.python_internals import PATCHES
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.spark import disable, enable, is_enabled
 

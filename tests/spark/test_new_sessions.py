@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from support.sessions import session_builder
 from support.spark_tables import Table
-from tablelog.engine.jvm import builders, patching
-from tablelog.engine.jvm.gateway import Gateway
-from tablelog.engine.jvm.python_internals import PATCHES
+from tablelog.engine.jvm import builders
+from tablelog.engine.jvm.connection.gateway import Gateway
+from tablelog.engine.jvm.registry import patching
+from tablelog.engine.jvm.registry.python_internals import PATCHES
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.spark import disable, enable, enabled_sessions, is_enabled
 from tablelog.spark.__main__ import USAGE, main

@@ -10,7 +10,7 @@ from ...core.protocol.actions import AddFile
 from ...core.skipping import predicates
 from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.sql import checks, conform
 from ...errors import InvalidArgumentError

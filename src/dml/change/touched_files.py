@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, functions
 from ...core.protocol.actions import AddFile
 from ...core.skipping import predicates
 from ...core.txn.transaction import Transaction
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.write import writer
 from ..command import change_data, row_deletion, rows

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from ...core.deltalog import DeltaLog
 from ...core.protocol.schema import VOID, StructType, dotted, quoted
 from ...core.txn.operation import Operation
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.jvm.types import frame_schema
 from ...engine.read import scan
 from ...engine.sql import assigned_values

@@ -6,7 +6,7 @@ from ...core.protocol import properties
 from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...settings import declarations
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize

@@ -16,7 +16,7 @@ from ...core.schema_evolution.merging import merged_schema
 from ...core.table_maintenance.unneeded_files import ListedFile
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel
 from ...engine.storage.table_files import TableFiles

@@ -19,7 +19,7 @@ from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Transaction
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from ...core.deltalog import DeltaLog
 from ...core.table.snapshot import Snapshot
 from ...core.table_maintenance.restore import check_there, restoration
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
 from ...settings.declarations import RESTORE_DOWNGRADES

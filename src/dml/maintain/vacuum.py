@@ -16,7 +16,7 @@ from ...core.protocol import features, paths
 from ...core.table_maintenance import vacuum as core_vacuum
 from ...core.table_maintenance.unneeded_files import Directory, ListedFile
 from ...core.table_maintenance.vacuum import Mode, Vacuumed, removable
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.storage import table_files
 from ...errors import InvalidArgumentError
 from ...settings import declarations

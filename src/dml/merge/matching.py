@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...core.skipping import predicates
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError

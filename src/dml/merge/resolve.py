@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from ...core.protocol import schema
 from ...core.protocol.schema import StructField, StructType, dotted
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import scan
 from ...engine.read.scan import Alias

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from . import definitions, frames
-from .gateway import Gateway
-from .sessions import jvm_session
+from .connection import frames
+from .connection.gateway import Gateway
+from .connection.sessions import jvm_session
+from .statements import definitions
 
 
 @dataclass(frozen=True)

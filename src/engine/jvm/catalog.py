@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...logstore.common.uri import local_path, scheme_of
-from .gateway import Gateway, JavaObject, changed
-from .sessions import session_state
+from .connection.gateway import Gateway, JavaObject, changed
+from .connection.sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .gateway import Gateway, JavaObject
-from .sessions import session_state
+from .connection.gateway import Gateway, JavaObject
+from .connection.sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

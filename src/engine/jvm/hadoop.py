@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .builders import string_map
-from .gateway import Gateway, JavaObject
-from .java_errors import thrown_by_java
-from .sessions import hadoop_configuration, session_state
+from .connection.gateway import Gateway, JavaObject
+from .connection.java_errors import thrown_by_java
+from .connection.sessions import hadoop_configuration, session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from ...clock import SystemClock
 from ...settings.spark_own import INTERRUPT_ON_CANCEL
-from .gateway import Gateway
+from .connection.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

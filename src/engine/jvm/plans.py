@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol.schema import StructField, StructType, quoted, to_json
 from ...settings.spark_own import ADVISORY_PARTITION_SIZE
-from . import catalyst, frames, sessions, settings
-from .gateway import Gateway, JavaObject
+from . import catalyst
+from .connection import frames, sessions, settings
+from .connection.gateway import Gateway, JavaObject
 
 if TYPE_CHECKING:
     import pyarrow as pa

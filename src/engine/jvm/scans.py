@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import UnsupportedEnvironmentError
-from . import frames
-from .classes import class_name
-from .gateway import Gateway, JavaObject
+from .connection import frames
+from .connection.gateway import Gateway, JavaObject
+from .registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...settings.spark_own import STREAMING_QUERY_ID
-from . import frames, plans
+from . import plans
 from .builders import string_map
-from .callbacks import Connections, kept
-from .classes import class_name
-from .compiled import compiled_source
-from .gateway import Gateway, JavaObject
-from .java_errors import java_exception
-from .jvm_values import JvmValues
-from .sessions import jvm_session
+from .connection import frames
+from .connection.callbacks import Connections, kept
+from .connection.compiled import compiled_source
+from .connection.gateway import Gateway, JavaObject
+from .connection.java_errors import java_exception
+from .connection.jvm_values import JvmValues
+from .connection.sessions import jvm_session
+from .registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import column_of, typed
 from ...errors import CorruptLogError
-from ..jvm.classes import INTERNAL_ROW, PARTITION_DIRECTORY
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.registry.classes import INTERNAL_ROW, PARTITION_DIRECTORY
 from ..jvm.types import spark_type
 from .deletion_vectors import has_vector
 from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns

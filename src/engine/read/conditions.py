@@ -9,10 +9,10 @@ from ...core.protocol.column_mapping import ColumnMapping
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
-from ..jvm import settings
-from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.messages import sql_of
+from ..jvm.connection import settings
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.messages import sql_of
 from ..jvm.scans import planned_scan
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate

@@ -27,7 +27,7 @@ from ...errors import CorruptLogError, MissingDataFileError
 from ...logstore.common.posix import open_regular
 from ...logstore.common.uri import local_path, scheme_of
 from ...logstore.data_files import DataFiles
-from ..jvm.sessions import is_classic
+from ..jvm.connection.sessions import is_classic
 from ..sql.hidden_names import free_names
 from ..storage import external_files, hadoop_settings
 from ..storage.parallel import in_parallel

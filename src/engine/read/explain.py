@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..jvm.classes import class_name
-from ..jvm.frames import executed_plan
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection.frames import executed_plan
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.registry.classes import class_name
 from ..jvm.scans import without_dynamic_pruning
 from .file_index import index_of
 

@@ -22,10 +22,10 @@ from ...core.skipping import predicates, pruning
 from ...core.skipping.generation import derived
 from ...error_context import sets_table
 from ...settings.declarations import STATS_SKIPPING
-from ..jvm import settings
-from ..jvm.callbacks import Connections, carried
-from ..jvm.classes import FILE_INDEX
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection import settings
+from ..jvm.connection.callbacks import Connections, carried
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.registry.classes import FILE_INDEX
 from ..sql import generation
 from ..sql.column_names import columns_read, with_extra
 from ..sql.predicates import translate

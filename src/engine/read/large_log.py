@@ -29,7 +29,7 @@ from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
-from ..jvm import settings
+from ..jvm.connection import settings
 from . import deletion_vectors
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import SchemaChangedError
-from ..jvm.classes import class_name
-from ..jvm.frames import analyzed, with_cached_data
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection.frames import analyzed, with_cached_data
+from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.plans import frame_of
+from ..jvm.registry.classes import class_name
 from .file_index import index_of
 from .routes import arrow, arrow_source
 from .scan_spec import ScanSpec

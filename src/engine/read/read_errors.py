@@ -16,9 +16,9 @@ from urllib.parse import unquote
 from ... import errors
 from ...core.protocol.paths import canonical
 from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError
-from ..jvm import patching
-from ..jvm.callbacks import raised_for
-from ..jvm.java_errors import is_failed_query, with_visible_cause
+from ..jvm.connection.callbacks import raised_for
+from ..jvm.connection.java_errors import is_failed_query, with_visible_cause
+from ..jvm.registry import patching
 from .bulk_listing import Listing, uris
 
 _FAILED = "FAILED_READ_FILE"

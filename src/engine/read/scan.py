@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ...errors import InvalidArgumentError
 from ..jvm import catalyst, plans
-from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.gateway import Gateway
 from ..jvm.types import frame_schema, read_schema
 from ..sql import column_names
 from ..storage import hadoop_settings

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError
 from ...settings.spark_own import STORE_ASSIGNMENT
-from ..jvm import catalyst, plans, settings
-from ..jvm.classes import class_name
-from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.messages import sql_of
+from ..jvm import catalyst, plans
+from ..jvm.connection import settings
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.messages import sql_of
+from ..jvm.registry.classes import class_name
 from ..jvm.types import table_schema
 from . import subqueries
 

@@ -7,9 +7,9 @@ from ...core.protocol.rules import Rules
 from ...core.protocol.schema import Column, StructField, StructType, dotted, to_json, type_text
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from ..jvm import catalyst, plans
-from ..jvm.classes import class_name
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.messages import said
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.messages import said
+from ..jvm.registry.classes import class_name
 from . import trust
 from .violations import translated
 

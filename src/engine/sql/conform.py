@@ -33,7 +33,8 @@ from ...core.protocol.schema import (
 )
 from ...core.schema_evolution.merging import as_nullable
 from ...errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
-from ..jvm import plans, settings
+from ..jvm import plans
+from ..jvm.connection import settings
 from ..jvm.types import spark_type, table_schema
 from . import fill
 from .checks import enforced

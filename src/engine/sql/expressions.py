@@ -19,10 +19,10 @@ from ...core.protocol.schema import (
 )
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
 from ...settings.declarations import TRUSTED_FUNCTIONS
-from ..jvm import frames
-from ..jvm.classes import class_name
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.messages import said
+from ..jvm.connection import frames
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.messages import said
+from ..jvm.registry.classes import class_name
 from . import trust
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ...core.protocol import schema as schemas
 from ...core.skipping.generation import FORMATS, Generated, Part
 from ...errors import SchemaMismatchError, UntrustedTableError
 from ...settings.declarations import GENERATED_PARTITION_FILTERS
-from ..jvm import settings
+from ..jvm.connection import settings
 from . import expressions
 from .predicates import Node, tree
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates
-from ..jvm.classes import EXPRESSIONS
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.java_errors import raised_by_calls
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.java_errors import raised_by_calls
+from ..jvm.registry.classes import EXPRESSIONS
 from ..jvm.types import has_collation
 
 logger = logging.getLogger(__name__)

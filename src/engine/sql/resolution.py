@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..jvm import catalyst, plans, sessions
-from ..jvm.classes import class_name
-from ..jvm.frames import analyzed, internal_rows
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm import catalyst, plans
+from ..jvm.connection import sessions
+from ..jvm.connection.frames import analyzed, internal_rows
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.registry.classes import class_name
 from ..jvm.types import spark_type, table_schema
 from . import assigned_values, subqueries
 from .violations import translated

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from ..jvm.frames import analyzed
-from ..jvm.java_errors import conditions
-from ..jvm.messages import chain
-from ..jvm.sessions import scala_context
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.java_errors import conditions
+from ..jvm.connection.messages import chain
+from ..jvm.connection.sessions import scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

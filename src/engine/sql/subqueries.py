@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans
-from ..jvm.classes import class_name
-from ..jvm.frames import internal_rows
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection.frames import internal_rows
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

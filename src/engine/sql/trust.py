@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...settings.declarations import TRUSTED_FUNCTIONS
-from ..jvm import catalyst, settings
-from ..jvm.classes import ANALYSIS, EXPRESSIONS
-from ..jvm.gateway import Gateway
+from ..jvm import catalyst
+from ..jvm.connection import settings
+from ..jvm.connection.gateway import Gateway
+from ..jvm.registry.classes import ANALYSIS, EXPRESSIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

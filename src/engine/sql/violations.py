@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
-from ..jvm.messages import chain, said
+from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
 _LONGEST_ROW = 500

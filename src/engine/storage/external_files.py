@@ -7,7 +7,7 @@ from ...core.protocol import external_paths
 from ...errors import UntrustedTableError
 from ...logstore.common.uri import scheme_of, shown
 from ...settings.declarations import EXTERNAL_PATHS
-from ..jvm import settings
+from ..jvm.connection import settings
 
 if TYPE_CHECKING:
     import pyarrow as pa

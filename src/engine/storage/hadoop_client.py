@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ...core.table_maintenance.unneeded_files import ListedFile
 from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
-from ..jvm.gateway import Gateway, JavaObject
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.sessions import hadoop_configuration
 from ..jvm.hadoop import has_file_system
-from ..jvm.sessions import hadoop_configuration
 from .hadoop_jvm import Statuses, translated, uri_of
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import ClassVar
 from ...errors import StorageUnavailableError
 from ...logstore.common.uri import escaped, shown
 from ...logstore.hdfs.errors import error_for
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.java_errors import java_exception, raised_by_calls, thrown_by_java
-from ..jvm.jvm_values import JvmValues
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.java_errors import java_exception, raised_by_calls, thrown_by_java
+from ..jvm.connection.jvm_values import JvmValues
 
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _PATH = "org.apache.hadoop.fs.Path"

@@ -12,8 +12,8 @@ from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
 from ...logstore.common.uri import scheme_of, shown
 from ...logstore.hdfs.client import HdfsEntry
 from ...logstore.hdfs.store import PROCESS_CLIENTS
-from ..jvm.gateway import Gateway, JavaObject
-from ..jvm.sessions import is_classic, java_context
+from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.sessions import is_classic, java_context
 from .hadoop_jvm import Statuses, translated
 
 if TYPE_CHECKING:

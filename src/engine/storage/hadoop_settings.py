@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...settings.spark_own import HADOOP
+from ..jvm.connection.sessions import is_classic
 from ..jvm.hadoop import hadoop_properties, has_file_system
-from ..jvm.sessions import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

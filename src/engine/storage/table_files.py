@@ -24,8 +24,8 @@ from ...core.table_maintenance.unneeded_files import Directory, ListedFile
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...settings.spark_own import LISTING_PARALLELISM
-from ..jvm import settings as session_settings
-from ..jvm.sessions import is_classic
+from ..jvm.connection import settings as session_settings
+from ..jvm.connection.sessions import is_classic
 from . import hadoop_settings
 
 if TYPE_CHECKING:

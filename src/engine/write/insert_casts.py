@@ -9,9 +9,10 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
 from ...core.schema_evolution.merging import as_nullable
 from ...errors import SchemaMismatchError
-from ..jvm import plans, settings
-from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway
+from ..jvm import plans
+from ..jvm.connection import settings
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.gateway import Gateway
 from ..jvm.types import table_schema
 
 if TYPE_CHECKING:

@@ -16,11 +16,13 @@ from uuid import uuid4
 from ...core.protocol import schema as schemas
 from ...errors import SchemaMismatchError, UnsupportedFeatureError
 from ...settings.spark_own import STORE_ASSIGNMENT
-from ..jvm import inserts, plans, settings, statements
-from ..jvm.classes import class_name
-from ..jvm.frames import analyzed
-from ..jvm.gateway import Gateway, JavaObject, changed, changed_node
-from ..jvm.java_errors import thrown_by_java
+from ..jvm import plans
+from ..jvm.connection import settings
+from ..jvm.connection.frames import analyzed
+from ..jvm.connection.gateway import Gateway, JavaObject, changed, changed_node
+from ..jvm.connection.java_errors import thrown_by_java
+from ..jvm.registry.classes import class_name
+from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
 from ..read import pinning
 from . import insert_casts, insert_schema

@@ -22,7 +22,7 @@ from ...core.protocol.schema import (
 from ...core.skipping.stats_writer import stats_json
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from ...settings.spark_own import MAX_RECORDS_PER_FILE, PARQUET_COMPRESSION
-from ..jvm import settings
+from ..jvm.connection import settings
 from ..sql import conform
 from ..sql.column_names import columns_written
 from ..storage import parquet_footers

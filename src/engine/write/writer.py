@@ -21,8 +21,9 @@ from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
 from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
-from ..jvm import interrupts, plans, settings
-from ..jvm.messages import chain
+from ..jvm import interrupts, plans
+from ..jvm.connection import settings
+from ..jvm.connection.messages import chain
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated

@@ -17,11 +17,11 @@ from ...dml.alter.create import compared
 from ...dml.alter.properties import set_properties, unset_properties
 from ...dml.alter.schema_changes import add_columns, alter_columns, drop_columns, rename_column, replace_columns
 from ...dml.maintain.cluster_by import cluster_by
-from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.classes import class_name
-from ...engine.jvm.definitions import AlteredColumn
-from ...engine.jvm.gateway import Gateway
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.registry.classes import class_name
+from ...engine.jvm.statements import definitions, statements
+from ...engine.jvm.statements.definitions import AlteredColumn
 from ...errors import InvalidArgumentError, SchemaMismatchError, TableNotFoundError, UnsupportedFeatureError
 from ...settings.declarations import BYPASS_LOCATION_SCHEMA_CHECK
 from ..conf import delta_log, session_conf

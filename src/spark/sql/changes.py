@@ -11,9 +11,10 @@ from ...dml.change.truncate import truncate
 from ...dml.change.update import update
 from ...dml.command import assignments
 from ...dml.command.command import RowsChanged
-from ...engine.jvm import definitions, inserts, row_changes, settings, statements
-from ...engine.jvm.gateway import Gateway, changed_node
-from ...engine.jvm.row_changes import Assigned, CommonTables
+from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.gateway import Gateway, changed_node
+from ...engine.jvm.statements import definitions, inserts, row_changes, statements
+from ...engine.jvm.statements.row_changes import Assigned, CommonTables
 from ...engine.read.scan import Alias
 from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, UnsupportedFeatureError

@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 
 from ...core.table.snapshot import Snapshot
 from ...dml.maintain import clone as commands
-from ...engine.jvm import statements
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.statements import statements
 from ...errors import InvalidArgumentError, TableAlreadyExistsError, TableNotFoundError, UnsupportedFeatureError
 from .. import names
 from ..conf import delta_log, session_conf

@@ -11,10 +11,11 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.schema import quoted
 from ...dml.alter.create import CreateMode, Definition, check_same, create
 from ...dml.alter.like import definition_like
-from ...engine.jvm import definitions, settings, statements
 from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.classes import class_name
-from ...engine.jvm.definitions import Partitioning, TableSpecification
+from ...engine.jvm.connection import settings
+from ...engine.jvm.registry.classes import class_name
+from ...engine.jvm.statements import definitions, statements
+from ...engine.jvm.statements.definitions import Partitioning, TableSpecification
 from ...errors import (
     InvalidArgumentError,
     SchemaMismatchError,

@@ -10,9 +10,10 @@ from pyspark.sql.types import StructType
 from ...core.protocol import schema as schemas
 from ...core.protocol.partition_values import column_of, typed
 from ...core.table.snapshot import Snapshot
-from ...engine.jvm import definitions, settings
-from ...engine.jvm.classes import class_name
-from ...engine.jvm.gateway import Gateway
+from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.registry.classes import class_name
+from ...engine.jvm.statements import definitions
 from ...engine.jvm.types import read_schema, spark_type
 from ...errors import InvalidArgumentError, TableNotFoundError
 from ...settings.spark_own import SESSION_TIME_ZONE

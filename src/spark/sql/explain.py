@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ...engine.jvm import identifiers, row_changes, statements
-from ...engine.jvm.row_changes import CommonTables
+from ...engine.jvm.statements import identifiers, row_changes, statements
+from ...engine.jvm.statements.row_changes import CommonTables
 from ...engine.write import view_inserts
 from ..describe import local_frame
 from . import changes, tables

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import definitions, statements
+from ...engine.jvm.statements import definitions, statements
 from ...engine.write import view_inserts
 from ...errors import UnsupportedFeatureError
 from ...settings.declarations import AUTO_MERGE

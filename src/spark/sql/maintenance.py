@@ -5,8 +5,8 @@ from pyspark.sql import DataFrame
 from ...core.schema_evolution.changes import column_of
 from ...dml.alter.schema_changes import sync_identity
 from ...dml.maintain.optimize import OptimizeLayout
-from ...engine.jvm import statements
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.statements import statements
 from ...errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .. import describe, names
 from ..conf import delta_log, session_conf

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 
 from ...dml.merge.clauses import Clause, Kind
-from ...engine.jvm import row_changes
-from ...engine.jvm.row_changes import Action, CommonTables
+from ...engine.jvm.statements import row_changes
+from ...engine.jvm.statements.row_changes import Action, CommonTables
 from ...engine.read.scan import Alias
 from ...errors import InvalidArgumentError
 from ..merge import DeltaMergeBuilder

@@ -6,8 +6,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from ...dml.alter.create import CreateMode, Definition
-from ...engine.jvm import builders, definitions
-from ...engine.jvm.inserts import parsed_name
+from ...engine.jvm import builders
+from ...engine.jvm.statements import definitions
+from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.jvm.types import declared
 from ...errors import InvalidArgumentError
 from ..options import Options

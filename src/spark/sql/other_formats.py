@@ -7,7 +7,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ...engine.jvm import settings, statements
+from ...engine.jvm.connection import settings
+from ...engine.jvm.statements import statements
 from ...errors import InvalidArgumentError
 from ...settings.declarations import FORMAT_CHECK
 

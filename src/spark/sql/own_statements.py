@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import lexer
+from ...engine.jvm.statements import lexer
 from ...errors import InvalidArgumentError
 from . import clone, maintenance
 from .grammar import leading, nodes

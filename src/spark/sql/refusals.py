@@ -5,8 +5,8 @@ Delta tables are recognized by the condition of Spark's error, never by the text
 
 from typing import Any
 
-from ...engine.jvm import statements
-from ...engine.jvm.java_errors import conditions
+from ...engine.jvm.connection.java_errors import conditions
+from ...engine.jvm.statements import statements
 from ...errors import UnsupportedFeatureError
 
 _APPEND = (

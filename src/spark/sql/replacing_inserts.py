@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from ...core.protocol.schema import dotted
 from ...dml.merge.replace import replace_matching
-from ...engine.jvm import row_changes, settings
-from ...engine.jvm.gateway import Gateway
+from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.statements import row_changes
 from ...engine.read import scan
 from ...engine.read.scan import Alias
 from ...engine.sql.resolution import columns_of, has_column

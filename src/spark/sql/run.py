@@ -6,8 +6,9 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import identifiers, plans, scripts, statements
+from ...engine.jvm import plans
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.statements import identifiers, scripts, statements
 from . import inserts, other_formats, own_statements, results, stream_queries
 from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view

@@ -5,7 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import plans, scripts, statements
+from ...engine.jvm import plans
+from ...engine.jvm.statements import scripts, statements
 from ...errors import InvalidArgumentError
 from .grammar import leading
 from .handlers import HANDLERS

@@ -8,12 +8,12 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from ...dml.maintain import cluster_by
-from ...engine.jvm import table_catalog
 from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.gateway import Gateway
-from ...engine.jvm.sessions import session_id
-from ...engine.jvm.table_catalog import InstalledCatalog, TableRequest, Use
-from ...engine.jvm.table_functions import InstalledFunctions
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.connection.sessions import session_id
+from ...engine.jvm.statements import table_catalog
+from ...engine.jvm.statements.table_catalog import InstalledCatalog, TableRequest, Use
+from ...engine.jvm.statements.table_functions import InstalledFunctions
 from ...errors import TableNotFoundError
 from .. import reader
 from ..conf import session_conf

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from ...engine.jvm import inserts
+from ...engine.jvm.statements import inserts
 from ...errors import InvalidArgumentError, SchemaMismatchError
 from .statement import LogicalPlan
 

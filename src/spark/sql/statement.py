@@ -5,8 +5,9 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from ...engine.jvm import plans, statements
-from ...engine.jvm.gateway import Gateway
+from ...engine.jvm import plans
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.statements import statements
 
 LogicalPlan: TypeAlias = Any
 """A plan of the JVM, unresolved as Spark's parser made it."""

@@ -4,7 +4,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import statements, streams
+from ...engine.jvm import streams
+from ...engine.jvm.statements import statements
 from ..streaming.builders import frame
 from . import tables
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import frames, statements, table_functions
 from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.gateway import Gateway
-from ...engine.jvm.inserts import parsed_name
+from ...engine.jvm.connection import frames
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.statements import statements, table_functions
+from ...engine.jvm.statements.inserts import parsed_name
 from ...errors import InvalidArgumentError
 from .. import change_feed, reader
 from ..options import ChangeRange

@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol.schema import quoted
-from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
-from ...engine.jvm.inserts import parsed_name
+from ...engine.jvm.statements import definitions, statements
+from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names

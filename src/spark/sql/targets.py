@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...core.protocol.schema import quoted
-from ...engine.jvm import definitions, statements
 from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.jvm.statements import definitions, statements
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
 from ..conf import delta_log, session_conf

@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from ...engine.jvm import inserts, parsing, plans, statements
+from ...engine.jvm import plans
+from ...engine.jvm.statements import inserts, parsing, statements
 from ...errors import InvalidArgumentError
 from .grammar.errors import syntax_error
 from .grammar.nodes import Literal, Marker, Name, Parsed, Span, Value

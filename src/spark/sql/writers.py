@@ -7,7 +7,7 @@ from pyspark.sql import Column
 
 from ...dml.change.write import write
 from ...engine.jvm import builders
-from ...engine.jvm.gateway import Gateway
+from ...engine.jvm.connection.gateway import Gateway
 from ..conf import session_conf
 from ..options import Options, write_request
 from ..writer import resetting_transaction

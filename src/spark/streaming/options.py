@@ -10,7 +10,8 @@ from ...core.streaming.commits import CommitRules
 from ...core.streaming.limits import ReadLimits
 from ...core.streaming.source import StreamOptions
 from ...core.table.changes import Bound
-from ...engine.jvm import java_errors, settings, streams
+from ...engine.jvm import streams
+from ...engine.jvm.connection import java_errors, settings
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
 from ..options import Options

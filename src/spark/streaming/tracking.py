@@ -7,7 +7,7 @@ from ...core.streaming.schema_changes import Permissions
 from ...core.streaming.schema_log import SchemaLog
 from ...core.streaming.schema_tracking import SchemaTracking, as_tracked, merge_changes
 from ...core.table.snapshot import Snapshot
-from ...engine.jvm import settings
+from ...engine.jvm.connection import settings
 from ...errors import InvalidArgumentError
 from ...logstore import registry
 from ...settings.declarations import STREAMING_LOG_ANYWHERE, STREAMING_MERGES_CHANGES

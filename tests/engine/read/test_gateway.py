@@ -12,13 +12,13 @@ from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JErro
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.engine.jvm import environment
-from tablelog.engine.jvm.callbacks import Connections
-from tablelog.engine.jvm.environment import SUPPORTED, check_version
-from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.jvm.connection import environment
+from tablelog.engine.jvm.connection.callbacks import Connections
+from tablelog.engine.jvm.connection.environment import SUPPORTED, check_version
+from tablelog.engine.jvm.connection.gateway import Gateway
+from tablelog.engine.jvm.connection.names import Names
 from tablelog.engine.jvm.hadoop import has_file_system
-from tablelog.engine.jvm.names import Names
-from tablelog.engine.jvm.python_internals import JvmInternal
+from tablelog.engine.jvm.registry.python_internals import JvmInternal
 from tablelog.engine.jvm.scans import planned_scan, without_dynamic_pruning
 from tablelog.errors import UnsupportedEnvironmentError
 

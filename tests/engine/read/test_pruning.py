@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tablelog.core.protocol import schema as schemas
 from tablelog.core.protocol.partition_values import days_of
 from tablelog.core.skipping import predicates as core
-from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.jvm.connection.gateway import Gateway
 from tablelog.engine.read import scan
 from tablelog.engine.sql.predicates import translate_one
 from tablelog.settings.declarations import STATS_SKIPPING

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablelog.engine.jvm.callbacks import Connections
-from tablelog.engine.jvm.gateway import Gateway
+from tablelog.engine.jvm.connection.callbacks import Connections
+from tablelog.engine.jvm.connection.gateway import Gateway
 from tablelog.engine.read import scan
 
 from .tables import HandMade

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
 from ....settings.declarations import READ_ROUTE, READ_SCRATCH
-from ...jvm import settings
-from ...jvm.sessions import is_classic
+from ...jvm.connection import settings
+from ...jvm.connection.sessions import is_classic
 from ...storage import hadoop_settings
 
 if TYPE_CHECKING:

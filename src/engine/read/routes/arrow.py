@@ -16,7 +16,7 @@ from ....core.protocol import schema as schemas
 from ....core.protocol.paths import absolute_uri
 from ....logstore.data_files import file_system
 from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
-from ...jvm import settings
+from ...jvm.connection import settings
 from ...jvm.types import read_schema, spark_type
 from ...storage import external_files
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap

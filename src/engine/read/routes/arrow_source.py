@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...jvm.serialization import pickled
+from ...jvm.connection.serialization import pickled
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource

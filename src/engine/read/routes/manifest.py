@@ -13,7 +13,7 @@ import pyarrow as pa
 from ....core.protocol import paths
 from ....core.protocol import schema as schemas
 from ....core.protocol.partition_values import typed_columns
-from ...jvm import settings
+from ...jvm.connection import settings
 from ...jvm.types import read_schema, spark_type
 from ...sql.column_names import columns_read, renamed, with_extra
 from ...sql.hidden_names import free_names

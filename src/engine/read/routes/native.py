@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ....core.protocol import schema as schemas
-from ...jvm.gateway import Gateway
+from ...jvm.connection.gateway import Gateway
 from ...jvm.types import read_schema
 from ...sql import column_names
 from ...storage import hadoop_settings

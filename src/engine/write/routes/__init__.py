@@ -15,8 +15,8 @@ from ....errors import UnsupportedEnvironmentError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
 from ....settings.declarations import WRITE_ROUTE
-from ...jvm import settings as session_settings
-from ...jvm.sessions import is_classic
+from ...jvm.connection import settings as session_settings
+from ...jvm.connection.sessions import is_classic
 from ...storage import hadoop_settings
 from .write_route import WriteRoute
 

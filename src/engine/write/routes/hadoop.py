@@ -18,8 +18,8 @@ from ....core.table_maintenance.vacuum import STAGING_PREFIX
 from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
 from ....settings.spark_own import PARQUET_COMMITTER, SOURCE_COMMIT_PROTOCOL
-from ...jvm import classes
-from ...jvm.gateway import Gateway
+from ...jvm.connection.gateway import Gateway
+from ...jvm.registry import classes
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
 from ..write_spec import DataFile, WriteSpec

@@ -8,7 +8,7 @@ from ....core.protocol import partition_values, paths
 from ....core.protocol.schema import BINARY, STRING, VARIANT, contains
 from ....settings.spark_own import PARQUET_LEGACY_FORMAT, PARQUET_REBASE, PARQUET_TIMESTAMPS, VARIANT_SHREDDING
 from ...jvm import plans
-from ...jvm.messages import chain
+from ...jvm.connection.messages import chain
 from ...sql import checks
 from ...sql.hidden_names import free_names
 from ...sql.resolution import column_named

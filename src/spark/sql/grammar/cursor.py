@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ....core.protocol.schema import unquoted
-from ....engine.jvm.lexer import Token
+from ....engine.jvm.statements.lexer import Token
 from ....errors import InvalidArgumentError
 from .errors import syntax_error
 from .nodes import Literal, Marker, Name, Span, Value

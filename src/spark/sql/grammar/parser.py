@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ....engine.jvm.lexer import Token
+from ....engine.jvm.statements.lexer import Token
 from ....errors import InvalidArgumentError
 from .cursor import Cursor
 from .errors import syntax_error

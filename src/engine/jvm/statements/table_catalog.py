@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.protocol import column_mapping
-from ...core.protocol import schema as schemas
-from ...errors import UnsupportedFeatureError
-from . import frames
-from .callbacks import Connections, carried
-from .catalog import catalog_table
-from .classes import TRUNCATABLE_TABLE
-from .compiled import compiled_class
-from .gateway import Gateway, JavaObject
+from ....core.protocol import column_mapping
+from ....core.protocol import schema as schemas
+from ....errors import UnsupportedFeatureError
+from ..catalog import catalog_table
+from ..connection import frames
+from ..connection.callbacks import Connections, carried
+from ..connection.compiled import compiled_class
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.sessions import session_state
+from ..registry.classes import TRUNCATABLE_TABLE
 from .inserts import InsertTarget
-from .sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ...core.table.snapshot import Snapshot
+    from ....core.table.snapshot import Snapshot
 
 _CLASS = "DeltaSessionCatalog"
 _SEPARATOR = "\0"

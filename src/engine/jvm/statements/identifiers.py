@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from . import frames, plans
-from .classes import class_name
-from .gateway import Gateway, JavaObject
+from .. import plans
+from ..connection import frames
+from ..connection.gateway import Gateway, JavaObject
+from ..registry.classes import class_name
 from .inserts import parsed_name
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def compiled_source(gateway: Gateway, name: str) -> JavaObject:
     """Janino's compiler after it compiled the file `name.java`: it has the classes and their bytes."""
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    source = resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
+    source = resources.files("tablelog.engine.jvm").joinpath("java", f"{name}.java").read_text("utf-8")
     if not gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext"):
         source = _SINCE_4_3.sub("", source)
     compiler.cook(source)

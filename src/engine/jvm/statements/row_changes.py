@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from .classes import class_name
+from ..connection.gateway import Gateway, JavaObject, changed
+from ..connection.sessions import is_instance
+from ..registry.classes import class_name
 from .definitions import option
-from .gateway import Gateway, JavaObject, changed
-from .sessions import is_instance
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

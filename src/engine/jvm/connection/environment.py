@@ -11,10 +11,10 @@ from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UnsupportedEnvironmentError
+from ....errors import UnsupportedEnvironmentError
+from ..registry.jvm_internals import JVM, OPTIONAL
+from ..registry.python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from .java_errors import thrown_by_java
-from .jvm_internals import JVM, OPTIONAL
-from .python_internals import PATCHES, PYTHON, SETTINGS, JvmInternal, PythonInternal
 from .sessions import py4j_of
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from .callbacks import Connections, carried, kept
-from .classes import class_name
-from .compiled import compiled_class
-from .gateway import Gateway, JavaObject
+from ..connection.callbacks import Connections, carried, kept
+from ..connection.compiled import compiled_class
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.java_errors import java_exception
+from ..registry.classes import class_name
 from .identifiers import constants
-from .java_errors import java_exception
 from .statements import EXECUTE_IMMEDIATE
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ...errors import UnsupportedEnvironmentError
-from ...settings.spark_own import EXECUTION_ID
+from ....errors import UnsupportedEnvironmentError
+from ....settings.spark_own import EXECUTION_ID
+from ..registry.classes import EXPRESSIONS, INTERNAL_ROW, class_name
 from . import frames, sessions, settings
-from .classes import EXPRESSIONS, INTERNAL_ROW, class_name
 from .environment import check_environment
 from .java_errors import thrown_by_java
 from .jvm_values import JvmValues

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from . import plans
-from .callbacks import Connections, carried
-from .gateway import Gateway, JavaObject
+from .. import plans
+from ..connection.callbacks import Connections, carried
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.sessions import session_state
 from .parsing import literal_of_expression
-from .sessions import session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ...settings.setting import Setting
-from ...settings.spark_own import CASE_SENSITIVE, SESSION_TIME_ZONE
+from ....settings.setting import Setting
+from ....settings.spark_own import CASE_SENSITIVE, SESSION_TIME_ZONE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

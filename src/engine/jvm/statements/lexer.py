@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .gateway import Gateway
+from ..connection.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

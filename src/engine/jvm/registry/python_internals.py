@@ -6,7 +6,7 @@ other folder uses one, that each entry is used, and that each used internal has 
 
 from dataclasses import dataclass
 
-from ...settings import spark_own
+from ....settings import spark_own
 
 _PY4J = "py4j.java_gateway"
 _CONTEXT = "pyspark.core.context"
@@ -139,15 +139,15 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
     Patch(
-        _CAPTURED, "CapturedException", "getMessage", "messages.make_readable", "removes plans and ids",
+        _CAPTURED, "CapturedException", "getMessage", "engine.jvm.connection.messages", "removes plans and ids",
         on_instances=True,
     ),
     Patch(
-        _CAPTURED, "CapturedException", "getMessageParameters", "messages.make_readable", "removes plans and ids",
-        on_instances=True,
+        _CAPTURED, "CapturedException", "getMessageParameters", "engine.jvm.connection.messages",
+        "removes plans and ids", on_instances=True,
     ),
     Patch(
-        "py4j.clientserver", "ClientServerConnection", "_call_proxy", "callbacks.Connections",
+        "py4j.clientserver", "ClientServerConnection", "_call_proxy", "engine.jvm.connection.callbacks",
         "counts the calls on a connection, to close idle ones", on_instances=True,
     ),
 )  # fmt: skip

@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from ...core.protocol import schema as schemas
-from . import catalyst
-from .callbacks import carried
-from .classes import V2_TABLE
-from .gateway import Gateway, JavaObject
-from .java_errors import thrown_by_java
-from .sessions import session_state
-from .types import read_schema
+from ....core.protocol import schema as schemas
+from .. import catalyst
+from ..connection.callbacks import carried
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.java_errors import thrown_by_java
+from ..connection.sessions import session_state
+from ..registry.classes import V2_TABLE
+from ..types import read_schema
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
     from pyspark.sql import Column, SparkSession
 
-    from ...core.table.snapshot import Snapshot
+    from ....core.table.snapshot import Snapshot
 
 Parameters: TypeAlias = "Mapping[str, Column] | Sequence[Column] | None"
 """Values of a statement's parameter markers, by name or by position."""

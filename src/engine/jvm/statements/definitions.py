@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...core.protocol import rules
-from ...core.protocol import schema as schemas
-from . import types
-from .catalog import location_text
-from .classes import class_name
-from .gateway import Gateway, JavaObject
+from ....core.protocol import rules
+from ....core.protocol import schema as schemas
+from .. import types
+from ..catalog import location_text
+from ..connection.gateway import Gateway, JavaObject
+from ..registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

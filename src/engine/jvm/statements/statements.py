@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...settings.spark_own import SOURCE_DEFAULT
-from . import settings
-from .classes import class_name
-from .gateway import Gateway, JavaObject
-from .java_errors import thrown_by_java
-from .sessions import hadoop_configuration, is_instance, jvm_session, session_state
+from ....settings.spark_own import SOURCE_DEFAULT
+from ..connection import settings
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.java_errors import thrown_by_java
+from ..connection.sessions import hadoop_configuration, is_instance, jvm_session, session_state
+from ..registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from . import catalyst
-from .classes import class_name
-from .gateway import Gateway, JavaObject
-from .sessions import session_state
+from .. import catalyst
+from ..connection.gateway import Gateway, JavaObject
+from ..connection.sessions import session_state
+from ..registry.classes import class_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

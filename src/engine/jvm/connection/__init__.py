@@ -1,0 +1,1 @@
+"""The connection to the JVM: sessions, calls, callbacks, errors, settings, compiled classes."""
