@@ -217,7 +217,7 @@ def test_every_class_that_is_named_has_an_entry() -> None:
 
 def test_every_patch_is_applied_by_whoever_is_named() -> None:
     for one in PATCHES:
-        module = SOURCE / f"{one.by.replace('.', '/')}.py"
+        module = SOURCE / f"{one.by}.py"
         assert one.attribute in module.read_text(), one.name
 
 

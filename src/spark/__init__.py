@@ -1,12 +1,12 @@
 """The public PySpark API: `from tablelog.spark import DeltaTable, enable`."""
 
-from .create import DeltaTableBuilder, IdentityGenerator
-from .enable import disable, enable
-from .enabled_sessions import is_enabled
-from .merge import DeltaMergeBuilder
-from .new_sessions import enabled_sessions
-from .optimize import DeltaOptimizeBuilder
-from .table import DeltaTable
+from .delta_table.create import DeltaTableBuilder, IdentityGenerator
+from .delta_table.merge import DeltaMergeBuilder
+from .delta_table.optimize import DeltaOptimizeBuilder
+from .delta_table.table import DeltaTable
+from .sessions.enable import disable, enable
+from .sessions.enabled_sessions import is_enabled
+from .sessions.new_sessions import enabled_sessions
 
 __all__ = [
     "DeltaMergeBuilder",

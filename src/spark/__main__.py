@@ -6,7 +6,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-from .new_sessions import enabled_sessions
+from .sessions.new_sessions import enabled_sessions
 
 USAGE = """\
 usage: python -m tablelog.spark PROGRAM [ARGUMENT ...]

@@ -12,9 +12,9 @@ from pyspark.sql.types import DataType, StructField, StructType
 from support.spark_tables import Table
 from tablelog.errors import ArgumentTypeError
 from tablelog.spark import DeltaTable
-from tablelog.spark.create import DeltaTableBuilder, IdentityGenerator
-from tablelog.spark.merge import DeltaMergeBuilder
-from tablelog.spark.optimize import DeltaOptimizeBuilder
+from tablelog.spark.delta_table.create import DeltaTableBuilder, IdentityGenerator
+from tablelog.spark.delta_table.merge import DeltaMergeBuilder
+from tablelog.spark.delta_table.optimize import DeltaOptimizeBuilder
 
 CLASSES = (DeltaTable, DeltaMergeBuilder, DeltaOptimizeBuilder, DeltaTableBuilder, IdentityGenerator)
 VALUES: dict[str, Any] = {
@@ -171,7 +171,7 @@ def test_whether_there_is_a_table_is_asked_with_hadoops_configuration_of_the_pat
     def find(path: str, conf: Mapping[str, str], *_: object) -> None:
         seen.append({key: value for key, value in conf.items() if "fs.s3a.endpoint" in key})
 
-    monkeypatch.setattr("tablelog.spark.table.find_table", find)
+    monkeypatch.setattr("tablelog.spark.delta_table.table.find_table", find)
     hadoop.set("fs.s3a.endpoint", "http://127.0.0.1:1")
     try:
         assert DeltaTable.isDeltaTable(table.spark, "s3a://bucket/table") is False

@@ -55,7 +55,7 @@ def test_disabling_the_last_session_gives_pyspark_its_methods_back(spark):
 
 
 def test_disabling_restores_exactly_what_enabling_changed(spark):
-    patches = [patch for patch in PATCHES if not patch.on_instances and patch.by != "spark.new_sessions"]
+    patches = [patch for patch in PATCHES if not patch.on_instances and patch.by != "spark/sessions/new_sessions"]
 
     def attributes():
         return {(patch.module, patch.owner): dict(vars(patching._owner(patch))) for patch in patches}

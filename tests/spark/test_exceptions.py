@@ -111,7 +111,7 @@ def test_each_entry_point_raises_errors_of_pyspark(spark: SparkSession) -> None:
     found = dict(entry_points())
     assert {"enable", "DeltaTable.forPath", "DeltaMergeBuilder.execute", "DeltaOptimizeBuilder.where"} <= found.keys()
     assert "DeltaTableBuilder.execute" in found
-    replaced = sys.modules["tablelog.spark.enable"]._applied._replaced
+    replaced = sys.modules["tablelog.spark.sessions.enable"]._applied._replaced
     assert len(replaced) > 20
     found |= {f"{one.owner.__name__}.{one.attribute}": getattr(one.owner, one.attribute) for one in replaced}
     assert [name for name, function in found.items() if not is_covered(function)] == []

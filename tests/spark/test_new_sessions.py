@@ -18,7 +18,7 @@ from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.spark import disable, enable, enabled_sessions, is_enabled
 from tablelog.spark.__main__ import USAGE, main
 
-MINE = [patch for patch in PATCHES if patch.by == "spark.new_sessions"]
+MINE = [patch for patch in PATCHES if patch.by == "spark/sessions/new_sessions"]
 
 WRITES = """\
 import sys

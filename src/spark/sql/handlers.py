@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from . import alter, changes, create, describe, explain, inserts, merge
 from .statement import Statement
+from .statements import alter, changes, create, describe, explain, inserts, merge
 
 Handler: TypeAlias = Callable[[Statement], DataFrame | None]
 """Runs a statement and returns its answer; None if the statement isn't about a Delta table: Spark runs it then."""

@@ -12,7 +12,7 @@ from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.jvm.types import declared
 from ...errors import InvalidArgumentError
 from ..options import Options
-from .create import NewTable, is_delta, own_name, run, with_layout
+from .statements.create import NewTable, is_delta, own_name, run, with_layout
 
 _OVERWRITE_SCHEMA = "overwriteSchema"
 

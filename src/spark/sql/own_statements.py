@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.jvm.statements import lexer
 from ...errors import InvalidArgumentError
-from . import clone, maintenance
 from .grammar import leading, nodes
 from .grammar.nodes import Parsed
 from .grammar.parser import parse
+from .statements import clone, maintenance
 from .values import Values
 
 

@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from ...engine.jvm import plans
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.statements import identifiers, scripts, statements
-from . import inserts, other_formats, own_statements, results, stream_queries
+from . import other_formats, own_statements, results
 from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
 from .scripts import run_immediate, run_script
 from .statement import Statement
+from .statements import inserts, stream_queries
 
 _QUERIES = ("SELECT", "VALUES")
 

@@ -14,8 +14,8 @@ from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, TableNotFoundError
 from .. import names
 from ..conf import delta_log, session_conf
+from ..delta_table.table import DeltaTable
 from ..reader import existing_table
-from ..table import DeltaTable
 
 
 @dataclass(frozen=True)

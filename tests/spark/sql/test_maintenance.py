@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from support.spark_tables import Table
 from tablelog.errors import TablelogError, UnsupportedFeatureError
 from tablelog.spark import DeltaTable, IdentityGenerator
-from tablelog.spark.describe import DETAIL, HISTORY
-from tablelog.spark.optimize import RESULT
+from tablelog.spark.delta_table.describe import DETAIL, HISTORY
+from tablelog.spark.delta_table.optimize import RESULT
 
 RESTORED = [
     "table_size_after_restore",

@@ -99,7 +99,7 @@ def test_an_error_in_a_script_is_that_of_the_statement(spark, t):
 
 
 def test_an_interrupt_ends_the_script(spark, t, monkeypatch):
-    from tablelog.spark.sql import changes
+    from tablelog.spark.sql.statements import changes
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt

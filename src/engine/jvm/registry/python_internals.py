@@ -45,7 +45,8 @@ class JvmInternal:
 class Patch:
     """An attribute of a class or module that tablelog replaces. `*`: each public method without its own patch.
 
-    `on_instances`: the attribute is replaced on single objects for their lifetime, and not by `patching`.
+    `by`: the file below `src` that replaces it. `on_instances`: the attribute is replaced on single objects for their
+    lifetime, and not by `patching`.
     """
 
     module: str
@@ -108,7 +109,7 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal("py4j.clientserver", "ClientServerConnection", "socket", "the port of a connection"),
 )
 
-_REPLACED = "spark.replaced_methods"
+_REPLACED = "spark/sessions/replaced_methods"
 
 
 def _methods(module: str, owner: str, names: str, why: str) -> tuple[Patch, ...]:
@@ -134,20 +135,23 @@ PATCHES: tuple[Patch, ...] = (
     *_methods("pyspark.sql.catalog", "Catalog", "createTable refreshTable", "knows Delta tables"),
     *_methods("pyspark.sql.catalog", "Catalog", "*", "refuses tables, and names the supported operation"),
     *(
-        Patch("pyspark.sql.session", owner, name, "spark.new_sessions", "enables sessions that a program makes itself")
+        Patch(
+            "pyspark.sql.session", owner, name, "spark/sessions/new_sessions",
+            "enables sessions that a program makes itself",
+        )
         for owner, name in (("SparkSession.Builder", "getOrCreate"), ("SparkSession", "newSession"))
     ),
-    Patch(_CAPTURED, "", "convert_exception", "engine.read.read_errors", "Java exceptions to tablelog's errors"),
+    Patch(_CAPTURED, "", "convert_exception", "engine/read/read_errors", "Java exceptions to tablelog's errors"),
     Patch(
-        _CAPTURED, "CapturedException", "getMessage", "engine.jvm.connection.messages", "removes plans and ids",
+        _CAPTURED, "CapturedException", "getMessage", "engine/jvm/connection/messages", "removes plans and ids",
         on_instances=True,
     ),
     Patch(
-        _CAPTURED, "CapturedException", "getMessageParameters", "engine.jvm.connection.messages",
+        _CAPTURED, "CapturedException", "getMessageParameters", "engine/jvm/connection/messages",
         "removes plans and ids", on_instances=True,
     ),
     Patch(
-        "py4j.clientserver", "ClientServerConnection", "_call_proxy", "engine.jvm.connection.callbacks",
+        "py4j.clientserver", "ClientServerConnection", "_call_proxy", "engine/jvm/connection/callbacks",
         "counts the calls on a connection, to close idle ones", on_instances=True,
     ),
 )  # fmt: skip

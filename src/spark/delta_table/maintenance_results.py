@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from ..core.deltalog import DeltaLog
-from ..core.protocol import paths
-from ..dml.maintain.vacuum import Vacuumed
+from ...core.deltalog import DeltaLog
+from ...core.protocol import paths
+from ...dml.maintain.vacuum import Vacuumed
 from .describe import local_frame
 
 

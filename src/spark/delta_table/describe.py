@@ -18,14 +18,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ..core.deltalog import DeltaLog
-from ..core.protocol import features
-from ..core.protocol.actions import CommitInfo
-from ..core.protocol.schema import arrow_schema, parse_schema
-from ..core.table.history import HistoryEntry
-from ..dml.maintain import cluster_by
-from ..engine.jvm.catalog import CatalogEntry
-from ..errors import InvalidArgumentError
+from ...core.deltalog import DeltaLog
+from ...core.protocol import features
+from ...core.protocol.actions import CommitInfo
+from ...core.protocol.schema import arrow_schema, parse_schema
+from ...core.table.history import HistoryEntry
+from ...dml.maintain import cluster_by
+from ...engine.jvm.catalog import CatalogEntry
+from ...errors import InvalidArgumentError
 
 _STRINGS = MapType(StringType(), StringType())
 _JOB = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")

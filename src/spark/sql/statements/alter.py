@@ -8,28 +8,28 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from ...core.protocol import schema as schemas
-from ...core.schema_evolution.changes import ColumnChange, NewColumn, Position
-from ...core.schema_evolution.columns import resolved
-from ...core.table.snapshot import Snapshot
-from ...dml.alter.constraints import add_constraint, drop_constraint
-from ...dml.alter.create import compared
-from ...dml.alter.properties import set_properties, unset_properties
-from ...dml.alter.schema_changes import add_columns, alter_columns, drop_columns, rename_column, replace_columns
-from ...dml.maintain.cluster_by import cluster_by
-from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.connection.gateway import Gateway
-from ...engine.jvm.registry.classes import class_name
-from ...engine.jvm.statements import definitions, statements
-from ...engine.jvm.statements.definitions import AlteredColumn
-from ...errors import InvalidArgumentError, SchemaMismatchError, TableNotFoundError, UnsupportedFeatureError
-from ...settings.declarations import BYPASS_LOCATION_SCHEMA_CHECK
-from ..conf import delta_log, session_conf
-from ..writer import commit_of
-from . import spark_errors, tables
-from .results import nothing
-from .statement import Statement
-from .tables import NamedTable
+from ....core.protocol import schema as schemas
+from ....core.schema_evolution.changes import ColumnChange, NewColumn, Position
+from ....core.schema_evolution.columns import resolved
+from ....core.table.snapshot import Snapshot
+from ....dml.alter.constraints import add_constraint, drop_constraint
+from ....dml.alter.create import compared
+from ....dml.alter.properties import set_properties, unset_properties
+from ....dml.alter.schema_changes import add_columns, alter_columns, drop_columns, rename_column, replace_columns
+from ....dml.maintain.cluster_by import cluster_by
+from ....engine.jvm.catalog import SessionCatalog
+from ....engine.jvm.connection.gateway import Gateway
+from ....engine.jvm.registry.classes import class_name
+from ....engine.jvm.statements import definitions, statements
+from ....engine.jvm.statements.definitions import AlteredColumn
+from ....errors import InvalidArgumentError, SchemaMismatchError, TableNotFoundError, UnsupportedFeatureError
+from ....settings.declarations import BYPASS_LOCATION_SCHEMA_CHECK
+from ...conf import delta_log, session_conf
+from ...writer import commit_of
+from .. import spark_errors, tables
+from ..results import nothing
+from ..statement import Statement
+from ..tables import NamedTable
 
 _NAMED = ("UnresolvedTable", "UnresolvedTableOrView")
 

@@ -6,31 +6,31 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...core.deltalog import DeltaLog
-from ...core.protocol import schema as schemas
-from ...core.protocol.schema import quoted
-from ...dml.alter.create import CreateMode, Definition, check_same, create
-from ...dml.alter.like import definition_like
-from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.connection import settings
-from ...engine.jvm.registry.classes import class_name
-from ...engine.jvm.statements import definitions, statements
-from ...engine.jvm.statements.definitions import Partitioning, TableSpecification
-from ...errors import (
+from ....core.deltalog import DeltaLog
+from ....core.protocol import schema as schemas
+from ....core.protocol.schema import quoted
+from ....dml.alter.create import CreateMode, Definition, check_same, create
+from ....dml.alter.like import definition_like
+from ....engine.jvm.catalog import SessionCatalog
+from ....engine.jvm.connection import settings
+from ....engine.jvm.registry.classes import class_name
+from ....engine.jvm.statements import definitions, statements
+from ....engine.jvm.statements.definitions import Partitioning, TableSpecification
+from ....errors import (
     InvalidArgumentError,
     SchemaMismatchError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from ...settings.spark_own import SOURCE_DEFAULT
-from .. import names
-from ..conf import delta_log, session_conf
-from ..options import Options, write_request
-from ..writer import commit_of, session_commit
-from . import tables
-from .results import nothing
-from .statement import Statement
+from ....settings.spark_own import SOURCE_DEFAULT
+from ... import names
+from ...conf import delta_log, session_conf
+from ...options import Options, write_request
+from ...writer import commit_of, session_commit
+from .. import tables
+from ..results import nothing
+from ..statement import Statement
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from ..core.deltalog import DeltaLog
-from ..core.protocol import paths, schema
-from ..core.table.snapshot import Snapshot
-from ..dml.maintain.clone import CloneSource
-from ..dml.maintain.convert import convert
-from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
-from ..engine.jvm.types import table_schema
-from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
-from . import names
-from .conf import delta_log, session_conf
-from .writer import commit_of
+from ...core.deltalog import DeltaLog
+from ...core.protocol import paths, schema
+from ...core.table.snapshot import Snapshot
+from ...dml.maintain.clone import CloneSource
+from ...dml.maintain.convert import convert
+from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.jvm.types import table_schema
+from ...errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from .. import names
+from ..conf import delta_log, session_conf
+from ..writer import commit_of
 
 
 def converted(

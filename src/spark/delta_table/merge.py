@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from ..core.deltalog import DeltaLog
-from ..dml.merge.clauses import Action, Clause, Kind
-from ..dml.merge.merge import merge
-from ..engine.read.scan import Alias
-from .arguments import assignments_of, checked
-from .boundary import with_pyspark_errors
+from ...core.deltalog import DeltaLog
+from ...dml.merge.clauses import Action, Clause, Kind
+from ...dml.merge.merge import merge
+from ...engine.read.scan import Alias
+from ..arguments import assignments_of, checked
+from ..boundary import with_pyspark_errors
+from ..writer import session_commit
 from .describe import local_frame
-from .writer import session_commit
 
 RESULT = StructType(
     [

@@ -15,14 +15,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ..core.deltalog import DeltaLog
-from ..core.protocol.actions import AddFile
-from ..dml.maintain.optimize import OptimizeLayout, OptimizeResult, optimize
-from ..errors import InvalidArgumentError
-from .arguments import checked, names_of
-from .boundary import with_pyspark_errors
+from ...core.deltalog import DeltaLog
+from ...core.protocol.actions import AddFile
+from ...dml.maintain.optimize import OptimizeLayout, OptimizeResult, optimize
+from ...errors import InvalidArgumentError
+from ..arguments import checked, names_of
+from ..boundary import with_pyspark_errors
+from ..writer import commit_of
 from .describe import local_frame
-from .writer import commit_of
 
 
 def _struct(**fields: DataType) -> StructType:

@@ -2,24 +2,25 @@
 
 from pyspark.sql import DataFrame
 
-from ...core.schema_evolution.changes import column_of
-from ...dml.alter.schema_changes import sync_identity
-from ...dml.maintain.optimize import OptimizeLayout
-from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.statements import statements
-from ...errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
-from .. import describe, names
-from ..conf import delta_log, session_conf
-from ..convert import converted, hadoop_path
-from ..optimize import run_optimize
-from ..reader import not_a_table
-from ..writer import commit_of
-from . import results, targets
-from .grammar import nodes
-from .grammar.nodes import Name
-from .tables import NamedTable
-from .targets import TableName, table_of
-from .values import Values
+from ....core.schema_evolution.changes import column_of
+from ....dml.alter.schema_changes import sync_identity
+from ....dml.maintain.optimize import OptimizeLayout
+from ....engine.jvm.catalog import SessionCatalog
+from ....engine.jvm.statements import statements
+from ....errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from ... import names
+from ...conf import delta_log, session_conf
+from ...delta_table import describe
+from ...delta_table.convert import converted, hadoop_path
+from ...delta_table.optimize import run_optimize
+from ...reader import not_a_table
+from ...writer import commit_of
+from .. import results, targets
+from ..grammar import nodes
+from ..grammar.nodes import Name
+from ..tables import NamedTable
+from ..targets import TableName, table_of
+from ..values import Values
 
 _ALTER_COLUMN = "ALTER TABLE ... ALTER COLUMN"
 _DETAIL = "DESCRIBE DETAIL"

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm.registry import patching
-from .boundary import pyspark_errors, replacing
+from ...engine.jvm.registry import patching
+from ..boundary import pyspark_errors, replacing
 from .enable import disable, enable
 from .enabled_sessions import is_enabled
 

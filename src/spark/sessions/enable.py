@@ -9,19 +9,19 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm import builders
-from ..engine.jvm.connection.environment import check_environment
-from ..engine.jvm.connection.gateway import Gateway
-from ..engine.jvm.connection.sessions import is_classic, session_id
-from ..engine.jvm.registry import patching
-from ..engine.read import read_errors
-from ..errors import UnsupportedEnvironmentError
-from ..settings.declarations import ENABLED
-from ..settings.spark_own import CATALOG, EXTENSIONS
-from .boundary import pyspark_errors, replacing
-from .exceptions import as_spark
+from ...engine.jvm import builders
+from ...engine.jvm.connection.environment import check_environment
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.connection.sessions import is_classic, session_id
+from ...engine.jvm.registry import patching
+from ...engine.read import read_errors
+from ...errors import UnsupportedEnvironmentError
+from ...settings.declarations import ENABLED
+from ...settings.spark_own import CATALOG, EXTENSIONS
+from ..boundary import pyspark_errors, replacing
+from ..exceptions import as_spark
+from ..sql import session_tables
 from .replaced_methods import Method, Patch, replacements
-from .sql import session_tables
 
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 

@@ -2,10 +2,10 @@
 
 from pyspark.sql import SparkSession
 
-from ..engine.jvm.connection import settings
-from ..engine.jvm.connection.sessions import is_classic
-from ..settings.declarations import ENABLED
-from .boundary import pyspark_errors
+from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.sessions import is_classic
+from ...settings.declarations import ENABLED
+from ..boundary import pyspark_errors
 
 
 @pyspark_errors

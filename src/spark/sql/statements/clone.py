@@ -2,22 +2,22 @@
 
 from pyspark.sql import DataFrame
 
-from ...core.table.snapshot import Snapshot
-from ...dml.maintain import clone as commands
-from ...engine.jvm.catalog import SessionCatalog
-from ...engine.jvm.statements import statements
-from ...errors import InvalidArgumentError, TableAlreadyExistsError, TableNotFoundError, UnsupportedFeatureError
-from .. import names
-from ..conf import delta_log, session_conf
-from ..convert import named
-from ..time_travel import timestamp_ms
-from ..writer import commit_of
-from . import results, tables, targets
-from .grammar import nodes
-from .grammar.nodes import Literal
-from .tables import NamedTable
-from .targets import TableName
-from .values import Values
+from ....core.table.snapshot import Snapshot
+from ....dml.maintain import clone as commands
+from ....engine.jvm.catalog import SessionCatalog
+from ....engine.jvm.statements import statements
+from ....errors import InvalidArgumentError, TableAlreadyExistsError, TableNotFoundError, UnsupportedFeatureError
+from ... import names
+from ...conf import delta_log, session_conf
+from ...delta_table.convert import named
+from ...time_travel import timestamp_ms
+from ...writer import commit_of
+from .. import results, tables, targets
+from ..grammar import nodes
+from ..grammar.nodes import Literal
+from ..tables import NamedTable
+from ..targets import TableName
+from ..values import Values
 
 _METRICS = {
     "source_table_size": "sourceTableSize",

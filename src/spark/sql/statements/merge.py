@@ -2,15 +2,15 @@
 
 from pyspark.sql import DataFrame
 
-from ...dml.merge.clauses import Clause, Kind
-from ...engine.jvm.statements import row_changes
-from ...engine.jvm.statements.row_changes import Action, CommonTables
-from ...engine.read.scan import Alias
-from ...errors import InvalidArgumentError
-from ..merge import DeltaMergeBuilder
+from ....dml.merge.clauses import Clause, Kind
+from ....engine.jvm.statements import row_changes
+from ....engine.jvm.statements.row_changes import Action, CommonTables
+from ....engine.read.scan import Alias
+from ....errors import InvalidArgumentError
+from ...delta_table.merge import DeltaMergeBuilder
+from ..statement import Statement
+from ..tables import NamedTable
 from . import changes
-from .statement import Statement
-from .tables import NamedTable
 
 
 def run_merge(statement: Statement) -> DataFrame | None:

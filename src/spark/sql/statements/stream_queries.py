@@ -4,10 +4,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm import streams
-from ...engine.jvm.statements import statements
-from ..streaming.builders import frame
-from . import tables
+from ....engine.jvm import streams
+from ....engine.jvm.statements import statements
+from ...streaming.builders import frame
+from .. import tables
 
 
 def query(spark: SparkSession, text: str, args: Any) -> DataFrame | None:

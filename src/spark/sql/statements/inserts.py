@@ -2,15 +2,16 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.jvm.statements import definitions, statements
-from ...engine.write import view_inserts
-from ...errors import UnsupportedFeatureError
-from ...settings.declarations import AUTO_MERGE
-from ..options import Options
-from ..writer import insert
-from . import replacing_inserts, results, tables
-from .statement import LogicalPlan, Statement
-from .tables import NamedTable
+from ....engine.jvm.statements import definitions, statements
+from ....engine.write import view_inserts
+from ....errors import UnsupportedFeatureError
+from ....settings.declarations import AUTO_MERGE
+from ...options import Options
+from ...writer import insert
+from .. import results, tables
+from ..statement import LogicalPlan, Statement
+from ..tables import NamedTable
+from . import replacing_inserts
 
 
 def run_insert(statement: Statement) -> DataFrame | None:

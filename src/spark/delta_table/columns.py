@@ -6,10 +6,10 @@ from dataclasses import replace
 from pyspark.errors import ParseException
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ..core.protocol.schema import StructField as TableField
-from ..core.schema_evolution.changes import ColumnChange, NewColumn, Position, column_of
-from ..engine.jvm.types import declared
-from ..errors import InvalidArgumentError
+from ...core.protocol.schema import StructField as TableField
+from ...core.schema_evolution.changes import ColumnChange, NewColumn, Position, column_of
+from ...engine.jvm.types import declared
+from ...errors import InvalidArgumentError
 
 
 def new_columns(columns: str | StructType | Iterable[StructField], position: str | None) -> list[NewColumn]:

@@ -7,20 +7,20 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ...core.protocol.schema import dotted
-from ...dml.merge.replace import replace_matching
-from ...engine.jvm.connection import settings
-from ...engine.jvm.connection.gateway import Gateway
-from ...engine.jvm.statements import row_changes
-from ...engine.read import scan
-from ...engine.read.scan import Alias
-from ...engine.sql.resolution import columns_of, has_column
-from ...engine.write import view_inserts
-from ...engine.write.view_inserts import Into, Replaced
-from ...errors import SchemaMismatchError
-from ..options import Options
-from ..writer import session_commit
-from .statement import LogicalPlan
+from ....core.protocol.schema import dotted
+from ....dml.merge.replace import replace_matching
+from ....engine.jvm.connection import settings
+from ....engine.jvm.connection.gateway import Gateway
+from ....engine.jvm.statements import row_changes
+from ....engine.read import scan
+from ....engine.read.scan import Alias
+from ....engine.sql.resolution import columns_of, has_column
+from ....engine.write import view_inserts
+from ....engine.write.view_inserts import Into, Replaced
+from ....errors import SchemaMismatchError
+from ...options import Options
+from ...writer import session_commit
+from ..statement import LogicalPlan
 
 _TABLE = "replaced_by_insert"
 """The table's name in the condition of REPLACE USING, in which the user names no table."""

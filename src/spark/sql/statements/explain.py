@@ -3,13 +3,14 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ...engine.jvm.statements import identifiers, row_changes, statements
-from ...engine.jvm.statements.row_changes import CommonTables
-from ...engine.write import view_inserts
-from ..describe import local_frame
-from . import changes, tables
-from .statement import LogicalPlan, Statement
-from .tables import NamedTable
+from ....engine.jvm.statements import identifiers, row_changes, statements
+from ....engine.jvm.statements.row_changes import CommonTables
+from ....engine.write import view_inserts
+from ...delta_table.describe import local_frame
+from .. import tables
+from ..statement import LogicalPlan, Statement
+from ..tables import NamedTable
+from . import changes
 
 _ANSWER = StructType([StructField("plan", StringType())])
 _OPERATIONS = {

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from ..dml.alter.create import CreateMode
-from ..engine.jvm import builders
-from ..engine.jvm.registry import patching
-from ..engine.jvm.registry.python_internals import PATCHES
-from ..engine.read import explain
+from ...dml.alter.create import CreateMode
+from ...engine.jvm import builders
+from ...engine.jvm.registry import patching
+from ...engine.jvm.registry.python_internals import PATCHES
+from ...engine.read import explain
+from ..sql import session_tables
 from .enabled_sessions import is_enabled
-from .sql import session_tables
 
 Method: TypeAlias = Callable[..., Any]
 Patch: TypeAlias = Callable[[Method], Method]
@@ -43,13 +43,13 @@ def _loads(delta: Callable[[], Method]) -> Patch:
 
 
 def _batch_load() -> Method:
-    from .reader import load
+    from ..reader import load
 
     return load
 
 
 def _stream_load() -> Method:
-    from .streaming.builders import load
+    from ..streaming.builders import load
 
     return load
 
@@ -71,12 +71,12 @@ def _save(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             if is_enabled(builders.session_of(self)):
-                from .sql.other_formats import check
+                from ..sql.other_formats import check
 
                 location = path or options.get("path") or builders.writer_state(self).options.get("path")
                 check(builders.session_of(self), location)
             return original(self, path, format, mode, partitionBy, **options)
-        from .writer import save as save_delta
+        from ..writer import save as save_delta
 
         return save_delta(_configured(self, mode, partitionBy, options), path)
 
@@ -86,10 +86,10 @@ def _save(original: Method) -> Method:
 def _stream_of_table(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         if is_enabled(builders.session_of(self)):
-            from .names import is_delta_table
+            from ..names import is_delta_table
 
             if is_delta_table(builders.session_of(self), tableName):
-                from .streaming.builders import table as delta_table
+                from ..streaming.builders import table as delta_table
 
                 return delta_table(self, tableName)
         return original(self, tableName)
@@ -120,12 +120,12 @@ def _start(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             if is_enabled(builders.session_of(self)):
-                from .sql.other_formats import check
+                from ..sql.other_formats import check
 
                 location = path or options.get("path") or builders.stream_writer_state(self).options.get("path")
                 check(builders.session_of(self), location)
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        from .streaming.builders import start as start_delta
+        from ..streaming.builders import start as start_delta
 
         _set_stream(self, outputMode, partitionBy, queryName, options)
         return start_delta(self, original, path)
@@ -144,14 +144,14 @@ def _to_table(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         if _is_delta(self, format):
-            from .streaming.builders import to_table as to_delta_table
+            from ..streaming.builders import to_table as to_delta_table
 
             _set_stream(self, outputMode, partitionBy, queryName, options)
             started = type(self).start.__wrapped__  # PySpark's own method
             return to_delta_table(self, started, tableName)
         if is_enabled(builders.session_of(self)):
-            from .names import is_delta_table
-            from .streaming.builders import other_format
+            from ..names import is_delta_table
+            from ..streaming.builders import other_format
 
             if is_delta_table(builders.session_of(self), tableName):
                 raise other_format(tableName)
@@ -182,7 +182,7 @@ def _of_catalog(name: str) -> Patch:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from .sql.refusals import of_catalog
+            from ..sql.refusals import of_catalog
 
             return _explained(original, self, args, kwargs, lambda error: of_catalog(error, name))
 
@@ -196,7 +196,7 @@ def _of_writer(writer_name: str, name: str) -> Patch:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from .sql.refusals import of_writer
+            from ..sql.refusals import of_writer
 
             return _explained(original, self, args, kwargs, lambda error: of_writer(error, writer_name, name))
 
@@ -213,7 +213,7 @@ def _creates_table(name: str) -> Patch:
 
         def method(self: Any) -> None:
             if is_enabled(builders.session_of(self)):
-                from .sql.new_tables import by_writer
+                from ..sql.new_tables import by_writer
 
                 if by_writer(self, cast(CreateMode, name)):
                     return
@@ -238,7 +238,7 @@ def _create_table(original: Method) -> Method:
     ) -> Any:
         spark = builders.session_of(self)
         if is_enabled(spark) and (schema is None or isinstance(schema, StructType)):
-            from .sql.new_tables import by_catalog
+            from ..sql.new_tables import by_catalog
 
             if by_catalog(spark, tableName, path, source, schema, description, options):
                 return spark.table(tableName)
@@ -254,7 +254,7 @@ def _refresh_table(original: Method) -> Method:
     def refresh_table(self: Any, tableName: str) -> None:
         spark = builders.session_of(self)
         if is_enabled(spark):
-            from .sql.tables import find_by_text
+            from ..sql.tables import find_by_text
 
             if find_by_text(spark, tableName) is not None:
                 spark.sql(f"REFRESH TABLE {tableName}")
@@ -269,7 +269,7 @@ def _to_directory(original: Method) -> Method:
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         if is_enabled(builders.session_of(self)):
-            from .sql.other_formats import check
+            from ..sql.other_formats import check
 
             check(builders.session_of(self), path)
         return original(self, path, *args, **kwargs)
@@ -282,7 +282,7 @@ def _insert_into(original: Method) -> Method:
         if not is_enabled(builders.session_of(self)):
             original(self, tableName, overwrite)
             return
-        from .sql.inserts import by_writer
+        from ..sql.statements.inserts import by_writer
 
         if overwrite is not None:
             self.mode("overwrite" if overwrite else "append")
@@ -300,7 +300,7 @@ def _write_to(name: str) -> Patch:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_enabled(builders.session_of(self)):
                 return original(self, *args, **kwargs)
-            from .sql.writers import write_to
+            from ..sql.statements.writers import write_to
 
             return None if write_to(self, name, *args, **kwargs) else original(self, *args, **kwargs)
 
@@ -314,7 +314,7 @@ def _merge_into(original: Method) -> Method:
         if not is_enabled(builders.session_of(self)):
             original(self)
             return
-        from .sql.writers import merge_into
+        from ..sql.statements.writers import merge_into
 
         if not merge_into(self):
             original(self)
@@ -333,7 +333,7 @@ def _save_as_table(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             return original(self, name, format, mode, partitionBy, **options)
-        from .writer import save_as_table as save_delta
+        from ..writer import save_as_table as save_delta
 
         return save_delta(_configured(self, mode, partitionBy, options), name)
 
@@ -344,7 +344,7 @@ def _sql(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         if not is_enabled(self):
             return original(self, sqlQuery, args, **kwargs)
-        from .sql.run import run
+        from ..sql.run import run
 
         session_tables.install(self)  # a session that was cloned from an enabled one has its own catalogs
         return run(self, original, sqlQuery, args, kwargs)
@@ -362,11 +362,11 @@ def _table(original: Method) -> Method:
         try:
             return original(self, tableName)
         except Exception as error:
-            from .sql.refusals import is_missing_provider
+            from ..sql.refusals import is_missing_provider
 
             if not is_missing_provider(error):
                 raise
-        from .reader import table as delta_table
+        from ..reader import table as delta_table
 
         return delta_table(spark, tableName, {} if self is spark else builders.reader_state(self).options)
 
@@ -378,7 +378,7 @@ def _table_exists(original: Method) -> Method:
         try:
             return original(self, tableName, *args, **kwargs)
         except Exception as error:
-            from .sql.refusals import is_missing_provider
+            from ..sql.refusals import is_missing_provider
 
             if not is_enabled(builders.session_of(self)) or not is_missing_provider(error):
                 raise

@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
-from ...core.protocol.schema import DEFAULT_KEY, dotted
-from ...dml.change.delete import delete
-from ...dml.change.truncate import truncate
-from ...dml.change.update import update
-from ...dml.command import assignments
-from ...dml.command.command import RowsChanged
-from ...engine.jvm.connection import settings
-from ...engine.jvm.connection.gateway import Gateway, changed_node
-from ...engine.jvm.statements import definitions, inserts, row_changes, statements
-from ...engine.jvm.statements.row_changes import Assigned, CommonTables
-from ...engine.read.scan import Alias
-from ...engine.write import view_inserts
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from ..describe import local_frame
-from ..writer import commit_of, session_commit
-from . import results, spark_errors, tables
-from .statement import LogicalPlan, Statement
+from ....core.protocol.schema import DEFAULT_KEY, dotted
+from ....dml.change.delete import delete
+from ....dml.change.truncate import truncate
+from ....dml.change.update import update
+from ....dml.command import assignments
+from ....dml.command.command import RowsChanged
+from ....engine.jvm.connection import settings
+from ....engine.jvm.connection.gateway import Gateway, changed_node
+from ....engine.jvm.statements import definitions, inserts, row_changes, statements
+from ....engine.jvm.statements.row_changes import Assigned, CommonTables
+from ....engine.read.scan import Alias
+from ....engine.write import view_inserts
+from ....errors import InvalidArgumentError, UnsupportedFeatureError
+from ...delta_table.describe import local_frame
+from ...writer import commit_of, session_commit
+from .. import results, spark_errors, tables
+from ..statement import LogicalPlan, Statement
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _UNKNOWN = -1

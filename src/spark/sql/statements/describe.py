@@ -7,18 +7,18 @@ What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, SHOW CR
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from ...core.protocol import schema as schemas
-from ...core.protocol.partition_values import column_of, typed
-from ...core.table.snapshot import Snapshot
-from ...engine.jvm.connection import settings
-from ...engine.jvm.connection.gateway import Gateway
-from ...engine.jvm.registry.classes import class_name
-from ...engine.jvm.statements import definitions
-from ...engine.jvm.types import read_schema, spark_type
-from ...errors import InvalidArgumentError, TableNotFoundError
-from ...settings.spark_own import SESSION_TIME_ZONE
-from . import tables
-from .statement import Statement
+from ....core.protocol import schema as schemas
+from ....core.protocol.partition_values import column_of, typed
+from ....core.table.snapshot import Snapshot
+from ....engine.jvm.connection import settings
+from ....engine.jvm.connection.gateway import Gateway
+from ....engine.jvm.registry.classes import class_name
+from ....engine.jvm.statements import definitions
+from ....engine.jvm.types import read_schema, spark_type
+from ....errors import InvalidArgumentError, TableNotFoundError
+from ....settings.spark_own import SESSION_TIME_ZONE
+from .. import tables
+from ..statement import Statement
 
 _OF_DELTA = "\nProvider: delta\n"
 """What Spark prints of a table whose entry has the provider delta."""

@@ -5,15 +5,15 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from ...dml.change.write import write
-from ...engine.jvm import builders
-from ...engine.jvm.connection.gateway import Gateway
-from ..conf import session_conf
-from ..options import Options, write_request
-from ..writer import resetting_transaction
-from . import tables
+from ....dml.change.write import write
+from ....engine.jvm import builders
+from ....engine.jvm.connection.gateway import Gateway
+from ...conf import session_conf
+from ...options import Options, write_request
+from ...writer import resetting_transaction
+from .. import tables
+from ..statement import Statement
 from .merge import run_merge
-from .statement import Statement
 
 
 def write_to(writer: Any, method: str, condition: Column | None = None) -> bool:

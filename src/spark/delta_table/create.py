@@ -7,16 +7,16 @@ from typing import Any, Generic, Self, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ..core.deltalog import DeltaLog
-from ..core.protocol import rules, schema
-from ..dml.alter.create import CreateMode, Definition, check_same, create
-from ..engine.jvm.types import declared
-from ..errors import InvalidArgumentError, TableNotFoundError
-from . import names
-from .arguments import checked, names_of
-from .boundary import with_pyspark_errors
-from .conf import delta_log, session_conf
-from .writer import commit_of
+from ...core.deltalog import DeltaLog
+from ...core.protocol import rules, schema
+from ...dml.alter.create import CreateMode, Definition, check_same, create
+from ...engine.jvm.types import declared
+from ...errors import InvalidArgumentError, TableNotFoundError
+from .. import names
+from ..arguments import checked, names_of
+from ..boundary import with_pyspark_errors
+from ..conf import delta_log, session_conf
+from ..writer import commit_of
 
 TableT = TypeVar("TableT")
 

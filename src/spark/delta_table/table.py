@@ -5,41 +5,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ..core.deltalog import DeltaLog
-from ..core.schema_evolution.changes import column_of
-from ..core.table.snapshot import Snapshot
-from ..dml.alter.constraints import add_constraint, drop_constraint
-from ..dml.alter.create import CreateMode
-from ..dml.alter.drop_feature import drop_feature
-from ..dml.alter.properties import set_properties, unset_properties
-from ..dml.alter.protocol import add_feature, upgrade_protocol
-from ..dml.alter.schema_changes import add_columns, alter_column, drop_columns, rename_column
-from ..dml.change.delete import delete
-from ..dml.change.update import update
-from ..dml.maintain.clone import clone
-from ..dml.maintain.cluster_by import cluster_by
-from ..dml.maintain.manifest import generate
-from ..dml.maintain.optimize import OptimizeLayout
-from ..dml.maintain.restore import restore
-from ..dml.maintain.vacuum import Mode, vacuum
-from ..engine.jvm.connection.sessions import is_classic
-from ..engine.read import scan
-from ..engine.write import view_inserts
-from ..errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError
-from ..pages import escaped
-from ..report.card import card
-from . import describe, maintenance_results, names
-from .arguments import assignments_of, checked, names_of
-from .boundary import with_pyspark_errors
+from ...core.deltalog import DeltaLog
+from ...core.schema_evolution.changes import column_of
+from ...core.table.snapshot import Snapshot
+from ...dml.alter.constraints import add_constraint, drop_constraint
+from ...dml.alter.create import CreateMode
+from ...dml.alter.drop_feature import drop_feature
+from ...dml.alter.properties import set_properties, unset_properties
+from ...dml.alter.protocol import add_feature, upgrade_protocol
+from ...dml.alter.schema_changes import add_columns, alter_column, drop_columns, rename_column
+from ...dml.change.delete import delete
+from ...dml.change.update import update
+from ...dml.maintain.clone import clone
+from ...dml.maintain.cluster_by import cluster_by
+from ...dml.maintain.manifest import generate
+from ...dml.maintain.optimize import OptimizeLayout
+from ...dml.maintain.restore import restore
+from ...dml.maintain.vacuum import Mode, vacuum
+from ...engine.jvm.connection.sessions import is_classic
+from ...engine.read import scan
+from ...engine.write import view_inserts
+from ...errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ...pages import escaped
+from ...report.card import card
+from .. import names
+from ..arguments import assignments_of, checked, names_of
+from ..boundary import with_pyspark_errors
+from ..conf import delta_log, session_conf
+from ..reader import find_table, missing_table
+from ..time_travel import timestamp_ms
+from ..writer import commit_of, session_commit
+from . import describe, maintenance_results
 from .columns import column_change, new_columns
-from .conf import delta_log, session_conf
 from .convert import converted, named
 from .create import DeltaTableBuilder
 from .merge import DeltaMergeBuilder
 from .optimize import DeltaOptimizeBuilder, run_optimize
-from .reader import find_table, missing_table
-from .time_travel import timestamp_ms
-from .writer import commit_of, session_commit
 
 
 @with_pyspark_errors

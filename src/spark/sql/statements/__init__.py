@@ -1,0 +1,1 @@
+"""One file for each kind of statement: how it is run for Delta tables."""
