@@ -11,7 +11,7 @@ from .calibration import calibrate, weighed
 from .checks import CHECKS
 from .model import Level
 from .mutants import MUTANTS, POSITIVE_CONTROL
-from .report import Report, declared_by, versions
+from .reports.report import Report, declared_by, versions
 from .runner import Progress, Run, chosen, run
 from .secrecy import Scrubber, replay_command
 from .targets import Asked

@@ -13,9 +13,9 @@ from typing import Protocol
 from tablelog.errors import TablelogError, UnsafeStoreError
 from tablelog.logstore.common.uri import local_path, scheme_of, shown
 
-from .bounded import Stuck, bounded
 from .cleanup import clean
-from .interleave import Outcome
+from .harness.bounded import Stuck, bounded
+from .harness.interleave import Outcome
 from .model import Check, Context, Finding, Level, Target, Verdict
 from .verdicts import verdict_of
 from .words import title

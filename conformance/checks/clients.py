@@ -13,9 +13,9 @@ from tablelog.logstore import LogStore
 from tablelog.logstore.common.uri import local_path, scheme_of
 
 from ..failures import NotEstablishedError, require
-from ..interleave import outcome
+from ..harness.interleave import outcome
+from ..harness.processes import Station, crew, forked, needs_processes
 from ..model import Context, Factory
-from ..processes import Station, crew, forked, needs_processes
 from .suite import at, below, check, commit, commit_names, expect, interleavings, mark, names
 from .trial import LOST, REFUSED, UNKNOWN, WON, Try, in_threads, judge, tried
 

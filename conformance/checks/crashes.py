@@ -11,10 +11,10 @@ from tablelog.logstore import LogStore
 from tablelog.logstore.common.uri import local_path, scheme_of
 
 from ..failures import NotEstablishedError, broken, require
-from ..interleave import count_steps, outcome
+from ..harness.interleave import count_steps, outcome
+from ..harness.processes import Station, Worker, crew, file_size_limit, forked, needs_processes
+from ..harness.tiny_disk import mount
 from ..model import Context
-from ..processes import Station, Worker, crew, file_size_limit, forked, needs_processes
-from ..tiny_disk import mount
 from .suite import LEAST_STEPS, below, check, commit, enough, expect, is_commit_name, mark, names, saw_enough
 from .trial import LOST, UNKNOWN, WON, Try, judge, tried
 

@@ -3,8 +3,8 @@
 from tablelog.logstore import LogStore
 
 from ..failures import require
+from ..harness.processes import Station, crew
 from ..model import Context
-from ..processes import Station, crew
 from .suite import check
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from tablelog.errors import WriteOutcomeUnknown
 
 from ..failures import NotEstablishedError, require
-from ..interleave import Interleaving
+from ..harness.interleave import Interleaving
+from ..harness.processes import Station, crew, needs_processes, together
+from ..harness.proxy import Exchange, Proxy, Reply
 from ..model import Context
-from ..processes import Station, crew, needs_processes, together
-from ..proxy import Exchange, Proxy, Reply
 from .suite import at, below, check, commit, expect, interleavings, mark, varied_version
 from .trial import Try, in_threads, judge, tried
 

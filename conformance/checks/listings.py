@@ -5,7 +5,7 @@ import threading
 import time
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
 from ..model import Context
 from .population import fill, needs_pages
 from .suite import (

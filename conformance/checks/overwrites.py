@@ -1,7 +1,7 @@
 """Check 12: overwrites and deletes, alone and in a race with a create."""
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
 from ..model import Context
 from .suite import at, below, check, commit, commit_names, expect, interleavings, names, value_of
 

@@ -9,7 +9,7 @@ from functools import partial
 from tablelog.errors import InvalidArgumentError
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
 from ..model import Context
 from .suite import below, check, commit, commit_names, expect, names
 

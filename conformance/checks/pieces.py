@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
 from ..model import Context
 from .suite import below, check, commit, expect, mark, names
 from .trial import Try, judge, tried

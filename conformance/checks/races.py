@@ -12,9 +12,9 @@ from itertools import count
 from tablelog.logstore import LogStore
 
 from ..failures import NotEstablishedError, broken, require
-from ..interleave import outcome
+from ..harness.interleave import outcome
+from ..harness.processes import Station, crew, needs_processes, together
 from ..model import Context
-from ..processes import Station, crew, needs_processes, together
 from .suite import check, commit, commit_names, enough, expect, latest_end, mark, names, saw_enough, varied_version
 from .trial import LOST, UNKNOWN, WON, Overlap, Try, in_threads, judge, tried
 

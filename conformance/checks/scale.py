@@ -7,9 +7,9 @@ from collections.abc import Callable
 from tablelog.logstore import FileStatus, LogStore
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
+from ..harness.proxy import Exchange, Proxy, Reply
 from ..model import Context
-from ..proxy import Exchange, Proxy, Reply
 from .forced import one_winner
 from .population import PAGE, fill, needs_pages
 from .races import frequent_switches, round_of_threads

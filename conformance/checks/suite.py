@@ -10,7 +10,7 @@ from typing import Any
 from tablelog.logstore import FileStatus
 
 from ..failures import NotEstablishedError, broken, require
-from ..interleave import Interleaving, Outcome, all_interleavings
+from ..harness.interleave import Interleaving, Outcome, all_interleavings
 from ..model import Check, Context, Level
 
 is_commit_name = re.compile(r"[0-9]{20}\.json").fullmatch

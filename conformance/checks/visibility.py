@@ -7,9 +7,9 @@ from functools import partial
 from tablelog.logstore import LogStore
 
 from ..failures import require
-from ..interleave import outcome
+from ..harness.interleave import outcome
+from ..harness.processes import Station, crew, needs_processes
 from ..model import Context
-from ..processes import Station, crew, needs_processes
 from .suite import (
     at,
     below,

@@ -19,13 +19,13 @@ import click
 from ..conformance import words
 from ..conformance.checks import CHECKS
 from ..conformance.examination import examine
-from ..conformance.junit import to_junit
 from ..conformance.model import Check, Level
-from ..conformance.page import to_html
-from ..conformance.report import GUARANTEES, to_json
+from ..conformance.reports.junit import to_junit
+from ..conformance.reports.page import to_html
+from ..conformance.reports.report import GUARANTEES, to_json
+from ..conformance.reports.terminal import Paint, Ticker, summary
 from ..conformance.runner import UnknownCheckError, chosen
 from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named
-from ..conformance.terminal import Paint, Ticker, summary
 from ..errors import StorageError, TablelogError
 from .parameters import Command, store_settings
 from .version import shown_version

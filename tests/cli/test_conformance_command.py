@@ -13,7 +13,7 @@ import pytest
 
 from tablelog.cli import main
 from tablelog.conformance import CHECKS
-from tablelog.conformance.report import from_json
+from tablelog.conformance.reports.report import from_json
 from tablelog.conformance.words import title
 
 STORES = Path(__file__).parents[1] / "conformance"

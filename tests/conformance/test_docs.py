@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablelog.cli import main
-from tablelog.conformance.report import from_json
+from tablelog.conformance.reports.report import from_json
 from tablelog.conformance.runner import BUDGET_SECONDS, SHARE_SECONDS
 
 DOC = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")

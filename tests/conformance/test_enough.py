@@ -15,7 +15,7 @@ from tablelog.conformance.checks import suite
 from tablelog.conformance.checks.crashes import spread_out
 from tablelog.conformance.checks.suite import interleavings, registered, varied_version
 from tablelog.conformance.checks.trial import WON, Overlap, Try
-from tablelog.conformance.interleave import Interleaving
+from tablelog.conformance.harness.interleave import Interleaving
 from tablelog.conformance.model import Context, Level, Target
 from tablelog.logstore import LocalLogStore, MemoryLogStore
 

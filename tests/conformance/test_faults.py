@@ -7,7 +7,7 @@ import pytest
 
 from support.lost_replies import holds_once
 from support.memory_table import QUICK, WRITE, add, create
-from tablelog.conformance.faults import Faults, FaultyLogStore
+from tablelog.conformance.harness.faults import Faults, FaultyLogStore
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import CommitStateUnknownError, StorageError, WriteOutcomeUnknown

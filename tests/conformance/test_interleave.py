@@ -5,7 +5,7 @@ import threading
 from functools import partial
 
 from support.clocks import ManualClock
-from tablelog.conformance.interleave import all_interleavings, count_steps, interleave, run_with
+from tablelog.conformance.harness.interleave import all_interleavings, count_steps, interleave, run_with
 from tablelog.logstore import MemoryLogStore
 
 

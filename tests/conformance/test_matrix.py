@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.conformance_reports import ALL_PASSED, OPEN, REPORT
-from tablelog.conformance.matrix import BEGIN, END, main, matrix, matrix_of, with_matrix
-from tablelog.conformance.report import from_json, to_json
+from tablelog.conformance.reports.matrix import BEGIN, END, main, matrix, matrix_of, with_matrix
+from tablelog.conformance.reports.report import from_json, to_json
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -63,5 +63,5 @@ def test_the_table_goes_between_the_markers(tmp_path: Path) -> None:
 def test_the_documentation_has_the_matrix_of_the_committed_reports() -> None:
     said = (DOCS / "stores.md").read_text(encoding="utf-8")
     assert with_matrix(said, matrix_of(DOCS / "conformance")) == said, (
-        "run `python -m tablelog.conformance.matrix docs/stores.md docs/conformance`"
+        "run `python -m tablelog.conformance.reports.matrix docs/stores.md docs/conformance`"
     )

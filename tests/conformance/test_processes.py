@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tablelog.conformance import Context, Factory, Level, NotEstablishedError, Target
-from tablelog.conformance.file_faults import blind, failing
-from tablelog.conformance.processes import Station, crew, file_size_limit, forked, together
-from tablelog.conformance.tiny_disk import mount
+from tablelog.conformance.harness.file_faults import blind, failing
+from tablelog.conformance.harness.processes import Station, crew, file_size_limit, forked, together
+from tablelog.conformance.harness.tiny_disk import mount
 from tablelog.logstore import LocalLogStore, LogStore, MemoryLogStore
 
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tablelog.conformance.proxy import Exchange, Proxy, Reply, pass_on
+from tablelog.conformance.harness.proxy import Exchange, Proxy, Reply, pass_on
 
 
 class _Echo(BaseHTTPRequestHandler):

@@ -13,12 +13,12 @@ import pytest
 from support.conformance_reports import ALL_PASSED, CALIBRATION, FAILED, OPEN, PASSED, RACED, REPORT
 from tablelog.conformance import CHECKS, words
 from tablelog.conformance.calibration import Calibration
-from tablelog.conformance.junit import to_junit
-from tablelog.conformance.matrix import matrix
 from tablelog.conformance.model import Verdict
-from tablelog.conformance.page import to_html
-from tablelog.conformance.report import Report, from_json, to_json
-from tablelog.conformance.terminal import Paint, Ticker, summary
+from tablelog.conformance.reports.junit import to_junit
+from tablelog.conformance.reports.matrix import matrix
+from tablelog.conformance.reports.page import to_html
+from tablelog.conformance.reports.report import Report, from_json, to_json
+from tablelog.conformance.reports.terminal import Paint, Ticker, summary
 from tablelog.conformance.titles import TITLES
 
 PLAIN = Paint(io.StringIO())

@@ -12,7 +12,7 @@ import pytest
 from servers import CannotInstallError, MinIO
 from support import killed_streams
 from support.killed_stream import QUERIES
-from tablelog.conformance.proxy import Exchange, Proxy, Reply
+from tablelog.conformance.harness.proxy import Exchange, Proxy, Reply
 
 KILLS = 3
 

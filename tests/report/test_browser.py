@@ -9,7 +9,7 @@ from report.browser import PROGRAM, Browser, started
 from report.messy_table import messy
 from report.test_page import hostile
 from support.conformance_reports import REPORT
-from tablelog.conformance.page import to_html
+from tablelog.conformance.reports.page import to_html
 from tablelog.report import report
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no chromium in the PATH (Debian: apt-get install chromium)")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablelog.conformance.model import Verdict
-from tablelog.conformance.report import Report, from_json, to_json
+from tablelog.conformance.reports.report import Report, from_json, to_json
 
 from . import (
     HDFS,

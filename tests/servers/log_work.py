@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablelog.conformance.proxy import Exchange, Proxy
-from tablelog.conformance.proxy import Reply as Sent
+from tablelog.conformance.harness.proxy import Exchange, Proxy
+from tablelog.conformance.harness.proxy import Reply as Sent
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.txn.operation import Operation

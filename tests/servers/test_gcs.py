@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tablelog.conformance import CHECKS, Check, Level, Verdict
-from tablelog.conformance.proxy import Exchange
-from tablelog.conformance.proxy import Reply as Sent
+from tablelog.conformance.harness.proxy import Exchange
+from tablelog.conformance.harness.proxy import Reply as Sent
 from tablelog.conformance.runner import run_check
 from tablelog.conformance.targets import from_url
 from tablelog.errors import StorageMissingError, StorageUnavailableError

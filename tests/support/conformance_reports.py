@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tablelog.conformance.calibration import CAUGHT, MISSED, NOT_RUN, Calibration, MutantResult
 from tablelog.conformance.model import Check, Context, Finding, Level, Verdict
-from tablelog.conformance.report import Report
+from tablelog.conformance.reports.report import Report
 
 
 def nothing(_context: Context) -> None:

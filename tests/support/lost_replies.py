@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from support.memory_table import QUICK, WRITE, add, create
-from tablelog.conformance.proxy import Exchange, Proxy, Reply
+from tablelog.conformance.harness.proxy import Exchange, Proxy, Reply
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile
 from tablelog.core.txn.transaction import Transaction

@@ -7,9 +7,9 @@ from functools import partial
 from tablelog.logstore.common.uri import local_path, scheme_of
 
 from ...failures import NotEstablishedError, require
-from ...file_faults import When, blind, failing
+from ...harness.file_faults import When, blind, failing
+from ...harness.processes import Station, crew
 from ...model import Context
-from ...processes import Station, crew
 from ..suite import below, commit
 from ..trial import LOST, UNKNOWN, Try, tried
 from .intercepted_writes import DATA, OTHER_DATA, content_of, require_one_winner

@@ -8,8 +8,8 @@ from functools import partial
 from tablelog.logstore import LogStore
 
 from ...failures import NotEstablishedError, require
+from ...harness.proxy import Exchange, Proxy, Reply, Request
 from ...model import Context
-from ...proxy import Exchange, Proxy, Reply, Request
 from ..suite import below, saw_enough
 from ..trial import LOST, UNKNOWN, WON, Try, tried
 

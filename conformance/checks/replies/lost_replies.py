@@ -10,8 +10,8 @@ from functools import partial
 from tablelog.logstore import LogStore
 
 from ...failures import require
+from ...harness.proxy import Exchange, Proxy, Reply
 from ...model import Context, Level
-from ...proxy import Exchange, Proxy, Reply
 from ..suite import check, commit, enough
 from ..trial import Try, tried
 from .failing_calls import write_with_failing_calls

@@ -9,8 +9,8 @@ from tablelog.logstore.common.schemes import about
 from tablelog.logstore.common.uri import scheme_of
 
 from ...failures import broken, require
+from ...harness.proxy import Exchange, Proxy, Reply
 from ...model import Context
-from ...proxy import Exchange, Proxy, Reply
 from ..suite import check, commit
 from ..trial import LOST, REFUSED, UNKNOWN, WON
 from .failing_calls import write_with_failing_calls, write_with_hidden_files

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..pages import document
-from ..pages import escaped as _text
-from . import words
-from .calibration import CAUGHT, MISSED, Calibration
-from .model import Finding, Verdict
+from ...pages import document
+from ...pages import escaped as _text
+from .. import words
+from ..calibration import CAUGHT, MISSED, Calibration
+from ..model import Finding, Verdict
 from .page_style import STYLE
 from .report import GUARANTEES, Report, worst_of
 

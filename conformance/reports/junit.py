@@ -3,8 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from . import words
-from .model import Verdict
+from .. import words
+from ..model import Verdict
 from .report import GUARANTEES, Report
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

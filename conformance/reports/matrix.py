@@ -1,8 +1,8 @@
 """The matrix in the documentation: the results for each store, from the reports in a directory.
 
-`python -m tablelog.conformance.matrix DOC.md REPORTS` writes it between the two markers in `DOC.md`; `REPORTS` has a
-report (JSON, slim or whole) for each row, and may have `not-run.json`: `[{"what": ..., "why": ...}]`, for stores that
-were never tested.
+`python -m tablelog.conformance.reports.matrix DOC.md REPORTS` writes it between the two markers in `DOC.md`; `REPORTS`
+has a report (JSON, slim or whole) for each row, and may have `not-run.json`: `[{"what": ..., "why": ...}]`, for stores
+that were never tested.
 """
 
 import json
@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from . import words
-from .model import Finding, Verdict
+from .. import words
+from ..model import Finding, Verdict
 from .report import GUARANTEES, Report, from_json, worst_of
 
-BEGIN, END = "<!-- matrix: begin (generated, see tablelog.conformance.matrix) -->", "<!-- matrix: end -->"
+BEGIN, END = "<!-- matrix: begin (generated, see tablelog.conformance.reports.matrix) -->", "<!-- matrix: end -->"
 NOT_RUN = "not-run.json"
 
 
@@ -98,5 +98,5 @@ def main(document: str, directory: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: python -m tablelog.conformance.matrix DOC.md REPORTS")
+        sys.exit("usage: python -m tablelog.conformance.reports.matrix DOC.md REPORTS")
     main(*sys.argv[1:])

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
-from . import words
-from .calibration import CAUGHT, MISSED
-from .model import Finding, Verdict
+from .. import words
+from ..calibration import CAUGHT, MISSED
+from ..model import Finding, Verdict
 from .report import GUARANTEES, Report, worst_of
 
 _MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.NOT_ESTABLISHED: "?"}

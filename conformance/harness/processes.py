@@ -18,9 +18,9 @@ from typing import Any
 
 from tablelog.logstore import LogStore
 
-from .failures import NotEstablishedError
+from ..failures import NotEstablishedError
+from ..model import Context, Factory
 from .interleave import Outcome, outcome, run_with
-from .model import Context, Factory
 
 _context = multiprocessing.get_context("spawn")
 _ANSWER_SECONDS = 120.0

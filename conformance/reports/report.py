@@ -9,8 +9,8 @@ from typing import Any
 
 from tablelog.logstore import LogStore
 
-from .calibration import Calibration, MutantResult
-from .model import Check, Context, Finding, Level, Verdict
+from ..calibration import Calibration, MutantResult
+from ..model import Check, Context, Finding, Level, Verdict
 
 FORMAT = "tablelog-conformance/1"
 

@@ -1,6 +1,6 @@
 """The style of the page: what it has besides the style that all pages share."""
 
-from ..pages import BASE
+from ...pages import BASE
 
 _OWN = """\
 .number, .evidence, .asks { color: var(--soft); }

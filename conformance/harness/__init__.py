@@ -1,0 +1,1 @@
+"""What checks use to race writers, to kill processes, and to make calls fail."""
