@@ -52,7 +52,8 @@ test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
-	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance tests/test_errors.py \
+	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance \
+		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry retries)) \
 		-m "not slow and not thorough" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
+from . import observe
 from .clock import Clock, SystemClock
 from .errors import DeltaConcurrentModificationException
 
@@ -54,6 +55,10 @@ def retrying(
         except DeltaConcurrentModificationException as error:
             bound = min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S * 2.0 ** min(attempt, _DOUBLINGS))
             pause = bound * dice()
-            logger.info("attempt %d of %d failed, the next follows in %.2f s: %s", attempt, attempts, pause, error)
+            fields = observe.fields(error.table, version=error.version, attempt=attempt, outcome=type(error).__name__)
+            logger.info(
+                "attempt %d of %d failed, the next follows in %.2f s: %s", attempt, attempts, pause, error, extra=fields
+            )
+            observe.counted("retries", 1, fields)
         clock.sleep(pause)
     return command()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import observe
 from ..clock import Clock, SystemClock
 from ..error_context import sets_table
 from ..errors import InvalidArgumentError, TableNotFoundError
@@ -210,11 +211,13 @@ class DeltaLog:
         # These modules import all of Arrow, so they are imported only when a checkpoint is written.
         from .log_maintenance.checkpoint_writer import point_at, write
 
-        hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
-        last = self.reader.last_checkpoint()
-        if last is None or last.version <= hint.version or not self._has_checkpoint(last.version):
-            point_at(self.store, self.log_path, hint)
-        return hint
+        fields = observe.fields(self.table, version=snapshot.version, store=self.store, outcome="written")
+        with observe.Stopwatch("checkpoint", self.clock, fields):
+            hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
+            last = self.reader.last_checkpoint()
+            if last is None or last.version <= hint.version or not self._has_checkpoint(last.version):
+                point_at(self.store, self.log_path, hint)
+            return hint
 
     @sets_table
     def clean_up(

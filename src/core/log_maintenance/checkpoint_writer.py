@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ... import observe
 from ...logstore.base import LogStore
 from ...settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 from ..log import last_checkpoint
@@ -100,7 +101,8 @@ def write(
         return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, sidecar_writer)
     except DamagedCheckpointError as error:
         # A damaged part of a large old checkpoint may be found only while it is read; then other files are read.
-        _log.warning("%s: %s; writing the checkpoint again without this file", snapshot.table, error)
+        fields = observe.fields(snapshot.table, version=snapshot.version, store=store, outcome="damaged")
+        _log.warning("%s: %s; writing the checkpoint again without this file", snapshot.table, error, extra=fields)
         return _write(store, log_path, _Contents(snapshot, now_ms), conf or {}, None)
 
 
@@ -187,9 +189,9 @@ def _put(store: LogStore, log_path: str, name: str, pieces: Callable[[], Generat
         pass  # the exception refers to the pieces, which are released before they are created again
     existing = _held(store, path)
     if existing is not None:
-        _log.info("%s exists already", path)
+        _log.info("%s exists already", path, extra=observe.fields(store=store, outcome="exists"))
         return existing
-    _log.warning("%s can't be read and is replaced", path)
+    _log.warning("%s can't be read and is replaced", path, extra=observe.fields(store=store, outcome="damaged"))
     return _written(store, path, pieces(), overwrite=True)
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ... import observe
 from ...clock import Clock
 from ...errors import InvalidArgumentError, TableNotFoundError
 from ...logstore.base import FileStatus
@@ -54,22 +55,28 @@ class NewestSnapshot:
 
     def refresh(self) -> Snapshot:
         """Return the newest snapshot. If nothing changed since the last call, it costs one listing."""
-        with self._lock:
-            known = self._known
-            if known is not None and not known.snapshot.base_lost:
-                try:
-                    updated = self._updated(known)
-                except ReplacedError:
-                    updated = None
-                if updated is not None:
-                    self._known = updated
-                    return updated.snapshot
-                self._known = None
-            self._opened_at = self._clock.monotonic()
-            snapshot, segment = self._loader.load(None)
-            self._opened_version = snapshot.version
-            self._known = _Known(snapshot, segment.version, segment.last_commit)
+        fields = observe.fields(self.table, store=self._loader.store)
+        with observe.Stopwatch("refresh", self._clock, fields), self._lock:
+            snapshot, fields["outcome"] = self._refreshed(self._known)
+            fields["version"] = snapshot.version
             return snapshot
+
+    def _refreshed(self, known: _Known | None) -> tuple[Snapshot, str]:
+        """The newest snapshot, and whether it is `unchanged`, `updated` or `loaded`."""
+        if known is not None and not known.snapshot.base_lost:
+            try:
+                updated = self._updated(known)
+            except ReplacedError:
+                updated = None
+            if updated is not None:
+                self._known = updated
+                return updated.snapshot, "unchanged" if updated.snapshot is known.snapshot else "updated"
+            self._known = None
+        self._opened_at = self._clock.monotonic()
+        snapshot, segment = self._loader.load(None)
+        self._opened_version = snapshot.version
+        self._known = _Known(snapshot, segment.version, segment.last_commit)
+        return snapshot, "loaded"
 
     def _updated(self, known: _Known) -> _Known | None:
         """`known`, updated with one listing and one read for each new commit; `None`: open the table again.
@@ -106,7 +113,11 @@ class NewestSnapshot:
         )
         if updated.metadata.id != snapshot.metadata.id:
             _log.warning(
-                "%s: the table's id changed between version %d and %d", self.table, snapshot.version, updated.version
+                "%s: the table's id changed between version %d and %d",
+                self.table,
+                snapshot.version,
+                updated.version,
+                extra=observe.fields(self.table, version=updated.version, store=self._loader.store, outcome="replaced"),
             )
         return _Known(updated, newest, entries[-1].status)
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
+from ... import observe
 from ...error_context import sets_table
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import LogStore
@@ -41,7 +42,7 @@ class SnapshotLoader:
         self.limits = limits
         self.checksum_mismatch_is_fatal = CORRUPTION_IS_FATAL.of(conf)
         self._log_path = log_path
-        self._store = store
+        self.store = store
         self._conf = conf
 
     @sets_table
@@ -65,7 +66,10 @@ class SnapshotLoader:
             try:
                 return self._load_once(version, damaged)
             except ReplacedError as error:
-                _log.info("%s: the log changed while it was read (%s)", self.table, error)
+                fields = observe.fields(
+                    self.table, version=version, attempt=attempt + 1, store=self.store, outcome="changed"
+                )
+                _log.info("%s: the log changed while it was read (%s)", self.table, error, extra=fields)
                 if attempt == _TRIES:
                     raise CorruptLogError(
                         f"the log of {self.table} has files that can't be read as they are listed: {error}. Try again; "
@@ -89,7 +93,12 @@ class SnapshotLoader:
                 error.with_context(table=self.table, version=segment.version)
                 if not error.names or damaged.issuperset(error.names):
                     raise
-                _log.warning("%s: %s; reading the version from other files of the log instead", self.table, error)
+                _log.warning(
+                    "%s: %s; reading the version from other files of the log instead",
+                    self.table,
+                    error,
+                    extra=observe.fields(self.table, version=segment.version, store=self.store, outcome="damaged"),
+                )
                 damaged.update(error.names)
                 try:
                     if not full:
@@ -143,7 +152,7 @@ class SnapshotLoader:
         base = None
         if segment.checkpoint is not None:
             base = CheckpointState(
-                self._store,
+                self.store,
                 self._log_path,
                 self.table,
                 segment.checkpoint,
@@ -167,5 +176,5 @@ class SnapshotLoader:
             timestamp=self.reader.timestamp_of(segment.version, status, timestamp_ms),
             checksum=self.reader.checksum(segment.checksum),
             fatal=self.checksum_mismatch_is_fatal,
-            doubt=partial(doubt, self._store, self._log_path, self.reader),
+            doubt=partial(doubt, self.store, self._log_path, self.reader),
         )

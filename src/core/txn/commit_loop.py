@@ -4,7 +4,14 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ...errors import CommitInterrupted, CommitStateUnknownError, ConcurrentWriteException, MissingCommitError
+from ... import observe
+from ...errors import (
+    CommitInterrupted,
+    CommitStateUnknownError,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MissingCommitError,
+)
 from ...settings.declarations import MAX_COMMIT_ATTEMPTS
 from ..protocol import codec, features, paths
 from ..protocol.actions import Action, CommitInfo
@@ -81,12 +88,8 @@ class CommitLoop:
                 serialised, body = actions, codec.serialise(actions)
             data = codec.serialise((stamped_info,)) + body
             outcome = self._attempt(version, data, token)
-            if logger.isEnabledFor(logging.INFO):
-                logger.info(
-                    "%s: version %d, attempt %d: %s, %d ms",
-                    self._log.table, version, number, type(outcome).__name__.lower(),
-                    round((clock.monotonic() - started) * 1000),
-                )  # fmt: skip
+            took = clock.monotonic() - started
+            self._report(version, number, outcome, took)
             if isinstance(outcome, Won):
                 self._record.committed = True
                 return LoggedCommit(version, stamped_info, actions, tuple(winners), number)
@@ -95,7 +98,7 @@ class CommitLoop:
             self._record.committed = False
             if number == max_attempts:
                 break
-            self._pause(number, clock.monotonic() - started)
+            self._pause(number, took)
             staged = self._rebase(staged, reads, level, winners, self._newer(version, outcome.data))
         raise ConcurrentWriteException(
             f"nothing was committed to {self._log.table}: other writers took {max_attempts} versions in a row, and "
@@ -124,6 +127,14 @@ class CommitLoop:
             record.committed = False
             raise
 
+    def _report(self, version: int, number: int, outcome: Outcome, took: float) -> None:
+        word = type(outcome).__name__.lower()
+        table = self._log.table
+        fields = observe.fields(table, version=version, attempt=number, store=self._log.store, outcome=word)
+        milliseconds = round(took * 1000)
+        logger.info("%s: version %d, attempt %d: %s, %d ms", table, version, number, word, milliseconds, extra=fields)
+        observe.timed("commit.attempt", took, fields)
+
     def _rebase(
         self,
         staged: Staged,
@@ -133,7 +144,14 @@ class CommitLoop:
         newer: Iterator[Winner],
     ) -> Staged:
         for winner in newer:
-            staged = conflict.check(reads, staged, winner, level)
+            try:
+                staged = conflict.check(reads, staged, winner, level)
+            except DeltaConcurrentModificationException as error:
+                fields = observe.fields(
+                    self._log.table, version=winner.version, store=self._log.store, outcome=type(error).__name__
+                )
+                observe.counted("commit.conflicts", 1, fields)
+                raise
             winners.append(winner)
             if winner.protocol is not None or winner.metadata is not None:
                 features.check_readable(staged.protocol, staged.metadata, self._log.table)

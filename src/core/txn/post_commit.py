@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ... import observe
 from ...settings.declarations import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
@@ -122,8 +123,10 @@ def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) 
         log.store.write(f"{log.log_path}/{crc_name(snapshot.version)}", data)
     except FileExistsError:
         # A checksum is never overwritten. A reader may have written it, or a write whose reply was lost was repeated.
-        logger.info("%s: version %d has a checksum already", log.table, snapshot.version)
+        fields = observe.fields(log.table, version=snapshot.version, store=log.store, outcome="exists")
+        logger.info("%s: version %d has a checksum already", log.table, snapshot.version, extra=fields)
 
 
 def _warn(log: "WritableLog", version: int, problem: str) -> None:
-    logger.warning("%s: version %d was committed, but %s", log.table, version, problem, exc_info=True)
+    fields = observe.fields(log.table, version=version, store=log.store, outcome="failed")
+    logger.warning("%s: version %d was committed, but %s", log.table, version, problem, exc_info=True, extra=fields)
