@@ -12,7 +12,7 @@ import re
 from html import escape
 from typing import Any
 
-_GAP, _MARGIN, _TOP, _ROW, _BOX = 270, 115, 56, 46, 216
+_GAP, _MARGIN, _TOP, _ROW, _BOX = 230, 105, 56, 44, 200
 _MESSAGE = re.compile(r"(?P<start>.+?) (?P<kind>x?>) (?P<end>.+?): (?P<text>.+)")
 _STATE = re.compile(r"(?P<actor>.+?) (?P<kind>won|lost|unknown|doing): (?P<text>.+)")
 
@@ -38,7 +38,7 @@ def svg(text: str) -> str:
         f'<rect class="actor" x="{x - 70}" y="8" width="140" height="32" rx="6"/>{_text(x, 29, name, "name")}'
         for name, x in at.items()
     )
-    size = f'viewBox="0 0 {width} {height}" width="{width}"'
+    size = f'viewBox="0 0 {width} {height}" width="{width}" style="min-width: {width * 4 // 5}px"'
     return (
         f'<div class="interleaving"><svg {size} role="img" aria-label="{escape("; ".join(steps), quote=True)}">'
         f"{lines}{heads}{''.join(drawn)}</svg></div>"
