@@ -6,6 +6,9 @@ import pytest
 from website import interleaving
 from website.outside_requests import outside_requests
 
+from . import pages
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'self' 'unsafe-inline' data:">"""
 STEPS = """
 Writer | Store
@@ -61,3 +64,14 @@ def test_an_interleaving_shows_each_step_and_marks_what_is_lost() -> None:
 def test_an_interleaving_with_a_wrong_step_is_an_error(step: str) -> None:
     with pytest.raises(ValueError, match=r"not a step|no actor"):
         interleaving.svg(f"Writer | Store\n{step}")
+
+
+def test_the_landing_page_shows_the_code_of_the_readme_which_is_run() -> None:
+    landing, readme = (path.read_text(encoding="utf-8") for path in (DOCS / "index.md", DOCS.parent / "README.md"))
+    shown = [block.code for block in pages.blocks(landing)]
+    assert shown
+    assert shown == [block.code for block in pages.blocks(readme)]
+
+
+def test_the_code_of_the_page_on_operating_runs(tmp_path: Path) -> None:
+    pages.run(DOCS / "operating.md", {}, tmp_path)
