@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from website import interleaving
+from website import hooks, interleaving
 from website.outside_requests import outside_requests
 
 from . import pages
@@ -75,3 +75,10 @@ def test_the_landing_page_shows_the_code_of_the_readme_which_is_run() -> None:
 
 def test_the_code_of_the_page_on_operating_runs(tmp_path: Path) -> None:
     pages.run(DOCS / "operating.md", {}, tmp_path)
+
+
+def test_long_names_break_at_their_parts_in_tables_alone() -> None:
+    name = "<code>spark.tablelog.externalPaths</code>"
+    assert hooks.on_page_content(f"<p>{name}</p>") == f"<p>{name}</p>"
+    broken = "<td>the <code>spark.<wbr>tablelog.<wbr>external<wbr>Paths</code></td>"
+    assert hooks.on_page_content(f"<td>the {name}</td>") == broken
