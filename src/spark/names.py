@@ -17,7 +17,7 @@ _PROVIDERS = ("delta", "parquet", "iceberg")
 
 
 def by_path(identifier: str) -> tuple[str, str] | None:
-    """The provider and the path of ``delta.`path``` or similar; None for a catalog name or a plain path."""
+    """The provider and the path of `` delta.`path` `` or similar; None for a catalog name or a plain path."""
     match = _BY_PATH.fullmatch(identifier)
     if match is None or (match[1].lower() not in _PROVIDERS and not _ABSOLUTE.match(match[2])):
         return None

@@ -48,7 +48,7 @@ def load(reader: Any, path: Any) -> DataFrame:
 
 @pyspark_errors
 def table(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
-    """A table by its name in Spark's catalog, or by ``delta.`path```, as a DataFrame."""
+    """A table by its name in Spark's catalog, or by `` delta.`path` ``, as a DataFrame."""
     named_by_path = names.by_path(name)
     if named_by_path is not None:
         return frame(spark, named_by_path[1], Options(options))

@@ -45,7 +45,7 @@ class DeltaTableBuilder(Generic[TableT]):
         self._definition = Definition()
 
     def tableName(self, identifier: str) -> Self:
-        """The table's name in Spark's catalog, or its path as ``delta.`/path```."""
+        """The table's name in Spark's catalog, or its path as `` delta.`/path` ``."""
         self._named = identifier
         return self
 

@@ -76,7 +76,7 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> "DeltaTable":
-        """The table with this name in Spark's catalog, or at the path in ``delta.`/path```.
+        """The table with this name in Spark's catalog, or at the path in `` delta.`/path` ``.
 
         Raises:
             TableNotFoundError: there is no such table, or it isn't a Delta table.
@@ -106,8 +106,8 @@ class DeltaTable:
 
         Args:
             sparkSession: a classic Spark session.
-            identifier: a directory as ``parquet.`path```, or a Parquet table of Spark's catalog, whose entry is changed
-                to Delta.
+            identifier: a directory as `` parquet.`path` ``, or a Parquet table of Spark's catalog, whose entry is
+                changed to Delta.
             partitionSchema: the partition columns of a directory; for a catalog table, the catalog has them.
             collectStats: whether to derive statistics from the files' footers.
 
@@ -255,7 +255,7 @@ class DeltaTable:
         """A shallow clone: a new table that references the data files of this one.
 
         Args:
-            target: a path, ``delta.`path```, or a name in Spark's catalog.
+            target: a path, `` delta.`path` ``, or a name in Spark's catalog.
             isShallow: must be True, as in Delta.
             replace: whether an existing table at the target may be replaced.
             properties: table properties that differ from this table's.

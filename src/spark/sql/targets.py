@@ -40,7 +40,7 @@ class TableName:
 
     @property
     def identifier(self) -> str:
-        """The name as the methods of `DeltaTable` take it: a path is ``provider.`/path```."""
+        """The name as the methods of `DeltaTable` take it: a path is `` provider.`/path` ``."""
         if len(self.parts) == 2 and self.parts[0].isidentifier():
             return f"{self.parts[0]}.{quoted(self.parts[1])}"
         return self.quoted

@@ -34,7 +34,7 @@ def load(reader: Any, path: Any) -> DataFrame:
 
 @pyspark_errors
 def table(reader: Any, name: str) -> DataFrame:
-    """A table of the catalog, or ``delta.`path```, as a stream."""
+    """A table of the catalog, or `` delta.`path` ``, as a stream."""
     spark: SparkSession = builders.session_of(reader)
     options = builders.stream_reader_state(reader).options
     named = names.by_path(name)
