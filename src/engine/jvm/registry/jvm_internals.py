@@ -197,6 +197,7 @@ JVM: tuple[JvmInternal, ...] = (
     JvmInternal(_LOGICAL + "UnresolvedInsert", "INSERT INTO IDENTIFIER(...)", (), _V43),
     JvmInternal(_ANALYSIS + "UnresolvedInsertTarget", "its table", ("multipartIdentifier", "options"), _V43),
     _of(_LOGICAL, "InsertIntoStatement", "INSERT", "table", "byName", "userSpecifiedCols", "partitionSpec"),
+    _of(_LOGICAL, "OverwriteByExpression", "INSERT ... REPLACE WHERE before Spark 4.3", "deleteExpr", "query"),
     _of(_LOGICAL, "DeleteFromTable", "DELETE", "table", "condition"),
     _of(_LOGICAL, "UpdateTable", "UPDATE", "table", "assignments", "condition"),
     _of(_LOGICAL, "MergeIntoTable", "MERGE", "targetTable", "sourceTable", "mergeCondition", "matchedActions",

@@ -73,11 +73,24 @@ def _unresolved_inserts(plan: JavaObject) -> list[JavaObject]:
 
 
 def _insert(gateway: Gateway, unresolved: JavaObject) -> JavaObject:
-    """The INSERT as Spark parses it with the table's name: only the node of the table differs."""
+    """The INSERT as Spark parses it with the table's name: only the node of the table differs.
+
+    Spark 4.2 parses REPLACE WHERE to another plan than Spark 4.3 if the name isn't an expression.
+    """
     target, *parts = (unresolved.productElement(i) for i in range(unresolved.productArity()))
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
     relation = catalyst.analysis.UnresolvedRelation(target.multipartIdentifier(), target.options(), False)
-    return catalyst.plans.logical.InsertIntoStatement(relation, *parts)
+    criteria = unresolved.replaceCriteriaOpt()
+    if (
+        criteria.isEmpty()
+        or class_name(criteria.get()) != "InsertReplaceWhere"
+        or gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext")
+    ):
+        return catalyst.plans.logical.InsertIntoStatement(relation, *parts)
+    nothing, no_options = gateway.none, gateway.scala_map({})
+    evolves = unresolved.withSchemaEvolution()
+    parts = [criteria.get().cond(), unresolved.query(), no_options, unresolved.byName(), evolves, nothing, nothing]
+    return catalyst.plans.logical.OverwriteByExpression(relation, *parts)
 
 
 def _clauses(plan: JavaObject) -> Iterator[JavaObject]:
