@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from tablelog.engine.jvm.statements.statements import lexer
+from tablelog.engine.jvm.statements import lexer
 from tablelog.errors import InvalidArgumentError
 from tablelog.spark.sql.grammar import nodes
 from tablelog.spark.sql.grammar.leading import leading_words

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from tablelog.engine.jvm.statements.statements.inserts import InsertTarget
-from tablelog.engine.jvm.statements.statements.table_catalog import DescribedTable
+from tablelog.engine.jvm.statements.inserts import InsertTarget
+from tablelog.engine.jvm.statements.table_catalog import DescribedTable
 from tablelog.engine.read.file_index import FileIndex
 
 
