@@ -155,7 +155,10 @@ def _selects_all(plan: JavaObject) -> bool:
 
 
 def inserts_of(plan: JavaObject) -> list[JavaObject]:
-    """The INSERTs of a parsed statement: one, those of a multi-insert, or none."""
+    """The INSERTs of a parsed statement: one, those of a multi-insert, or none.
+
+    None too if the table of one of them is named by an expression: its name has to be resolved first.
+    """
     kind = class_name(plan)
     if kind in (
         "InsertIntoStatement",
@@ -163,7 +166,8 @@ def inserts_of(plan: JavaObject) -> list[JavaObject]:
     ):  # before Spark 4.3 REPLACE WHERE is parsed to the second
         return [plan]
     if kind in ("UnresolvedWith", "Union"):
-        return [insert for child in Gateway.elements(plan.children()) for insert in inserts_of(child)]
+        parts = [inserts_of(child) for child in Gateway.elements(plan.children())]
+        return [insert for part in parts for insert in part] if all(parts) else []
     return []
 
 

@@ -180,6 +180,8 @@ def test_a_variable_names_the_table(spark, t):
     spark.sql("FROM VALUES (6L, 6) AS v (a, b) INSERT INTO IDENTIFIER(name) SELECT * INSERT INTO t SELECT a + 1, b")
     spark.sql("INSERT OVERWRITE IDENTIFIER(name) SELECT id, k FROM t WHERE id > 5")
     assert rows(spark) == [(6, 6), (7, 6)]
+    spark.sql("FROM VALUES (8L, 8) AS v (a, b) INSERT INTO t SELECT * INSERT INTO IDENTIFIER(name) SELECT a + 1, b")
+    assert rows(spark) == [(6, 6), (7, 6), (8, 8), (9, 8)]
 
 
 def test_a_variable_names_the_table_in_a_script(spark, t):

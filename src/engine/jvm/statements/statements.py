@@ -92,7 +92,7 @@ def kind_of(plan: JavaObject) -> str | None:
         return kind
     if kind == "Union":
         first = class_name(plan.children().apply(0))
-        return first if first in ("InsertIntoStatement", "UnresolvedInsert") else None
+        return first if first in ("InsertIntoStatement", *UNKNOWN_NAMES) else None
     statement = kind == "InsertIntoDir" or any(
         is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
     )
