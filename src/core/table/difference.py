@@ -68,11 +68,11 @@ def difference(then: "Snapshot", now: "Snapshot") -> Difference:
     Returns:
         The difference.
     """
-    keys_then, keys_now = _keys(then), _keys(now)
+    only_then, only_now = differing_files(then, now)
     before, after = ", ".join(then.partition_columns), ", ".join(now.partition_columns)
     return Difference(
-        added=_group(now, [row for key, row in keys_now.items() if key not in keys_then]),
-        removed=_group(then, [row for key, row in keys_then.items() if key not in keys_now]),
+        added=_group(now, only_now),
+        removed=_group(then, only_then),
         columns=column_changes(then.schema, now.schema),
         properties=_changes(then.metadata.configuration, now.metadata.configuration),
         features=_changes(
@@ -80,6 +80,15 @@ def difference(then: "Snapshot", now: "Snapshot") -> Difference:
             dict.fromkeys(features.supported(now.protocol), "supported"),
         ),
         partitioning=None if before == after else Change("partitioning", before or None, after or None),
+    )
+
+
+def differing_files(then: "Snapshot", now: "Snapshot") -> tuple[list[int], list[int]]:
+    """Indexes of the files that only `then` has, and of the files that only `now` has."""
+    keys_then, keys_now = _keys(then), _keys(now)
+    return (
+        [row for key, row in keys_then.items() if key not in keys_now],
+        [row for key, row in keys_now.items() if key not in keys_then],
     )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import MissingDataFileError
-from ..log.replay import vector_id
-from ..protocol import deletion_vectors, features, paths, schema
+from ..protocol import deletion_vectors, features, schema
 from ..protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from ..protocol.schema import IDENTITY_PREFIX, StructType
 from ..table import clustering
+from ..table.difference import differing_files
 from ..txn.operation import Operation
 from .table_files import TableFiles
 
@@ -68,7 +68,7 @@ def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool) -> Restor
     Returns:
         The change, with the metrics by Delta's names.
     """
-    back, gone = _difference(then, now)
+    back, gone = differing_files(then, now)
     added = tuple(replace(add, data_change=True) for add in then.add_files(back))
     removed = tuple(now.add_files(gone))
     metadata = restored_metadata(then.metadata, now.metadata)
@@ -102,25 +102,6 @@ def check_there(table: str, files: TableFiles, needed: list[str], version: int, 
             version=version,
             path=missing[0],
         )
-
-
-def _difference(then: "Snapshot", now: "Snapshot") -> tuple[list[int], list[int]]:
-    """Indexes of the files that only `then` has, and of the files that only `now` has."""
-    of_then, of_now = _keys(then), _keys(now)
-    return (
-        [row for key, row in of_then.items() if key not in of_now],
-        [row for key, row in of_now.items() if key not in of_then],
-    )
-
-
-def _keys(snapshot: "Snapshot") -> dict[tuple[str, str | None], int]:
-    files = snapshot.files
-    names = paths.canonical_column(files.column("path"), snapshot.table).to_pylist()
-    vectors = files.column("deletionVector")
-    ids: list[str | None] = [None] * len(names)
-    if vectors.null_count < len(vectors):
-        ids = [vector_id(value) for value in vectors.to_pylist()]
-    return {key: row for row, key in enumerate(zip(names, ids, strict=True))}
 
 
 def restored_metadata(then: Metadata, now: Metadata) -> Metadata:
