@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pyspark.errors
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, QueryContext
 
 from .. import error_conditions, errors
 from ..errors import CommandInterrupted, CommitInterrupted
@@ -18,6 +18,8 @@ from ..errors import CommandInterrupted, CommitInterrupted
 
 class TablelogError(errors.TablelogError, PySparkException):
     """The base class of all errors of tablelog."""
+
+    query_context: tuple[QueryContext, ...] = ()
 
     def getErrorClass(self) -> str:
         """The error condition: the older name of `getCondition`."""
@@ -35,9 +37,9 @@ class TablelogError(errors.TablelogError, PySparkException):
         """The condition and the message."""
         return f"[{self.condition}] {Exception.__str__(self)}"
 
-    def getQueryContext(self) -> list[Any]:
-        """Always empty: the message describes the location."""
-        return []
+    def getQueryContext(self) -> list[QueryContext]:
+        """The part of a statement that the error is about; empty where the message describes the location."""
+        return list(self.query_context)
 
     def getBreakingChangeInfo(self) -> None:
         """Always None: no error describes a breaking change."""

@@ -61,6 +61,11 @@ STATEMENTS: dict[str, list[str]] = {
         "INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT * FROM {n}",
         "INSERT OVERWRITE DIRECTORY '{path}/p=1' USING csv SELECT 1",
         "INSERT OVERWRITE DIRECTORY USING parquet OPTIONS (path '{path}') SELECT 1",
+        "WITH x AS (SELECT 1 AS id) INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT * FROM x",
+        "FROM {n} INSERT OVERWRITE DIRECTORY '{path}' USING csv SELECT id INSERT OVERWRITE DIRECTORY '{path}-a' SELECT id",
+        "FROM own.other INSERT INTO own.other SELECT id INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT id",
+        "EXECUTE IMMEDIATE 'INSERT OVERWRITE DIRECTORY \"{path}\" USING parquet SELECT 1'",
+        "BEGIN INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1; END",
     ],
     "InsertOverwriteHiveDir": ["INSERT OVERWRITE LOCAL DIRECTORY '{path}' STORED AS parquet SELECT * FROM {n}"],
     "SingleInsertQuery": [],  # the inserts above
@@ -83,10 +88,23 @@ STATEMENTS: dict[str, list[str]] = {
     "HiveChangeColumn": ["ALTER TABLE {n} CHANGE COLUMN id id BIGINT COMMENT 'x'"],
     "HiveReplaceColumns": ["ALTER TABLE {n} REPLACE COLUMNS (z INT)"],
     "SetTableSerDe": ["ALTER TABLE {n} SET SERDEPROPERTIES (a = 'b')"],
-    "AddTablePartition": ["ALTER TABLE {n} ADD PARTITION (p = 7)"],
+    "AddTablePartition": [
+        "ALTER TABLE {n} ADD PARTITION (p = 7)",
+        "ALTER TABLE own.parts ADD PARTITION (p = 1) LOCATION '{path}'",
+        "INSERT OVERWRITE own.parts PARTITION (p = 1) VALUES (7)",
+        "ALTER TABLE own.parts DROP PARTITION (p = 1)",
+    ],
     "RenameTablePartition": ["ALTER TABLE {n} PARTITION (p = 1) RENAME TO PARTITION (p = 7)"],
     "DropTablePartitions": ["ALTER TABLE {n} DROP PARTITION (p = 1)"],
-    "SetTableLocation": ["ALTER TABLE {n} SET LOCATION '{path}-other'"],
+    "SetTableLocation": [
+        "ALTER TABLE {n} SET LOCATION '{path}-other'",
+        "ALTER TABLE own.other SET LOCATION '{path}'",
+        "INSERT OVERWRITE own.other VALUES (7)",
+        "ALTER TABLE own.parts PARTITION (p = 2) SET LOCATION '{path}'",
+        "INSERT OVERWRITE own.parts PARTITION (p = 2) VALUES (7)",
+        "TRUNCATE TABLE own.other",
+        "DROP TABLE own.other",
+    ],
     "RecoverPartitions": ["ALTER TABLE {n} RECOVER PARTITIONS"],
     "AlterClusterBy": ["ALTER TABLE {n} CLUSTER BY (id)"],
     "AlterTableCollation": ["ALTER TABLE {n} DEFAULT COLLATION UTF8_LCASE"],
@@ -110,6 +128,7 @@ STATEMENTS: dict[str, list[str]] = {
     "RefreshResource": ["REFRESH '{path}'"],
     "CacheTable": ["CACHE TABLE {n}", "CACHE TABLE stray AS SELECT * FROM {n}"],
     "UncacheTable": ["UNCACHE TABLE IF EXISTS {n}"],
+    "CreateNamespace": ["CREATE DATABASE inside LOCATION '{path}'", "DROP DATABASE IF EXISTS inside CASCADE"],
     "LoadData": [
         "LOAD DATA INPATH '{path}' INTO TABLE {n}",
         "LOAD DATA LOCAL INPATH '{path}' OVERWRITE INTO TABLE {n}",
@@ -131,7 +150,7 @@ RENAMES = {"RenameTable", "DropTable", "DropView", "AlterViewQuery"}
 # and pipelines, whose statements `spark.sql` refuses.
 OTHERS = set(
     "Call ClearCache CloseCursorStatement CommentNamespace CreateFlowAutoCdc CreateFunction CreateMetricView "
-    "CreateNamespace CreatePipelineDataset CreatePipelineInsertIntoFlow CreateUserDefinedFunction CreateVariable "
+    "CreatePipelineDataset CreatePipelineInsertIntoFlow CreateUserDefinedFunction CreateVariable "
     "DeclareCursorStatement DescribeFunction DescribeNamespace DescribeProcedure DmlStatement DropFunction "
     "DropNamespace DropVariable FailNativeCommand FetchCursorStatement ManageResource OpenCursorStatement "
     "RefreshFunction SetCatalog SetNamespaceCollation SetNamespaceLocation SetNamespaceProperties ShowCatalogs "
@@ -147,6 +166,9 @@ def directory(path):
 @pytest.fixture
 def database(spark, tmp_path):
     spark.sql(f"CREATE DATABASE own LOCATION '{tmp_path / 'db'}'")
+    spark.sql("CREATE TABLE own.other (id BIGINT) USING parquet")
+    spark.sql("CREATE TABLE own.parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    spark.sql("ALTER TABLE own.parts ADD PARTITION (p = 2)")
     yield
     spark.sql("DROP DATABASE own CASCADE")
     for view in ("v", "stray"):

@@ -71,10 +71,9 @@ def _save(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             if is_enabled(builders.session_of(self)):
-                from ..sql.other_formats import check
+                from ..sql.other_formats import check_options
 
-                location = path or options.get("path") or builders.writer_state(self).options.get("path")
-                check(builders.session_of(self), location)
+                check_options(builders.session_of(self), path, builders.writer_state(self).options | options)
             return original(self, path, format, mode, partitionBy, **options)
         from ..writer import save as save_delta
 
@@ -120,10 +119,9 @@ def _start(original: Method) -> Method:
     ) -> Any:
         if not _is_delta(self, format):
             if is_enabled(builders.session_of(self)):
-                from ..sql.other_formats import check
+                from ..sql.other_formats import check_options
 
-                location = path or options.get("path") or builders.stream_writer_state(self).options.get("path")
-                check(builders.session_of(self), location)
+                check_options(builders.session_of(self), path, builders.stream_writer_state(self).options | options)
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         from ..streaming.builders import start as start_delta
 
@@ -151,10 +149,13 @@ def _to_table(original: Method) -> Method:
             return to_delta_table(self, started, tableName)
         if is_enabled(builders.session_of(self)):
             from ..names import is_delta_table
+            from ..sql.other_formats import check_options, check_table_named
             from ..streaming.builders import other_format
 
             if is_delta_table(builders.session_of(self), tableName):
                 raise other_format(tableName)
+            check_options(builders.session_of(self), None, builders.stream_writer_state(self).options | options)
+            check_table_named(builders.session_of(self), tableName)
         return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
 
     return to_table
@@ -214,9 +215,12 @@ def _creates_table(name: str) -> Patch:
         def method(self: Any) -> None:
             if is_enabled(builders.session_of(self)):
                 from ..sql.new_tables import by_writer
+                from ..sql.other_formats import check_options
 
                 if by_writer(self, cast(CreateMode, name)):
                     return
+                state = builders.new_table_state(self)
+                check_options(builders.session_of(self), None, {**state.options, **state.properties})
             explained(self)
 
         return method
@@ -242,6 +246,12 @@ def _create_table(original: Method) -> Method:
 
             if by_catalog(spark, tableName, path, source, schema, description, options):
                 return spark.table(tableName)
+        if is_enabled(spark):
+            from ..sql.other_formats import check_options
+            from ..sql.statements.create import is_delta
+
+            if not is_delta(spark, source):
+                check_options(spark, path, options)
         return explained(self, tableName, path, source, schema, description, **options)
 
     return create_table
@@ -282,6 +292,7 @@ def _insert_into(original: Method) -> Method:
         if not is_enabled(builders.session_of(self)):
             original(self, tableName, overwrite)
             return
+        from ..sql.other_formats import check_table_named
         from ..sql.statements.inserts import by_writer
 
         if overwrite is not None:
@@ -289,6 +300,7 @@ def _insert_into(original: Method) -> Method:
         state = builders.writer_state(self)
         if by_writer(builders.frame_of(self), tableName, state.options, overwrite=state.mode == "Overwrite"):
             return
+        check_table_named(builders.session_of(self), tableName)
         with builders.other_source(self, "delta"):  # Spark has no source "delta"; the table's own format applies
             original(self, tableName)
 
@@ -332,6 +344,12 @@ def _save_as_table(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         if not _is_delta(self, format):
+            spark = builders.session_of(self)
+            if is_enabled(spark):
+                from ..sql.other_formats import check_options, check_table_named
+
+                check_options(spark, None, builders.writer_state(self).options | options)
+                check_table_named(spark, name)
             return original(self, name, format, mode, partitionBy, **options)
         from ..writer import save_as_table as save_delta
 

@@ -3,12 +3,15 @@
 Databricks has the same check, with the same configuration key.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.connection import settings
 from ...engine.jvm.statements import statements
+from ...engine.jvm.statements.inserts import parsed_name
 from ...errors import InvalidArgumentError
 from ...settings.declarations import FORMAT_CHECK
 
@@ -25,6 +28,35 @@ def check(spark: SparkSession, location: object) -> None:
         )
 
 
-def check_statement(spark: SparkSession, plan: Any) -> None:
-    """The same check for the directory in a parsed statement."""
-    check(spark, statements.destination(spark, plan))
+def check_options(spark: SparkSession, path: object, options: Mapping[str, object]) -> None:
+    """The same check for the path of a writer, or its option `path` or `location` (in any case)."""
+    check(spark, path)
+    for key, value in options.items():
+        if key.lower() in ("path", "location"):
+            check(spark, value)
+
+
+def check_table(spark: SparkSession, name_parts: Any) -> None:
+    """The same check for the location of a table of the catalog (a Scala `Seq`, the parts of its name).
+
+    A directory that was converted to Delta by its path may still be the location of a table of Parquet.
+    """
+    if not statements.is_temporary_view(spark, name_parts):
+        entry = SessionCatalog(spark).find_parts(name_parts)
+        if entry is not None and not entry.is_delta:
+            check(spark, entry.location)
+
+
+def check_table_named(spark: SparkSession, name: str) -> None:
+    """`check_table` for a name as SQL. Raises Spark's ParseException."""
+    check_table(spark, parsed_name(spark, name))
+
+
+def check_statement(spark: SparkSession, parts: Sequence[statements.Part]) -> None:
+    """The same check for the directories and the table that a parsed statement changes."""
+    for part in parts:
+        for location in statements.destinations(spark, part):
+            check(spark, location)
+        name = statements.written(part)
+        if name is not None:
+            check_table(spark, name)

@@ -106,5 +106,7 @@ def _is_twice_one(paths: str) -> bool:
 
 
 def _operation(plan: Any) -> tuple[str, str]:
+    if statements.is_query(plan):
+        return _INSIDE
     kind = statements.kind_of(plan)
-    return _INSIDE if kind is None else _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))
+    return _STATEMENTS.get(kind, (f"The statement {kind}", _TABLE))

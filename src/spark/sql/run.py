@@ -66,11 +66,17 @@ def _by_tablelog(spark: SparkSession, text: Any, args: Any) -> tuple[DataFrame |
 
 
 def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame | None:
-    """The answer of a statement that Spark has parsed; None if Spark has to run it."""
-    other_formats.check_statement(spark, plan)
-    if args is not None and not isinstance(args, dict | list):
-        return None
-    kind = statements.kind_of(plan)
+    """The answer of a statement that Spark has parsed; None if Spark has to run it, and may."""
+    parts = statements.parts_of(plan)
+    answer = None
+    if args is None or isinstance(args, dict | list):
+        answer = _by_handler(spark, text, args, plan, parts[0].kind)
+    if answer is None:
+        other_formats.check_statement(spark, parts)
+    return answer
+
+
+def _by_handler(spark: SparkSession, text: str, args: Any, plan: Any, kind: str) -> DataFrame | None:
     if kind == statements.EXECUTE_IMMEDIATE:
         whole = statements.parsed_with_values(spark, text, args) if args else plan
         return run_immediate(spark, whole, lambda inner, values: _by_immediate(spark, inner, values))
@@ -89,7 +95,7 @@ def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame |
 
 
 def _handled(statement: Statement) -> DataFrame | None:
-    handler = HANDLERS.get(statement.kind or "")
+    handler = HANDLERS.get(statement.kind)
     return None if handler is None else handler(statement)
 
 

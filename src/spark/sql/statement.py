@@ -28,8 +28,8 @@ class Statement:
     args: Any = None
 
     @property
-    def kind(self) -> str | None:
-        """The class of the plan; None for a query."""
+    def kind(self) -> str:
+        """The class of the plan."""
         return statements.kind_of(self.plan)
 
     def column(self, expression: Expression) -> Column:

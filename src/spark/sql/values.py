@@ -96,8 +96,7 @@ class Values:
     def query(self, part: Span) -> DataFrame:
         """The DataFrame of a query. Raises Spark's ParseException and AnalysisException."""
         plan = statements.parsed(self.spark, self._parsed.in_place(part))
-        kind = statements.kind_of(plan)
-        if kind is not None:
+        if not statements.is_query(plan):
             raise syntax_error(self._parsed.text, part.start, part.text.split()[0], "expected a query")
         named = {name: functions.lit(value) for name, value in self._named.items()}
         values = named or list(self._questions_in(part).values())

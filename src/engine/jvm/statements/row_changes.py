@@ -32,8 +32,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Assigned:
-    """`column = value`. `column` has the parts of the name; `value` is None for the keyword DEFAULT."""
+    """`column = value`. `column` has the parts of the name `key`; `value` is None for the keyword DEFAULT."""
 
+    key: JavaObject
     column: tuple[str, ...]
     value: JavaObject | None
 
@@ -141,7 +142,7 @@ def _assigned(assignment: JavaObject) -> Assigned:
     parts = _name_parts(key)
     default = _name_parts(value)
     is_default = default is not None and [part.upper() for part in default] == ["DEFAULT"]
-    return Assigned((str(key.sql()),) if parts is None else parts, None if is_default else value)
+    return Assigned(key, (str(key.sql()),) if parts is None else parts, None if is_default else value)
 
 
 def _name_parts(expression: JavaObject) -> tuple[str, ...] | None:

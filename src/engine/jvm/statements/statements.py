@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....settings.spark_own import SOURCE_DEFAULT
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # For a temporary view, Spark's planner refuses these statements with errors that don't name the view.
 _SUBJECTS = {"AddCheckConstraint": "child"}
 _PRIVILEGES = "__required_write_privileges__"  # an option of Spark's own
+_LOG = "_delta_log"
 _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
 
 
@@ -81,29 +83,54 @@ EXECUTE_IMMEDIATE = "UnresolvedExecuteImmediate"
 UNKNOWN_NAMES = ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
 """The results of `kind_of` if the name of the table is an expression (an IDENTIFIER clause)."""
 
+_INSERTS = ("InsertIntoStatement", "OverwriteByExpression", "InsertIntoDir", *UNKNOWN_NAMES)
 
-def kind_of(plan: JavaObject) -> str | None:
-    """The class name of a parsed statement; None for a query. Several INSERTs in one statement have that of INSERT."""
-    logical = "org.apache.spark.sql.catalyst.plans.logical"
+
+@dataclass(frozen=True)
+class Part:
+    """A statement in a parsed text, and the class name of its plan. A text has several in `FROM ... INSERT ... INSERT`."""
+
+    kind: str
+    plan: JavaObject
+
+
+def parts_of(plan: JavaObject) -> list[Part]:
+    """The statements of a parsed text, without their WITH clause. A query is one too, by the class of its plan."""
     kind = class_name(plan)
     if kind == "UnresolvedWith":
-        return kind_of(plan.child())
-    if kind in (SCRIPT, EXECUTE_IMMEDIATE, *UNKNOWN_NAMES):
-        return kind
-    if kind == "Union":
-        first = class_name(plan.children().apply(0))
-        return first if first in ("InsertIntoStatement", *UNKNOWN_NAMES) else None
-    statement = kind == "InsertIntoDir" or any(
-        is_instance(plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement")
-    )
-    return kind if statement else None
+        return parts_of(plan.child())
+    if kind == "Union" and class_name(plan.children().apply(0)) in _INSERTS:
+        return [part for child in Gateway.elements(plan.children()) for part in parts_of(child)]
+    return [Part(kind, plan)]
 
 
-def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
-    """The directory that a statement writes to or creates a table in; None if it names none, or its format is Delta."""
-    kind = class_name(plan)
+def kind_of(plan: JavaObject) -> str:
+    """The class name of a parsed statement, without its WITH clause; of several INSERTs that of the first."""
+    return parts_of(plan)[0].kind
+
+
+def is_query(plan: JavaObject) -> bool:
+    """Whether a parsed text is a query."""
+    logical = "org.apache.spark.sql.catalyst.plans.logical"
+    (first, *_) = parts_of(plan)
+    if first.kind in (SCRIPT, EXECUTE_IMMEDIATE, *_INSERTS):
+        return False
+    return not any(is_instance(first.plan, f"{logical}.{name}") for name in ("Command", "ParsedStatement"))
+
+
+def destinations(spark: "SparkSession", part: Part) -> list[str]:
+    """The directories that Spark will write to or delete: those that a statement writes to or gives to a table, a
+    partition or a schema. Those of a table of Delta's format are not among them."""
+    kind, plan = part.kind, part.plan
     if kind == "LoadData":
-        return str(plan.path())  # Spark moves the files of this directory
+        return [str(plan.path())]  # Spark moves the files of this directory
+    if kind in ("SetTableLocation", "SetNamespaceLocation"):
+        return [str(plan.location())]
+    if kind == "AddPartitions":
+        return [str(spec.location().get()) for spec in Gateway.elements(plan.parts()) if spec.location().isDefined()]
+    if kind == "CreateNamespace":
+        location = plan.properties().get("location")
+        return [str(location.get())] if location.isDefined() else []
     if kind == "InsertIntoDir":
         provider, location = plan.provider(), plan.storage().locationUri()
     elif kind in _WITH_SPECIFICATION:
@@ -113,18 +140,26 @@ def destination(spark: "SparkSession", plan: JavaObject) -> str | None:
     elif kind == "CreateTableLikeCommand":  # before Spark 4.2
         provider, location = plan.provider(), plan.fileFormat().locationUri()
     else:
-        return None
+        return []
     if not location.isDefined():
-        return None
+        return []
     source = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
-    return None if source.lower() == "delta" else str(location.get())
+    return [] if source.lower() == "delta" else [str(location.get())]
+
+
+def written(part: Part) -> JavaObject | None:
+    """The parts of the name of the table that an INSERT or TRUNCATE TABLE changes; None for other statements."""
+    if part.kind in ("InsertIntoStatement", "TruncateTable", "TruncatePartition"):
+        return name_of(part.plan.table())
+    return None
 
 
 def name_of(relation: JavaObject) -> JavaObject | None:
     """The parts of the name of an unresolved relation; None if the relation isn't a name."""
     while class_name(relation) in ("SubqueryAlias", "Filter"):
         relation = relation.child()
-    return relation.multipartIdentifier() if class_name(relation) == "UnresolvedRelation" else None
+    named = class_name(relation) in ("UnresolvedRelation", "UnresolvedTable")
+    return relation.multipartIdentifier() if named else None
 
 
 def options_of(relation: JavaObject) -> dict[str, str]:
@@ -151,7 +186,7 @@ def path_exists(spark: "SparkSession", location: str) -> bool:
 
 
 def has_log(spark: "SparkSession", location: str) -> bool:
-    """Whether a location is a Delta table, or a partition directory of one.
+    """Whether a location is a Delta table, a partition directory of one, or in its log.
 
     Also False if Spark can't reach the location, because then it can't write there either.
     """
@@ -160,9 +195,13 @@ def has_log(spark: "SparkSession", location: str) -> bool:
     try:
         path = kind(location)
         system = path.getFileSystem(hadoop_configuration(spark))
+        if _LOG in str(path.toUri().getPath()).split("/"):
+            while str(path.getName()) != _LOG:
+                path = path.getParent()
+            return bool(system.exists(path))
         while "=" in str(path.getName()) and path.getParent() is not None:
             path = path.getParent()
-        return bool(system.exists(kind(path, "_delta_log")))
+        return bool(system.exists(kind(path, _LOG)))
     except thrown_by_java():
         return False
 

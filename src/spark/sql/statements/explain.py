@@ -27,7 +27,7 @@ def run_explain(statement: Statement) -> DataFrame | None:
     explained = statement.plan.logicalPlan()
     if statements.kind_of(explained) in statements.UNKNOWN_NAMES:
         explained = identifiers.with_names(statement.spark, explained) or explained
-    operation = _OPERATIONS.get(statements.kind_of(explained) or "")
+    operation = _OPERATIONS.get(statements.kind_of(explained))
     table = None if operation is None else _table(statement, explained)
     if table is None:
         return None

@@ -2,12 +2,15 @@
 
 from pyspark.sql import DataFrame
 
+from ....core.protocol.schema import dotted
 from ....dml.merge.clauses import Clause, Kind
 from ....engine.jvm.statements import row_changes
+from ....engine.jvm.statements.positions import Position, position_of
 from ....engine.jvm.statements.row_changes import Action, CommonTables
 from ....engine.read.scan import Alias
-from ....errors import InvalidArgumentError
+from ....errors import InvalidArgumentError, SchemaMismatchError
 from ...delta_table.merge import DeltaMergeBuilder
+from .. import positions
 from ..statement import Statement
 from ..tables import NamedTable
 from . import changes
@@ -31,7 +34,7 @@ def run_merge(statement: Statement) -> DataFrame | None:
         for kind, actions in by_kind.items()
         for action in actions
     ]
-    return DeltaMergeBuilder(
+    builder = DeltaMergeBuilder(
         statement.spark,
         table.log,
         alias,
@@ -39,7 +42,20 @@ def run_merge(statement: Statement) -> DataFrame | None:
         statement.column(common.expression(parsed.condition)),
         tuple(clauses),
         evolves=parsed.evolves,
-    ).execute()
+    )
+    try:
+        return builder.execute()
+    except SchemaMismatchError as error:
+        positions.at(error, _position(by_kind, error.message_parameters.get("sqlExpr")))
+        raise
+
+
+def _position(actions: dict[Kind, tuple[Action, ...]], column: str | None) -> Position | None:
+    """Where a clause assigns a column; None if none does."""
+    assignments = [
+        assigned for of_kind in actions.values() for action in of_kind for assigned in action.assignments or ()
+    ]
+    return next((position_of(a.key) for a in assignments if dotted(a.column) == column), None)
 
 
 def _clause(
