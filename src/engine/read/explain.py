@@ -23,7 +23,7 @@ def describe(frame: "DataFrame") -> str:
     gateway = Gateway.of(frame.sparkSession)
     lines: list[str] = []
     for scan in _scans(gateway, executed_plan(frame)):
-        index = index_of(scan.relation().location().toString())
+        index = index_of(scan.relation().location())
         if index is None:
             continue
         static = without_dynamic_pruning(gateway, scan.partitionFilters())

@@ -1,9 +1,10 @@
-"""A Spark `FileIndex` in Python: Spark's planner requests the files to read from it, and then reads them itself.
+"""The files of a scan: Spark's planner requests them by a `FileIndex`, and then reads them itself.
 
 Spark doesn't apply partition filters again, so they are applied exactly, by Spark's own evaluation on the distinct
 tuples of values. Data filters only skip files, by the statistics in the log.
 """
 
+import itertools
 import logging
 import threading
 import weakref
@@ -24,8 +25,9 @@ from ...error_context import sets_table
 from ...settings.declarations import STATS_SKIPPING
 from ..jvm.connection import settings
 from ..jvm.connection.callbacks import Connections, carried
+from ..jvm.connection.compiled import compiled_instance
 from ..jvm.connection.gateway import Gateway, JavaObject
-from ..jvm.registry.classes import FILE_INDEX
+from ..jvm.registry.classes import FILE_INDEX, FILE_INDEX_CLASS, class_name
 from ..sql import generation
 from ..sql.column_names import columns_read, with_extra
 from ..sql.predicates import translate
@@ -60,7 +62,7 @@ class Plan:
 
 
 class FileIndex:
-    """The Python implementation of the JVM interface `org.apache.spark.sql.execution.datasources.FileIndex`."""
+    """Implements the methods of the JVM's `FileIndex` that select files; `DeltaFileIndex.java` has the others."""
 
     def __init__(
         self,
@@ -88,7 +90,8 @@ class FileIndex:
         self.values_schema = _values_schema(self.schema, analysed.mapping.physical_partition_columns, hidden, spec)
         self._newest_seen = analysed
         self._own: Listing | None = None
-        _indexes[self._identity] = self
+        self._key = str(next(_keys))
+        _indexes[self._key] = self
 
     @sets_table
     def held(self, snapshot: "Snapshot") -> "FileIndex":
@@ -102,6 +105,11 @@ class FileIndex:
             hidden=self._hidden,
             log=self._log,
         )
+
+    @property
+    def reads_newest(self) -> bool:
+        """Whether each execution reads the version that is the newest then."""
+        return self._spec.files is None and isinstance(self._source, Newest)
 
     # --- which files ----------------------------------------------------------------------------------------------
 
@@ -232,6 +240,17 @@ class FileIndex:
 
     # --- FileIndex ------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def partition_schema(self) -> JavaObject:
+        """The JVM schema of the values that each file has."""
+        return self._gateway.schema(schemas.to_json(self.values_schema))
+
+    def in_jvm(self) -> JavaObject:
+        """The JVM's `FileIndex` that asks this object for files: `DeltaFileIndex`, which keeps this object alive."""
+        root = paths.absolute_uri(self.table, "")
+        factory = compiled_instance(self._gateway, f"{FILE_INDEX_CLASS}$Factory")
+        return factory.create(self, self._key, self._identity, self.partition_schema, root)
+
     @carried
     def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         with Connections.of(self._gateway).entered():
@@ -248,29 +267,6 @@ class FileIndex:
             return self._gateway.strings(uris(self.table, self.listing(self._source.at(None)).files))
 
     @carried
-    def rootPaths(self) -> JavaObject:
-        return self._root_paths
-
-    @cached_property
-    def _root_paths(self) -> JavaObject:
-        """The table's path twice, because Spark's own writer only accepts a relation with exactly one root path.
-
-        That writer would add files that no commit references, or delete the directory with its log. Spark's other uses
-        of root paths (checks for reading while overwriting, cached plans) need the path, but not the count.
-        """
-        root = self._gateway.path(paths.absolute_uri(self.table, ""))
-        return self._gateway.seq([root, root])
-
-    @carried
-    def partitionSchema(self) -> JavaObject:
-        return self.partition_schema
-
-    @cached_property
-    def partition_schema(self) -> JavaObject:
-        """The JVM schema of the values that each file has."""
-        return self._gateway.schema(schemas.to_json(self.values_schema))
-
-    @carried
     def sizeInBytes(self) -> int:
         with Connections.of(self._gateway).entered():
             if self._spec.files is not None:
@@ -281,40 +277,14 @@ class FileIndex:
                 return _UNKNOWN_SIZE if totals is None else totals.size_in_bytes
             return int(self._newest_seen.size_in_bytes)
 
-    @carried
-    def metadataOpsTimeNs(self) -> JavaObject:
-        return self._gateway.none
-
-    @carried
-    def isTimeTravel(self) -> bool:
-        return False
-
-    @carried
-    def refresh(self) -> None:
-        return None
-
-    @carried
-    def hashCode(self) -> int:
-        return hash(self._identity) & 0x7FFFFFFF
-
-    @carried
-    def equals(self, other: JavaObject) -> bool:
-        # `other` is a JVM proxy, even if it wraps a Python FileIndex.
-        return other is not None and other.toString() == self._identity
-
-    @carried
-    def toString(self) -> str:
-        _indexes[self._identity] = self  # an index with the same text may have been garbage-collected
-        return self._identity
-
     @cached_property
     def _identity(self) -> str:
-        """Frames with equal text read the same files, so that one can use the other's cached data."""
+        """The text of the index in plans, by which Spark compares relations: equal ones read the same files."""
         analysed = self._source.analysed
         if self._spec.files is not None:
             description = f"{self._spec.files.num_rows} files, subset {id(self):x}"
         else:
-            description = "newest" if isinstance(self._source, Newest) else "pinned"
+            description = "newest" if self.reads_newest else "pinned"
         if self._spec.file_number is not None:
             description += f", numbered by {self._spec.file_number}"
         if self._spec.extra.fields:
@@ -343,11 +313,12 @@ def _values_schema(
     return schemas.StructType(tuple(fields))
 
 
-def index_of(location: str) -> FileIndex | None:
-    """The index with this `toString`, if a frame still references it."""
-    return _indexes.get(location)
+def index_of(location: JavaObject) -> FileIndex | None:
+    """The index of the location of a relation; None if the relation is none of ours."""
+    return _indexes.get(str(location.key())) if class_name(location) == FILE_INDEX_CLASS else None
 
 
+_keys = itertools.count()
 _indexes: "weakref.WeakValueDictionary[str, FileIndex]" = weakref.WeakValueDictionary()
 _listings_lock = threading.Lock()
 _listings: "OrderedDict[weakref.ref[Snapshot], dict[Any, Listing]]" = OrderedDict()

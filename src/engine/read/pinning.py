@@ -56,7 +56,7 @@ def reads_delta(plan: JavaObject) -> bool:
     for relation in Gateway.elements(plan.collectLeaves()):
         kind = class_name(relation)
         if kind == "LogicalRelation" and class_name(relation.relation()) == "HadoopFsRelation":
-            if gateway_proxy(relation.relation().location()):
+            if index_of(relation.relation().location()) is not None:
                 return True
         elif kind == "DataSourceV2Relation" and str(relation.name()).startswith(arrow_source.NAME):
             return True
@@ -70,22 +70,15 @@ def _leaves(gateway: Gateway, plan: JavaObject) -> list[JavaObject]:
 
 
 def _reads_newest(location: JavaObject, snapshot: "Snapshot") -> bool:
-    if not gateway_proxy(location):
-        return False
-    text = str(location.toString())
-    return text.startswith(f"tablelog[{snapshot.table}, version ") and ", newest, " in text
-
-
-def gateway_proxy(value: JavaObject) -> bool:
-    """Whether a JVM object is a proxy of a Python object."""
-    return "Proxy" in class_name(value)
+    index = index_of(location)
+    return index is not None and index.table == snapshot.table and index.reads_newest
 
 
 def _held(gateway: Gateway, relation: JavaObject, snapshot: "Snapshot") -> JavaObject:
     old = relation.relation()
-    known = index_of(str(old.location().toString()))
+    known = index_of(old.location())
     assert known is not None  # the JVM references it
-    index = known.held(snapshot)
+    index = known.held(snapshot).in_jvm()
     new = old.copy(
         index,
         old.partitionSchema(),

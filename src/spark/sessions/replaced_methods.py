@@ -257,6 +257,36 @@ def _create_table(original: Method) -> Method:
     return create_table
 
 
+def _create_database(original: Method) -> Method:
+    """Keep a schema, whose directory is deleted with it, out of the directory of a Delta table."""
+    explained = _of_catalog("createDatabase")(original)
+
+    def create_database(self: Any, dbName: str, ifNotExists: bool = False, properties: Any = None) -> None:
+        spark = builders.session_of(self)
+        if is_enabled(spark):
+            from ..sql.other_formats import check_options
+
+            check_options(spark, None, properties or {})
+        explained(self, dbName, ifNotExists, properties)
+
+    return create_database
+
+
+def _truncate_table(original: Method) -> Method:
+    """Prevent deleting the directory of a Delta table that the catalog has as a table of another format."""
+    explained = _of_catalog("truncateTable")(original)
+
+    def truncate_table(self: Any, tableName: str) -> None:
+        spark = builders.session_of(self)
+        if is_enabled(spark):
+            from ..sql.other_formats import check_table_named
+
+            check_table_named(spark, tableName)
+        explained(self, tableName)
+
+    return truncate_table
+
+
 def _refresh_table(original: Method) -> Method:
     """Spark's method takes the catalog entry from the plan of the table; the plan of a Delta table has none."""
     explained = _of_catalog("refreshTable")(original)
@@ -440,4 +470,11 @@ def replacements() -> dict[str, Patch]:
         by_name[f"DataFrameWriterV2.{name}"] = _creates_table(name)
     by_name |= {"Catalog.createTable": _create_table, "Catalog.refreshTable": _refresh_table}
     (rest,) = (patch for patch in PATCHES if patch.attribute == "*")
-    return by_name | {name: _of_catalog(name.removeprefix("Catalog.")) for name in patching.targets(rest)}
+    for name in patching.targets(rest):
+        method = name.removeprefix("Catalog.")
+        by_name[name] = _OF_CATALOG.get(method) or _of_catalog(method)
+    return by_name
+
+
+_OF_CATALOG: dict[str, Patch] = {"createDatabase": _create_database, "truncateTable": _truncate_table}
+"""Methods of the catalog that some versions of PySpark don't have."""

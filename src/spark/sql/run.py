@@ -17,6 +17,10 @@ from .statement import Statement
 from .statements import inserts, stream_queries
 
 _QUERIES = ("SELECT", "VALUES")
+_OURS = frozenset(
+    {*HANDLERS, *statements.UNKNOWN_NAMES, *statements.CHANGING_FILES, statements.SCRIPT, statements.EXECUTE_IMMEDIATE}
+)
+"""The kinds of statements that tablelog runs or checks. All others are Spark's."""
 
 Sql = Callable[[SparkSession, str, Any], DataFrame]
 
@@ -55,8 +59,12 @@ def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
 
 
 def _by_tablelog(spark: SparkSession, text: Any, args: Any) -> tuple[DataFrame | None, Any]:
-    """The answer of a statement, None if Spark has to run it; and its plan, None if Spark can't parse it."""
+    """The answer of a statement, None if Spark has to run it; and its plan, None if nobody has parsed it."""
     own = own_statements.before_spark(spark, text)
+    if own is None and isinstance(text, str):
+        kinds = statements.kinds_of(spark, text)
+        if kinds is not None and _OURS.isdisjoint(kinds):
+            return None, None
     plan = _parsed(spark, text, args) if own is None else None
     if own is None and plan is None:
         own = own_statements.after_spark(spark, text)
@@ -101,8 +109,9 @@ def _handled(statement: Statement) -> DataFrame | None:
 
 def _by_immediate(spark: SparkSession, text: str, args: Any) -> DataFrame | None:
     """Run the statement of an EXECUTE IMMEDIATE; None if Spark has to run it."""
-    answer, plan = _by_tablelog(spark, text, args)
-    if answer is None and plan is not None and statements.kind_of(plan) == "DropTable":
+    answer, _ = _by_tablelog(spark, text, args)
+    plan = statements.parsed_or_none(spark, text) if answer is None else None
+    if plan is not None and statements.kind_of(plan) == "DropTable":
         return _by_spark(spark, lambda: plans.frame_of(spark, plan), text, args, plan)
     return answer
 
@@ -128,6 +137,8 @@ def _by_spark(spark: SparkSession, execute: Callable[[], DataFrame], text: Any, 
     except Exception as error:
         if args is None and is_missing_provider(error) and SessionCatalog(spark).drop_by(text):
             return results.nothing(spark)
+        if plan is None and isinstance(text, str):
+            plan = statements.parsed_or_none(spark, text)
         refusal = of_statement(error, plan)
         if refusal is None and plan is not None and inserts.changes_view(spark, plan):
             refusal = of_view(plan)

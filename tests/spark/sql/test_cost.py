@@ -41,14 +41,31 @@ def cost(spark: SparkSession, text: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("text", "more"),
-    [("SELECT * FROM {}", 1), (" values (1)", 1), ("WITH c AS (SELECT * FROM {}) SELECT * FROM c", 25)],
+    "text",
+    [
+        "SELECT * FROM {}",
+        " values (1)",
+        "WITH c AS (SELECT * FROM {}) SELECT * FROM c",
+        "INSERT INTO {} VALUES (2)",
+        "WITH c AS (SELECT 1) FROM c INSERT INTO {} SELECT * INSERT OVERWRITE {} SELECT *",
+        "DESCRIBE TABLE {}",
+        "SET spark.sql.shuffle.partitions",
+        "SHOW TBLPROPERTIES {}",
+    ],
 )
-def test_a_query_of_another_table(spark: SparkSession, plain: str, text: str, more: int) -> None:
-    enabled = cost(spark, text.format(plain))
+def test_a_statement_without_a_delta_table(spark: SparkSession, plain: str, text: str) -> None:
+    enabled = cost(spark, text.replace("{}", plain))
     disable(spark)
     try:
-        alone = cost(spark, text.format(plain))
+        alone = cost(spark, text.replace("{}", plain))
     finally:
         enable(spark)
-    assert alone < enabled <= alone + more
+    assert alone < enabled <= alone + 2  # whether the session is enabled, and the kinds of the statements
+
+
+def test_a_query_of_a_delta_table_by_its_name(spark: SparkSession) -> None:
+    spark.sql("CREATE TABLE counted USING delta AS SELECT 1 AS id")
+    try:
+        assert cost(spark, "SELECT * FROM counted WHERE id = 1") <= 50
+    finally:
+        spark.sql("DROP TABLE counted")

@@ -36,9 +36,10 @@ def error(spark, text):
         ("ALTER TABLE {n} ALTER COLUMN no TYPE INT", "UNRESOLVED_COLUMN.WITH_SUGGESTION",
          "ALTER TABLE {n} ALTER COLUMN no TYPE INT"),
         ("MERGE INTO {n} t USING (SELECT 1 AS k) ON t.id = k WHEN MATCHED THEN UPDATE SET p = k,\n t.nope = 1",
-         "DELTA_MERGE_UNRESOLVED_EXPRESSION", "t.nope"),
+         "DELTA_MERGE_UNRESOLVED_EXPRESSION", "p = k,\n t.nope = 1"),
         ("MERGE INTO {n} t USING (SELECT 1 AS k) ON t.id = k WHEN NOT MATCHED THEN INSERT (id, nope) VALUES (k, 1)",
-         "DELTA_MERGE_UNRESOLVED_EXPRESSION", "nope"),
+         "DELTA_MERGE_UNRESOLVED_EXPRESSION", "MERGE INTO {n} t USING (SELECT 1 AS k) ON t.id = k WHEN NOT MATCHED "
+         "THEN INSERT (id, nope) VALUES (k, 1)"),
         ("MERGE INTO {n} t USING (SELECT 1 AS k) ON t.id = k WHEN MATCHED AND nope > 1 THEN DELETE",
          "UNRESOLVED_COLUMN.WITH_SUGGESTION", "nope"),
         ("MERGE INTO {n} t USING (SELECT 1 AS k) ON t.id = nope WHEN MATCHED THEN UPDATE SET p = 1",

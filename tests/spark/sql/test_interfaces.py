@@ -5,10 +5,9 @@ from pyspark.sql import SparkSession
 
 from tablelog.engine.jvm.statements.inserts import InsertTarget
 from tablelog.engine.jvm.statements.table_catalog import DescribedTable
-from tablelog.engine.read.file_index import FileIndex
 
 
-@pytest.mark.parametrize("kind", [InsertTarget, DescribedTable, FileIndex])
+@pytest.mark.parametrize("kind", [InsertTarget, DescribedTable])
 def test_python_has_every_method(spark: SparkSession, kind: type) -> None:
     for name in kind.Java.implements:
         methods = spark._jvm.java.lang.Class.forName(name).getMethods()

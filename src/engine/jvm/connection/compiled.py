@@ -9,6 +9,18 @@ from .jvm_values import JvmValues
 _SINCE_4_3 = re.compile(r"// since 4\.3\n.*?// end\n", re.DOTALL)
 
 _classes = JvmValues[JavaObject]()
+_instances = JvmValues[JavaObject]()
+
+
+def compiled_instance(gateway: Gateway, name: str) -> JavaObject:
+    """The only instance of a class without constructor parameters, or of a nested one (`Outer$Inner`)."""
+
+    def created() -> JavaObject:
+        outer = compiled_class(gateway, name.partition("$")[0])
+        kind = outer.getClassLoader().loadClass(f"tablelog.{name}")
+        return kind.getConstructors()[0].newInstance(gateway.array(gateway.jvm.java.lang.Object, []))
+
+    return _instances.get(gateway.py4j, created, name)
 
 
 def compiled_class(gateway: Gateway, name: str) -> JavaObject:

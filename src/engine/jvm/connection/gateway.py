@@ -343,7 +343,7 @@ class Gateway:
     def relation(
         self,
         spark: "SparkSession",
-        index: object,
+        index: JavaObject,
         partition_schema: JavaObject,
         schema: JavaObject,
         options: dict[str, str],

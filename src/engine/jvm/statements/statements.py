@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....settings.spark_own import SOURCE_DEFAULT
 from ..connection import settings
+from ..connection.compiled import compiled_instance
 from ..connection.gateway import Gateway, JavaObject
 from ..connection.java_errors import thrown_by_java
 from ..connection.sessions import hadoop_configuration, is_instance, jvm_session, session_state
@@ -86,9 +87,27 @@ UNKNOWN_NAMES = ("PlanWithUnresolvedIdentifier", "UnresolvedInsert")
 _INSERTS = ("InsertIntoStatement", "OverwriteByExpression", "InsertIntoDir", *UNKNOWN_NAMES)
 
 
+CHANGING_FILES = frozenset(
+    {
+        "AddPartitions",
+        "CreateNamespace",
+        "CreateTableLike",
+        "CreateTableLikeCommand",
+        "LoadData",
+        "SetNamespaceLocation",
+        "SetTableLocation",
+        "TruncatePartition",
+        "TruncateTable",
+        *_INSERTS,
+        *_WITH_SPECIFICATION,
+    }
+)
+"""The results of `kind_of` for which `destinations` or `written` may name something."""
+
+
 @dataclass(frozen=True)
 class Part:
-    """A statement in a parsed text, and the class name of its plan. A text has several in `FROM ... INSERT ... INSERT`."""
+    """A statement in a parsed text, and the class name of its plan; `FROM ... INSERT ... INSERT` has several."""
 
     kind: str
     plan: JavaObject
@@ -107,6 +126,15 @@ def parts_of(plan: JavaObject) -> list[Part]:
 def kind_of(plan: JavaObject) -> str:
     """The class name of a parsed statement, without its WITH clause; of several INSERTs that of the first."""
     return parts_of(plan)[0].kind
+
+
+def kinds_of(spark: "SparkSession", text: str) -> list[str] | None:
+    """The class names of the statements in a text, as `parts_of` has them, by one call; None if Spark can't parse it.
+
+    The members of a UNION are among them too.
+    """
+    kinds = compiled_instance(Gateway.of(spark), "StatementKinds").of(jvm_session(spark), text)
+    return None if kinds is None else str(kinds).split()
 
 
 def is_query(plan: JavaObject) -> bool:

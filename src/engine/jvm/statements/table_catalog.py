@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ....core.protocol import column_mapping
 from ....core.protocol import schema as schemas
 from ....errors import UnsupportedFeatureError
-from ..catalog import catalog_table
+from ..catalog import query_catalog_table
 from ..connection import frames
 from ..connection.callbacks import Connections, carried
 from ..connection.compiled import compiled_class
@@ -138,7 +138,7 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     session_state(spark).catalog().cacheTable(catalyst.QualifiedTableName(catalog, database[0], table), plan)
     identifier = catalyst.TableIdentifier(table, some(database[0]), some(catalog))
     kinds, storage = catalyst.catalog.CatalogTableType, catalyst.catalog.CatalogStorageFormat.empty()
-    entry = catalog_table(gateway, identifier, kinds.EXTERNAL(), storage, plan.schema(), some("delta"))
+    entry = query_catalog_table(gateway, identifier, kinds.EXTERNAL(), storage, plan.schema(), some("delta"))
     return gateway.jvm.org.apache.spark.sql.connector.catalog.V1Table(entry)
 
 

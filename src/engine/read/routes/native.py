@@ -63,7 +63,9 @@ def _relation(
     index = FileIndex(gateway, spark, source, spec, hidden=hidden, log=log)
     full = gateway.schema(schemas.to_json(index.schema))
     by_id = column_names.BY_ID if mapping.mode == "id" else {}
-    rows = gateway.frame(spark, gateway.relation(spark, index, index.partition_schema, full, {**options, **by_id}))
+    rows = gateway.frame(
+        spark, gateway.relation(spark, index.in_jvm(), index.partition_schema, full, {**options, **by_id})
+    )
     if hidden is not None or spec.row_index is not None:
         place = rows.metadataColumn("_metadata")["row_index"]
         if spec.row_index is not None:
