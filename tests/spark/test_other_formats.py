@@ -126,6 +126,27 @@ def test_a_table_that_was_converted_by_its_path(spark: SparkSession, database: N
     assert [row.id for row in spark.read.format("delta").load(str(path)).collect()] == [1]
 
 
+@pytest.mark.parametrize("view", ["DataFrame", "USING"])
+def test_a_view_of_its_files(spark: SparkSession, table: Table, view: str) -> None:
+    table.write(spark.range(3))
+    if view == "DataFrame":
+        spark.read.parquet(table.path).createOrReplaceTempView("files")
+    else:
+        spark.sql(f"CREATE TEMPORARY VIEW files USING parquet OPTIONS (path '{table.path}')")
+    before = directory(table.root)
+    try:
+        for change in (
+            lambda: spark.sql("INSERT OVERWRITE files VALUES (9)"),
+            lambda: spark.sql("INSERT INTO files VALUES (9)"),
+            lambda: spark.range(1).write.insertInto("files", overwrite=True),
+        ):
+            with pytest.raises(InvalidArgumentError, match="There is a Delta table at"):
+                change()
+            assert directory(table.root) == before
+    finally:
+        spark.catalog.dropTempView("files")
+
+
 def test_the_session_may_allow_it(spark: SparkSession, table: Table, database: None, conf: Any) -> None:
     table.write(spark.range(3))
     conf("spark.databricks.delta.formatCheck.enabled", "false")

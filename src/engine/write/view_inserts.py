@@ -21,7 +21,7 @@ from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject, changed, changed_node
 from ..jvm.connection.java_errors import thrown_by_java
-from ..jvm.registry.classes import class_name
+from ..jvm.registry.classes import FILE_INDEX_CLASS, class_name
 from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
 from ..read import pinning
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
 
+_RELATION = "LogicalRelation"
 _TAG = "tablelog.table"
 
 _lock = threading.Lock()
@@ -118,6 +119,21 @@ def shows_part(spark: "SparkSession", name: JavaObject) -> bool:
     except thrown_by_java():
         return False
     return pinning.reads_delta(plan)
+
+
+def directories_shown(spark: "SparkSession", name: JavaObject) -> list[str]:
+    """The directories of the files of other formats that a temporary view shows. (Spark refuses to write Delta's.)"""
+    try:
+        plan = inserts.resolved_plan(spark, inserts.unresolved_relation(Gateway.of(spark), name))
+    except thrown_by_java():
+        return []
+    relations = [leaf.relation() for leaf in Gateway.elements(plan.collectLeaves()) if class_name(leaf) == _RELATION]
+    return [
+        str(path.toString())
+        for relation in relations
+        if class_name(relation) == "HadoopFsRelation" and class_name(relation.location()) != FILE_INDEX_CLASS
+        for path in Gateway.elements(relation.location().rootPaths())
+    ]
 
 
 def filters_rows(spark: "SparkSession", name: JavaObject) -> bool:

@@ -12,6 +12,7 @@ from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.connection import settings
 from ...engine.jvm.statements import statements
 from ...engine.jvm.statements.inserts import parsed_name
+from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError
 from ...settings.declarations import FORMAT_CHECK
 
@@ -37,14 +38,17 @@ def check_options(spark: SparkSession, path: object, options: Mapping[str, objec
 
 
 def check_table(spark: SparkSession, name_parts: Any) -> None:
-    """The same check for the location of a table of the catalog (a Scala `Seq`, the parts of its name).
+    """The same check for the directories of a table or a temporary view (a Scala `Seq`, the parts of its name).
 
     A directory that was converted to Delta by its path may still be the location of a table of Parquet.
     """
-    if not statements.is_temporary_view(spark, name_parts):
-        entry = SessionCatalog(spark).find_parts(name_parts)
-        if entry is not None and not entry.is_delta:
-            check(spark, entry.location)
+    if statements.is_temporary_view(spark, name_parts):
+        for location in view_inserts.directories_shown(spark, name_parts):
+            check(spark, location)
+        return
+    entry = SessionCatalog(spark).find_parts(name_parts)
+    if entry is not None and not entry.is_delta:
+        check(spark, entry.location)
 
 
 def check_table_named(spark: SparkSession, name: str) -> None:
