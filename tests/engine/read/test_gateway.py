@@ -4,16 +4,18 @@ import datetime
 import threading
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
+from py4j.clientserver import JavaClient
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.engine.jvm.connection import environment
-from tablelog.engine.jvm.connection.callbacks import Connections
+from tablelog.engine.jvm.connection.callbacks import Connections, carried
 from tablelog.engine.jvm.connection.environment import SUPPORTED, check_version
 from tablelog.engine.jvm.connection.gateway import Gateway
 from tablelog.engine.jvm.connection.names import Names
@@ -211,3 +213,19 @@ def test_py4j_s_own_connections_can_be_looked_at(gateway: Gateway) -> None:
     connections = Connections.of(gateway)
     assert connections._field(client, "lock").getClass().getName() == "java.util.concurrent.locks.ReentrantLock"
     assert connections._field(client, "connections").size() >= 0
+
+
+def test_an_object_that_a_callback_returns_arrives(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Supplier:
+        @carried
+        def get(self) -> object:
+            return gateway.jvm.java.util.ArrayList()
+
+        class Java:
+            implements: ClassVar = ["java.util.function.Supplier"]
+
+    def at_once(self: JavaClient, target_id: str, enqueue: bool = True) -> None:
+        GatewayClient.garbage_collect_object(self, target_id)
+
+    monkeypatch.setattr(JavaClient, "garbage_collect_object", at_once)  # before Py4J sends the id
+    assert list(gateway.jvm.java.util.Optional.empty().orElseGet(Supplier()).toArray()) == []

@@ -62,6 +62,7 @@ class _Errors:
 
 
 _errors = _Errors()
+_results = threading.local()
 
 
 def raised_for(text: str) -> BaseException | None:
@@ -75,12 +76,17 @@ def kept(error: BaseException) -> str:
 
 
 def carried(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a method that the JVM calls: its exception is kept for `raised_for`."""
+    """Wrap a method that the JVM calls: its exception is kept for `raised_for`, and its result until it has arrived.
+
+    Py4J sends only the id of a Java object. When Python releases its last reference, another thread of Py4J tells the
+    JVM to forget the id: if that message came first, the JVM would get null.
+    """
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return method(*args, **kwargs)
+            _results.newest = method(*args, **kwargs)  # until the next call of this thread, for which the JVM waits
+            return _results.newest
         except Exception as error:
             logger.debug("a callback from Spark failed", exc_info=True)
             raise CallbackError(f"{_errors.keep(error)} {type(error).__name__}: {error}") from None
