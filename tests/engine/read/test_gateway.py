@@ -1,14 +1,16 @@
 """Each of Spark's internals that the gateway uses, once: what breaks here breaks with a new Spark."""
 
 import datetime
+import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import ClassVar
 
 import pyarrow as pa
 import pytest
-from py4j.clientserver import JavaClient
+from py4j.clientserver import ClientServerConnection, JavaClient
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import MEMORY_COMMAND_NAME, REFLECTION_COMMAND_NAME, Py4JError
 from pyspark.sql import SparkSession
@@ -219,7 +221,7 @@ def test_an_object_that_a_callback_returns_arrives(gateway: Gateway, monkeypatch
     class Supplier:
         @carried
         def get(self) -> object:
-            return gateway.jvm.java.util.ArrayList()
+            return gateway.jvm.java.io.File("x")
 
         class Java:
             implements: ClassVar = ["java.util.function.Supplier"]
@@ -227,5 +229,14 @@ def test_an_object_that_a_callback_returns_arrives(gateway: Gateway, monkeypatch
     def at_once(self: JavaClient, target_id: str, enqueue: bool = True) -> None:
         GatewayClient.garbage_collect_object(self, target_id)
 
-    monkeypatch.setattr(JavaClient, "garbage_collect_object", at_once)  # before Py4J sends the id
-    assert list(gateway.jvm.java.util.Optional.empty().orElseGet(Supplier()).toArray()) == []
+    def released_first(self: ClientServerConnection, *args: object) -> str:
+        message: str = call_proxy(self, *args)
+        gc.collect()
+        return message
+
+    call_proxy = ClientServerConnection._call_proxy
+    monkeypatch.setattr(JavaClient, "garbage_collect_object", at_once)
+    monkeypatch.setattr(ClientServerConnection, "_call_proxy", released_first)
+    with ThreadPoolExecutor(1) as pool:  # with a connection of its own
+        name = pool.submit(lambda: gateway.jvm.java.util.Optional.empty().orElseGet(Supplier()).getName())
+    assert name.result() == "x"
