@@ -1,6 +1,7 @@
 """Translates Spark's errors during writes to the errors of tablelog."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -10,6 +11,14 @@ from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
 _LONGEST_ROW = 500
+_KNOWN = (
+    "USER_RAISED_EXCEPTION",
+    "NOT_NULL_ASSERT_VIOLATION",
+    "EXCEED_LIMIT_LENGTH",
+    "EXCEEDS_LIMIT_LENGTH",
+    "CAST_OVERFLOW_IN_TABLE_INSERT",
+)
+_CONDITION = re.compile(rf"\[({'|'.join(_KNOWN)})\]")
 
 
 def marked(message: str, condition: str | None = None, parameters: Mapping[str, str] | None = None) -> str:
@@ -41,9 +50,10 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
     for cause in chain(error):
         if not isinstance(cause, PySparkException):
             continue
-        condition = cause.getCondition() or ""
-        parameters = cause.getMessageParameters() or {}
         text = said(cause)
+        condition, parameters = cause.getCondition() or "", cause.getMessageParameters() or {}
+        if condition not in _KNOWN and (found := _CONDITION.search(text)) is not None:
+            condition = found[1]  # a Spark Connect server has the condition of a task's error only in the text
         if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
             start = text.index(_MARK) + len(_MARK)
             (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)

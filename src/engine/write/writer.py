@@ -24,6 +24,7 @@ from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from ..jvm import interrupts, plans
 from ..jvm.connection import settings
 from ..jvm.connection.messages import chain
+from ..jvm.connection.sessions import is_classic
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
@@ -72,7 +73,7 @@ def write_files(
     `conform.conform` returns it; then the columns `extra`, which are in the files but not in the table. `metadata` and
     `protocol` are those of the commit; `data_change` is copied to the `add` actions; the files are created below the
     directory `below`. Raises ConstraintViolationError for a row that violates a rule, InvalidArgumentError for columns
-    that Parquet can't store, UnsupportedEnvironmentError on Spark Connect or if the storage can't be accessed, and the
+    that Parquet can't store, UnsupportedEnvironmentError if the storage can't be accessed, and the
     `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
@@ -130,6 +131,8 @@ def _random_prefix(metadata: Metadata) -> str:
 def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFrame":
     """`df` shuffled into few large files if the write, else the session, else the table enables optimizeWrite."""
     spark, known = df.sparkSession, metadata.configuration
+    if not is_classic(spark):
+        return df
     wanted = spec.options.balanced
     if wanted is None:
         wanted = settings.of(spark, OPTIMIZE_WRITE)
@@ -167,6 +170,8 @@ def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[None]:
 
 def _write_small(df: "DataFrame", spec: WriteSpec, place: WriteRoute) -> list[DataFile] | None:
     """The files of a frame that is certainly small; `None` if it isn't, or if only Spark's writer supports it."""
+    if not is_classic(df.sparkSession):
+        return None
     if spec.codec not in driver.CODECS or spec.options.parquet_version or not driver.is_exact(spec.schema):
         return None
     bounded = plans.bounded(df)
