@@ -38,8 +38,8 @@ def checked_over(
         reason, column = column_check.refused(spark, expression, columns, qualifiers), expression
     if reason is not None:
         raise UnsupportedFeatureError(
-            f"{what} {text_of(expression)} is not supported on Spark Connect: {reason}. A command evaluates it "
-            "more than once. Write it with columns, literals, operators and Spark's deterministic functions, or use a classic "
+            f"{what} {text_of(expression)} is not supported on Spark Connect: {reason}. A command evaluates it more "
+            "than once. Write it with columns, literals, operators and Spark's deterministic functions, or use a classic "
             "session; nothing was changed",
             ("expressions on Spark Connect",),
         )

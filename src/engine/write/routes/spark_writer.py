@@ -143,8 +143,8 @@ def check_found(df: "DataFrame", staged: Sequence[StagedFile], table: str) -> No
     if not staged and not is_classic(df.sparkSession) and not df.isEmpty():
         raise UnsupportedEnvironmentError(
             f"Spark wrote files for {shown(table)}, but this process finds none there: the Spark Connect server and "
-            "its client reach different storage by this path (a disk of their own, or another endpoint). Use a path that "
-            "names the same place for both; nothing was committed"
+            "its client reach different storage by this path (a disk of their own, or another endpoint). Use a path "
+            "that names the same place for both; nothing was committed"
         )
 
 
