@@ -39,8 +39,8 @@ def checked_over(
     if reason is not None:
         raise UnsupportedFeatureError(
             f"{what} {text_of(expression)} is not supported on Spark Connect: {reason}. A command evaluates it more "
-            "than once. Write it with columns, literals, operators and Spark's deterministic functions, or use a classic "
-            "session; nothing was changed",
+            "than once. Write it with columns, literals, operators and Spark's deterministic functions, or use a "
+            "classic session; nothing was changed",
             ("expressions on Spark Connect",),
         )
     return column

@@ -54,16 +54,20 @@ class Text:
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
+    """A token. `kind` is text, quoted (a name in backticks), number, word or symbol."""
+
     kind: str
     text: str
 
     @property
     def word(self) -> str:
+        """A word in lower case; empty for other kinds."""
         return self.text.lower() if self.kind == "word" else ""
 
     @property
     def name(self) -> str:
+        """The name without backticks."""
         return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
 
     @property
@@ -71,8 +75,8 @@ class _Token:
         return self.kind in ("word", "quoted")
 
 
-class _Refused(Exception):
-    pass
+class Refused(Exception):
+    """The text can't be checked; the message says why."""
 
 
 def check(sql: str, columns: Collection[str], qualifiers: Collection[str] = (), trusted: Collection[str] = ()) -> Text:
@@ -81,16 +85,16 @@ def check(sql: str, columns: Collection[str], qualifiers: Collection[str] = (), 
     `trusted` are more functions that it may call, in lower case.
     """
     try:
-        return Text(None, tuple(_names(_tokens(sql), columns, qualifiers, frozenset(trusted))))
-    except _Refused as error:
+        return Text(None, tuple(_names(tokens_of(sql), columns, qualifiers, frozenset(trusted))))
+    except Refused as error:
         return Text(str(error))
 
 
 def name_parts(name: str) -> tuple[str, ...] | None:
     """The parts of a column's name; `None` if the text isn't a name."""
     try:
-        tokens = _tokens(name)
-    except _Refused:
+        tokens = tokens_of(name)
+    except Refused:
         return None
     names = tokens[::2]
     if len(tokens) % 2 == 0 or not all(token.is_name for token in names):
@@ -100,32 +104,33 @@ def name_parts(name: str) -> tuple[str, ...] | None:
     return tuple(token.name for token in names)
 
 
-def _tokens(sql: str) -> list[_Token]:
+def tokens_of(sql: str) -> list[Token]:
+    """The tokens of a text, without spaces. Raises Refused."""
     tokens, at = [], 0
     while at < len(sql):
         if _COMMENT.match(sql, at):
-            raise _Refused("it has a comment")
+            raise Refused("it has a comment")
         match = _TOKEN.match(sql, at)
         if match is None:
-            raise _Refused(f"it has {sql[at : at + 10]!r}, which tablelog can't check without Spark's parser")
+            raise Refused(f"it has {sql[at : at + 10]!r}, which tablelog can't check without Spark's parser")
         at = match.end()
         if match.lastgroup != "space":
-            tokens.append(_Token(str(match.lastgroup), match[0]))
+            tokens.append(Token(str(match.lastgroup), match[0]))
     return tokens
 
 
 def _names(
-    tokens: Sequence[_Token], columns: Collection[str], qualifiers: Collection[str], trusted: frozenset[str]
+    tokens: Sequence[Token], columns: Collection[str], qualifiers: Collection[str], trusted: frozenset[str]
 ) -> Iterator[tuple[str, ...]]:
     known = {name.lower() for name in columns}
     tables = {name.lower() for name in qualifiers}
-    last = _Token("", "")
+    last = Token("", "")
     at = 0
     while at < len(tokens):
         token = tokens[at]
         following = tokens[at + 1] if at + 1 < len(tokens) else last
         if token.kind == "text" and following.text == "(":
-            raise _Refused("it has a parenthesis after a text")
+            raise Refused("it has a parenthesis after a text")
         if not token.is_name:
             at += 1
             continue
@@ -146,14 +151,14 @@ def _names(
             at += 1
             continue
         if token.word in _QUERY:
-            raise _Refused(f"it has the word {token.text}, as in a query: quote a column with this name by backticks")
+            raise Refused(f"it has the word {token.text}, as in a query: quote a column with this name by backticks")
         path, end = _path(tokens, at)
         after = tokens[end] if end < len(tokens) else last
         if after.text == "(":
             called = ".".join(path).lower()
             known_word = called in _BEFORE_PARENTHESIS and token.kind == "word"
             if not known_word and called not in DETERMINISTIC and called not in trusted:
-                raise _Refused(
+                raise Refused(
                     f"it calls {'.'.join(path)}, which isn't one of Spark's functions that tablelog knows to give the "
                     "same result each time"
                 )
@@ -169,12 +174,12 @@ def _names(
         if len(path) > 1 and path[0].lower() in tables:
             path = path[1:]
         if path[0].lower() not in known:
-            raise _Refused(f"{'.'.join(path)} in it is no column")
+            raise Refused(f"{'.'.join(path)} in it is no column")
         yield path
         at = end
 
 
-def _path(tokens: Sequence[_Token], at: int) -> tuple[tuple[str, ...], int]:
+def _path(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     """The parts of the name that starts here, and the position after it."""
     parts = [tokens[at].name]
     at += 1
@@ -184,13 +189,13 @@ def _path(tokens: Sequence[_Token], at: int) -> tuple[tuple[str, ...], int]:
     return tuple(parts), at
 
 
-def _of_interval(tokens: Sequence[_Token], at: int) -> bool:
+def _of_interval(tokens: Sequence[Token], at: int) -> bool:
     """Whether the word is the unit of an interval literal: `interval 3 days`, `interval '3' day`."""
     before = tokens[max(at - 3, 0) : at]
     return len(before) >= 2 and before[-1].kind in ("number", "text") and any(one.word == "interval" for one in before)
 
 
-def _check_cast(tokens: Sequence[_Token], at: int) -> None:
+def _check_cast(tokens: Sequence[Token], at: int) -> None:
     """Raise unless the parentheses that open here have `... AS type)` with a simple type."""
     depth = 0
     for i in range(at, len(tokens)):
@@ -200,20 +205,20 @@ def _check_cast(tokens: Sequence[_Token], at: int) -> None:
             end = _end_of_type(tokens, i + 1)
             if end < len(tokens) and tokens[end].text == ")":
                 return
-            raise _Refused("it has a cast to a type that tablelog can't check without Spark's parser")
+            raise Refused("it has a cast to a type that tablelog can't check without Spark's parser")
         if depth == 0:
             break
-    raise _Refused("it has a cast without AS")
+    raise Refused("it has a cast without AS")
 
 
-def _end_of_type(tokens: Sequence[_Token], at: int) -> int:
+def _end_of_type(tokens: Sequence[Token], at: int) -> int:
     if at >= len(tokens) or tokens[at].word not in _TYPES:
-        raise _Refused("it has AS, but no simple type follows")
+        raise Refused("it has AS, but no simple type follows")
     at += 1
     if at < len(tokens) and tokens[at].text == "(":
         while at < len(tokens) and tokens[at].text != ")":
             if tokens[at].kind not in ("number", "symbol"):
-                raise _Refused("it has a type that tablelog can't check without Spark's parser")
+                raise Refused("it has a type that tablelog can't check without Spark's parser")
             at += 1
         at += 1
     return at

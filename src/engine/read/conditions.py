@@ -4,18 +4,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
-from ..connect import public_columns
+from ..connect import predicate_of, public_columns
 from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
 from ..jvm.connection.sessions import is_classic
 from ..jvm.scans import planned_scan
+from ..jvm.types import table_schema
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
 from .file_index import FileIndex
@@ -57,7 +59,7 @@ class Condition:
 
 
 class UnplannedCondition(Condition):
-    """A condition on Spark Connect, whose plan is out of reach: any file may have matching rows."""
+    """A condition on Spark Connect, whose plan is out of reach. `predicate_of` tells the files that may match."""
 
     def column(self, frame: "DataFrame") -> "Column":
         """The condition as a Column of a frame with the same columns and the same alias."""
@@ -122,9 +124,14 @@ def split_condition(
 def _unplanned(frame: "DataFrame", condition: "str | Column", alias: str | None) -> Condition:
     expression = public_columns.checked(frame, condition, "the condition", [] if alias is None else [alias])
     _ = frame.where(expression).schema  # Spark resolves it here
+    schema, qualifiers = table_schema(frame.schema), [] if alias is None else [alias]
+    if isinstance(condition, str):
+        predicate = predicate_of.of_text(condition, schema, qualifiers)
+    else:
+        predicate = predicate_of.of_column(frame.sparkSession, condition, schema, qualifiers)
     text = public_columns.text_of(condition)
     unknown: Any = None
-    return UnplannedCondition(predicates.TRUE, predicates.Opaque(text), [text], unknown, expression, unknown, unknown)
+    return UnplannedCondition(predicates.TRUE, predicate, [text], unknown, expression, unknown, unknown)
 
 
 def printed_conjuncts(spark: "SparkSession", condition: "str | Column") -> list[str]:
@@ -140,7 +147,8 @@ def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Con
 def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
     """Indexes in `snapshot.files` of files that may have matching rows: by partition values, then by statistics."""
     if isinstance(condition, UnplannedCondition):
-        return pa.array(range(snapshot.files.num_rows), pa.int32())
+        mask = snapshot.prune_mask(condition.predicate, time_zone=settings.time_zone(spark))
+        return pc.indices_nonzero(mask).cast(pa.int32())
     return _rows(spark, snapshot, condition, condition._data_filters)
 
 
