@@ -102,12 +102,17 @@ def test_nested_schemas(spark: Any, table: Table) -> None:
 
 
 def test_conversions_need_ansi_casts(spark: Any, table: Table, conf: Any) -> None:
-    table.write(spark.sql("select 1 id"))
+    table.write(spark.sql("select 1 id, array(1) l"))
     conf("spark.sql.ansi.enabled", "false")
     with pytest.raises(UnsupportedEnvironmentError, match="ansi"):
-        table.write(spark.sql("select 3000000000L id"))
-    table.write(spark.sql("select 2 id"))
-    assert table.rows() == [1, 2]
+        table.write(spark.sql("select 1 id, array(3000000000L) l"))
+    with pytest.raises(SchemaMismatchError, match="out of the range"):
+        table.write(spark.sql("select 3000000000L id, array(1) l"))
+    table.write(spark.sql("select 2L id, array(1) l"))
+    assert table.rows("id") == [1, 2]
+    conf("spark.sql.storeAssignmentPolicy", "LEGACY")
+    with pytest.raises(UnsupportedEnvironmentError, match="LEGACY"):
+        table.write(spark.sql("select 2L id, array(1) l"))
 
 
 def test_overwrites_of_parts(spark: Any, table: Table) -> None:

@@ -1,9 +1,11 @@
 """Spark's store assignment by public functions: what `TableOutputResolver` does in a classic session.
 
-Only the policy ANSI is supported, in a session with ANSI casts: a cast that fails is an error, not a null.
+Only the policy ANSI is supported: a value that can't be stored is an error, not a null. Casts of arrays, maps and
+structs need a session with ANSI casts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core.protocol.schema import (
@@ -30,10 +32,11 @@ from ...errors import SchemaMismatchError, UnsupportedEnvironmentError, Unsuppor
 from ...settings.spark_own import ANSI, STORE_ASSIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType as SparkType
+
+OVERFLOW = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+"""The condition of the error for a value that its column's type can't represent."""
 
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
@@ -53,14 +56,31 @@ def assigned(
     """
     from pyspark.sql import functions as F
 
+    casts: dict[str, Callable[[Column], Column]] = {}
+    for to, of in zip(schema, new, strict=True):
+        _check_types(to.data_type, of.data_type, (to.name,), table)
+        if _alike(to.data_type, of.data_type):
+            continue
+        if not casts:
+            _check_policy(df, table)
+        wanted = spark_type(_nullable(to.data_type))
+        if isinstance(to.data_type, PrimitiveType):
+            value = df[quoted(of.name)]
+            message = (
+                f"a value of the column {dotted((to.name,))} is out of the range of the column's type, "
+                f"{type_text(to.data_type)} (the data has {type_text(of.data_type)}); nothing was written"
+            )
+            fits = value.isNull() | value.try_cast(wanted).isNotNull()
+            df = checked(df, fits, message, on=of.name, broken=(OVERFLOW, {"columnName": to.name}))
+            casts[of.name] = partial(_tried, wanted)
+        else:
+            check_settings(df, table, to.name)
+            casts[of.name] = partial(_casted, wanted)
     columns = []
     for to, of in zip(schema, new, strict=True):
         value = df[quoted(of.name)]
-        if of.data_type != to.data_type:
-            _check_types(to.data_type, of.data_type, (to.name,), table)
-            if not _alike(to.data_type, of.data_type):
-                check_settings(df, table, to.name)
-                value = value.cast(spark_type(_nullable(to.data_type)))
+        if of.name in casts:
+            value = casts[of.name](value)
         columns.append(_of_length(value, to, table).alias(to.name))
     df = df.select(*columns)
     for to, of in zip(schema, new, strict=True):
@@ -79,6 +99,14 @@ def assigned(
             fits = F.coalesce(F.length(df[quoted(to.name)]) <= limit[1], F.lit(True))
             df = checked(df, fits, message, on=to.name, broken=rule)
     return df
+
+
+def _tried(wanted: "SparkType", value: "Column") -> "Column":
+    return value.try_cast(wanted)
+
+
+def _casted(wanted: "SparkType", value: "Column") -> "Column":
+    return value.cast(wanted)
 
 
 def spark_type(data_type: DataType) -> "SparkType":
@@ -114,11 +142,19 @@ def by_name(kept: DataType, new: DataType) -> DataType:
 def check_settings(df: "DataFrame", table: str, column: str) -> None:
     """Raise UnsupportedEnvironmentError unless the session casts by ANSI rules."""
     conf = df.sparkSession.conf
-    policy, ansi = (conf.get(STORE_ASSIGNMENT.key) or "ANSI").upper(), (conf.get(ANSI.key) or "true").lower()
-    if policy != "ANSI" or ansi != "true":
+    if (conf.get(ANSI.key) or "true").lower() != "true":
         raise UnsupportedEnvironmentError(
             f"{table}: the type of {column} in the data differs from the table's. On Spark Connect, tablelog converts "
-            f"it only with {STORE_ASSIGNMENT.key}=ANSI and {ANSI.key}=true: set them, or cast the column yourself"
+            f"it only with {ANSI.key}=true: set it, or cast the column yourself"
+        )
+
+
+def _check_policy(df: "DataFrame", table: str) -> None:
+    policy = df.sparkSession.conf.get(STORE_ASSIGNMENT.key) or "ANSI"
+    if policy.upper() != "ANSI":
+        raise UnsupportedEnvironmentError(
+            f"{table}: the data has other types than the table. On Spark Connect, tablelog converts them only with "
+            f"{STORE_ASSIGNMENT.key}=ANSI, not {policy}: set it, or cast the columns yourself"
         )
 
 

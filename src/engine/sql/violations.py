@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
-from ..jvm.connection.messages import chain, said
+from ..connect.assignment import OVERFLOW
+from ..connect.server_errors import text_of
+from ..jvm.connection.messages import chain, readable
 
 _MARK = "tablelog:constraint:"
 _LONGEST_ROW = 500
@@ -50,7 +52,7 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
     for cause in chain(error):
         if not isinstance(cause, PySparkException):
             continue
-        text = said(cause)
+        text = readable(text_of(cause))
         condition, parameters = cause.getCondition() or "", cause.getMessageParameters() or {}
         if condition not in _KNOWN and (found := _CONDITION.search(text)) is not None:
             condition = found[1]  # a Spark Connect server has the condition of a task's error only in the text
@@ -59,7 +61,8 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
             (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)
             values = _values(text, end)
             shown = of_rule | ({"values": values} if values else {})
-            return ConstraintViolationError(
+            kind = SchemaMismatchError if rule == OVERFLOW else ConstraintViolationError
+            return kind(
                 f"{table}: {message}" + (f"; the row has {values}" if values else ""), condition=rule, parameters=shown
             )
         if condition == "NOT_NULL_ASSERT_VIOLATION":
@@ -82,7 +85,7 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
                 f"{table}: a value of the column {parameters.get('columnName', '?')} is out of the range of the "
                 f"column's type, {parameters.get('targetType', '?')} (the data has "
                 f"{parameters.get('sourceType', '?')}); nothing was written",
-                condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+                condition=OVERFLOW,
                 parameters=parameters,
             )
         if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):

@@ -21,6 +21,7 @@ from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
 from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
+from ..connect.server_errors import text_of
 from ..jvm import interrupts, plans
 from ..jvm.connection import settings
 from ..jvm.connection.messages import chain
@@ -88,7 +89,7 @@ def write_files(
         try:
             result = _write(df, log, metadata, spec, below)
         except Exception as error:
-            if any(partition_values.NO_TEXT in str(cause) for cause in chain(error)):
+            if any(partition_values.NO_TEXT in text_of(cause) for cause in chain(error)):
                 raise ConstraintViolationError(_no_text(spec)) from error
             if not needs_hex_names(error):
                 raise

@@ -9,6 +9,7 @@ from ....core.protocol.schema import BINARY, STRING, VARIANT, contains
 from ....errors import UnsupportedEnvironmentError
 from ....logstore.common.uri import shown
 from ....settings.spark_own import PARQUET_LEGACY_FORMAT, PARQUET_REBASE, PARQUET_TIMESTAMPS, VARIANT_SHREDDING
+from ...connect.server_errors import text_of
 from ...jvm import plans
 from ...jvm.connection.messages import chain
 from ...jvm.connection.sessions import is_classic
@@ -189,4 +190,4 @@ def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
 
 def needs_hex_names(error: BaseException) -> bool:
     """Whether a write failed at a string that needs a job with `hex_names`."""
-    return any(_NO_NAME in str(cause) for cause in chain(error))
+    return any(_NO_NAME in text_of(cause) for cause in chain(error))
