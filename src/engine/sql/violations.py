@@ -9,7 +9,7 @@ from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 from ..connect.assignment import OVERFLOW
 from ..connect.server_errors import text_of
-from ..jvm.connection.messages import chain, readable
+from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
 _LONGEST_ROW = 500
@@ -52,14 +52,14 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
     for cause in chain(error):
         if not isinstance(cause, PySparkException):
             continue
-        text = readable(text_of(cause))
+        text, everything = said(cause), text_of(cause)
         condition, parameters = cause.getCondition() or "", cause.getMessageParameters() or {}
-        if condition not in _KNOWN and (found := _CONDITION.search(text)) is not None:
+        if condition not in _KNOWN and (found := _CONDITION.search(everything)) is not None:
             condition = found[1]  # a Spark Connect server has the condition of a task's error only in the text
-        if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
-            start = text.index(_MARK) + len(_MARK)
-            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)
-            values = _values(text, end)
+        if condition == "USER_RAISED_EXCEPTION" and _MARK in everything:
+            start = everything.index(_MARK) + len(_MARK)
+            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(everything, start)
+            values = _values(everything, end)
             shown = of_rule | ({"values": values} if values else {})
             kind = SchemaMismatchError if rule == OVERFLOW else ConstraintViolationError
             return kind(
