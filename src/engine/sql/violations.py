@@ -1,26 +1,17 @@
 """Translates Spark's errors during writes to the errors of tablelog."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 from ..connect.assignment import OVERFLOW
-from ..connect.server_errors import text_of
+from ..connect.server_errors import causes_of
 from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
 _LONGEST_ROW = 500
-_KNOWN = (
-    "USER_RAISED_EXCEPTION",
-    "NOT_NULL_ASSERT_VIOLATION",
-    "EXCEED_LIMIT_LENGTH",
-    "EXCEEDS_LIMIT_LENGTH",
-    "CAST_OVERFLOW_IN_TABLE_INSERT",
-)
-_CONDITION = re.compile(rf"\[({'|'.join(_KNOWN)})\]")
 
 
 def marked(message: str, condition: str | None = None, parameters: Mapping[str, str] | None = None) -> str:
@@ -52,14 +43,14 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
     for cause in chain(error):
         if not isinstance(cause, PySparkException):
             continue
-        text, everything = said(cause), text_of(cause)
-        condition, parameters = cause.getCondition() or "", cause.getMessageParameters() or {}
-        if condition not in _KNOWN and (found := _CONDITION.search(everything)) is not None:
-            condition = found[1]  # a Spark Connect server has the condition of a task's error only in the text
-        if condition == "USER_RAISED_EXCEPTION" and _MARK in everything:
-            start = everything.index(_MARK) + len(_MARK)
-            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(everything, start)
-            values = _values(everything, end)
+        condition = cause.getCondition() or ""
+        parameters = cause.getMessageParameters() or {}
+        text, causes = said(cause), causes_of(cause)
+        marked_text = causes if _MARK in causes else text if condition == "USER_RAISED_EXCEPTION" else ""
+        if _MARK in marked_text:
+            start = marked_text.index(_MARK) + len(_MARK)
+            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(marked_text, start)
+            values = _values(marked_text, end)
             shown = of_rule | ({"values": values} if values else {})
             kind = SchemaMismatchError if rule == OVERFLOW else ConstraintViolationError
             return kind(
