@@ -116,7 +116,7 @@ class _Merge:
         taken = {*command.column_names, *source.columns, *vars(self._names).values()}
         self._kept_name, self._source_name = free_names(_OWN, taken)
         self._alias = alias if isinstance(alias, str) else None
-        self._source_alias = client.alias_of(source)
+        self._source_alias, self._source_aliases = client.alias_of(source), client.aliases_in(source)
         stored = source.localCheckpoint(eager=True)
         of_source = F.struct(*(stored[quoted(name)] for name in source.columns)).alias(self._source_name)
         stored = stored.select("*", of_source, F.lit(True).alias(self._names.present))
@@ -146,7 +146,7 @@ class _Merge:
             qualifiers += [] if self._alias is None else [self._alias]
         if over != "target":
             columns += self._source_columns.names
-            qualifiers += [] if self._source_alias is None else [self._source_alias]
+            qualifiers += self._source_aliases
         return public_columns.checked_over(self._command.spark, expression, what, columns, qualifiers)
 
     def _take(self, clause: Clause) -> _Taken:

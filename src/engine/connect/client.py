@@ -167,6 +167,12 @@ def alias_of(frame: "DataFrame") -> str | None:
     return str(root.subquery_alias.alias) if root.WhichOneof("rel_type") == "subquery_alias" else None
 
 
+def aliases_in(frame: "DataFrame") -> set[str]:
+    """All aliases in the plan of a frame."""
+    found = (one.subquery_alias for one in relations(frame) if one.WhichOneof("rel_type") == "subquery_alias")
+    return {str(one.alias) for one in found}
+
+
 def expression_of(spark: "SparkSession", column: "Column") -> Any:
     """The expression (`spark.connect.Expression`) of a Column."""
     session: Any = spark

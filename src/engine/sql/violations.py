@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 from ..connect.assignment import OVERFLOW
-from ..connect.server_errors import causes_of
+from ..connect.server_errors import said_by_server
 from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
@@ -45,8 +45,8 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
             continue
         condition = cause.getCondition() or ""
         parameters = cause.getMessageParameters() or {}
-        text, causes = said(cause), causes_of(cause)
-        marked_text = causes if _MARK in causes else text if condition == "USER_RAISED_EXCEPTION" else ""
+        text = said(cause)
+        marked_text = said_by_server(cause) or (text if condition == "USER_RAISED_EXCEPTION" else "")
         if _MARK in marked_text:
             start = marked_text.index(_MARK) + len(_MARK)
             (message, rule, of_rule), end = json.JSONDecoder().raw_decode(marked_text, start)
