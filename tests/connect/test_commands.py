@@ -1,13 +1,16 @@
 """DELETE, UPDATE, MERGE and maintenance on Spark Connect, each compared with what the rows have to be."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyspark.errors
 import pytest
 from pyspark.sql import functions as F
 
+from conftest import Corpus
 from connect.reading import by_core
 from support.rows import assert_same_rows
 from support.spark_tables import Table
@@ -313,6 +316,49 @@ def test_schema_and_properties(spark: Any, numbers: Table) -> None:
     assert [r.extra for r in numbers.read().where("id = 20").collect()] == [7]
     numbers.delta.unsetProperties(["delta.checkpointInterval"])
     assert_same_rows(numbers.read().toArrow(), by_core(numbers.path))
+
+
+def test_features_and_constraints(spark: Any, numbers: Table) -> None:
+    numbers.delta.addFeatureSupport("appendOnly")
+    numbers.delta.upgradeTableProtocol(1, 4)
+    numbers.delta.addFeatureSupport("domainMetadata")
+    assert "domainMetadata" in numbers.delta.detail().first().tableFeatures
+    log = DeltaLog.for_path(numbers.path)
+    txn = log.transaction()
+    assert txn.snapshot is not None
+    configuration = {**txn.snapshot.metadata.configuration, "delta.constraints.c": "id >= 0"}
+    txn.set_metadata(replace(txn.snapshot.metadata, configuration=configuration))
+    txn.commit([], Operation("ADD CONSTRAINT"))
+    numbers.delta.dropConstraint("c")
+    numbers.write(spark.sql("select -1L id, 'n-1' name, 1L p"))
+    assert numbers.read().where("id = -1").count() == 1
+
+
+@pytest.mark.parametrize("name", ["dv-partitioned-with-checkpoint", "dv-with-columnmapping"])
+def test_a_table_with_deletion_vectors(spark: Any, golden: Corpus, tmp_path: Path, name: str) -> None:
+    shutil.copytree(golden(name) / "delta", tmp_path / "t")
+    table = Table(spark, tmp_path / "t")
+    rows = [tuple(one) for one in table.read().collect()]
+    column = table.read().columns[0]
+    value = sorted(one[0] for one in rows)[len(rows) // 2]
+    literal = f"'{value}'" if isinstance(value, str) else value
+    table.delta.delete(f"{column} = {literal}")
+    left = [one for one in rows if one[0] != value]
+    assert sorted(map(str, left)) == sorted(str(tuple(one)) for one in table.read().collect())
+    assert 0 < len(left) < len(rows)
+    table.delta.reorg()
+    assert not any(a["add"].get("deletionVector") for a in table.actions() if "add" in a)
+    assert sorted(map(str, left)) == sorted(str(tuple(one)) for one in table.read().collect())
+    assert_same_rows(table.read().toArrow(), by_core(table.path))
+
+
+def test_conditions_skip_files(spark: Any, numbers: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    appended = spark.sql("select 100L id, 'n100' name, 0L p")
+    for condition in ("p = 1 and id > 8", (F.col("p") == 1) & (F.col("id") == 7)):
+        race(numbers, monkeypatch, lambda: numbers.write(appended))
+        numbers.delta.delete(condition)  # an append to another partition is no conflict
+    check_ids = sorted(one.id for one in numbers.read().collect())
+    assert check_ids == [0, 1, 2, 3, 4, 5, 6, 8, 100, 100]
 
 
 def test_transactions_of_commands(spark: Any, numbers: Table, conf: Any) -> None:
