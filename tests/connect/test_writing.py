@@ -60,7 +60,7 @@ def test_every_type(spark: Any, table: Table) -> None:
         """select 1Y a, 2S b, 3 c, 4L d, cast(1.5 as float) e, 2.5D f, cast(3.25 as decimal(20, 5)) g, 'x' h,
         X'0102' i, true j, date'2024-02-29' k, timestamp'2024-02-29 12:34:56.789012' l,
         timestamp_ntz'2024-02-29 12:34:56.789012' m, array(1, null) n, map('k', named_struct('v', 1.5D)) o,
-        named_struct('p q', array(named_struct('r', 1))) s
+        named_struct('p_q', array(named_struct('r', 1))) s
         union all select null, null, null, null, float('nan'), double('-infinity'), null, '', X'', false,
         date'0001-01-01', timestamp'1500-01-01 00:00:00', timestamp_ntz'9999-12-31 23:59:59.999999', null, null, null"""
     )

@@ -71,7 +71,7 @@ def update(
 
 def _assignments(
     command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: scan.Alias | None
-) -> dict[Path, assigned_values.Value]:
+) -> dict[Path, assigned_values.Value | assigned_values.PublicValue]:
     columns = command.snapshot.schema
     case_sensitive = settings.case_sensitive(command.spark)
     paths = [
@@ -133,7 +133,7 @@ class _Updated:
 
     command: Command
     condition: scan.Condition | None
-    values: Mapping[Path, assigned_values.Value]
+    values: Mapping[Path, assigned_values.Value | assigned_values.PublicValue]
 
     @cached_property
     def columns(self) -> StructType:

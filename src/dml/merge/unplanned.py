@@ -35,7 +35,7 @@ from ..command.assignments import Path, check_distinct, field_of, path_of, whole
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
 from ..command.removal import Removal, num_records
-from .clauses import Clause, of_kind, only_delete
+from .clauses import Clause, Kind, of_kind, only_delete
 from .write import MergeOutput
 
 _OWN = ("__tablelog_target", "__tablelog_of_source")
@@ -76,14 +76,12 @@ def merge(
     run = _Merge(command, source, condition, clauses, alias)
     with translated(command.log.table, command.snapshot.schema):
         outcome = run.write()
-    printed = {
-        f"{name}Predicates": [_printed(clause) for clause in of_kind(clauses, kind)]
-        for name, kind in (
-            ("matched", "matched"),
-            ("notMatched", "not matched"),
-            ("notMatchedBySource", "not matched by source"),
-        )
+    kinds: dict[str, Kind] = {
+        "matchedPredicates": "matched",
+        "notMatchedPredicates": "not matched",
+        "notMatchedBySourcePredicates": "not matched by source",
     }
+    printed = {name: [_printed(clause) for clause in of_kind(clauses, kind)] for name, kind in kinds.items()}
     metrics = {
         "numSourceRows": run.source_rows,
         **outcome.metrics(),

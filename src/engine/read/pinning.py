@@ -64,7 +64,8 @@ def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
     table's files in a way that hides the version.
     """
     relations = client.relations(frame)
-    reads, accounted = False, set()
+    reads = False
+    accounted: set[str] = set()
     for relation in relations:
         if relation.WhichOneof("rel_type") != "read" or not relation.read.HasField("data_source"):
             continue
@@ -72,7 +73,7 @@ def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
         scan = json.loads(text) if text else {}
         if scan.get("table") != snapshot.table:
             continue
-        accounted.update(listed.same(location) for location in relation.read.data_source.paths)
+        accounted.update(listed.plain(path) for path in relation.read.data_source.paths)
         if not scan["newest"]:
             continue
         reads = True

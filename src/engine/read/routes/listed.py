@@ -39,7 +39,9 @@ _ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 _MOST_BYTES = 96 << 20
 """The paths in one plan. A message to the server has at most 128 MiB, unless both sides are configured otherwise."""
 
-_GLOB = frozenset("{}[]*?\\")
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+"""Characters that make a path a pattern for Hadoop, unless a backslash precedes them."""
+
 _PLAIN = r"^[A-Za-z0-9_./=:\-]+$"
 # Types whose values Spark reads from names of directories as the log writes them, in each time zone.
 _IN_DIRECTORIES = (schemas.STRING, schemas.BYTE, schemas.SHORT, schemas.INTEGER, schemas.LONG, schemas.DATE)
@@ -134,15 +136,13 @@ def _records(
         spark.conf.set(PARQUET_FIELD_IDS.key, "true")
     mark = {"table": snapshot.table, "version": snapshot.version, "newest": not spec.pinned}
     reader = spark.read.options(**spec.options).option(MARK, json.dumps(mark))
-    if any(_GLOB.intersection(location) for location in locations):
-        reader = reader.option("__globPaths__", "false")  # the name of a file is no pattern
     if in_directories:
         root = same(_location(snapshot.table, ""))
         reader = reader.schema(spark_type(schema)).option("basePath", root)
     else:
         # With recursiveFileLookup, Spark derives no partition columns from directory names.
         reader = reader.schema(spark_type(schema.without(partition_columns))).option("recursiveFileLookup", "true")
-    return reader.parquet(*dict.fromkeys(locations))
+    return reader.parquet(*(_PATTERN.sub(r"\\\g<0>", location) for location in dict.fromkeys(locations)))
 
 
 def _joined(records: "DataFrame", known: "DataFrame", key_of_row: str, key: str, table: str) -> "DataFrame":
@@ -167,6 +167,11 @@ def _path_of(file_path: "Column", *, plain: bool, local: bool) -> "Column":
 def same(location: str) -> str:
     """A location that isn't URL-encoded, with one spelling for a local file."""
     return re.sub("^file:/+", "file:/", location)
+
+
+def plain(path: str) -> str:
+    """The location of a path in a plan, as `same` spells it."""
+    return same(re.sub(r"\\(.)", r"\1", path))
 
 
 def _locations(table: str, files: pa.Table) -> list[str]:
