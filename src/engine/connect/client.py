@@ -157,7 +157,7 @@ def relations(frame: "DataFrame") -> list[Any]:
     """The relations (`spark.connect.Relation`) of a frame's plan, also those in subqueries."""
     plan: Any = frame
     proto = plan._plan.to_proto(plan.sparkSession.client)
-    return [one for one in messages(proto) if one.DESCRIPTOR.full_name == "spark.connect.Relation"]
+    return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
 
 
 def alias_of(frame: "DataFrame") -> str | None:

@@ -147,7 +147,7 @@ def _names(
         if token.word == "is" and [one.word for one in tokens[at + 1 : at + 3]] == ["distinct", "from"]:
             at += 3
             continue
-        if token.word in _LITERALS and following.kind == "text":
+        if (token.word in _LITERALS and following.kind == "text") or _is_unit(tokens, at):
             at += 1
             continue
         if token.word in _QUERY:
@@ -164,13 +164,9 @@ def _names(
                 )
             at = end
             continue
-        if len(path) == 1 and token.kind == "word" and path[0].lower() not in known:
-            if token.word in _KEYWORDS:
-                at = end
-                continue
-            if token.word in _UNITS and _of_interval(tokens, at):
-                at = end
-                continue
+        if len(path) == 1 and token.kind == "word" and path[0].lower() not in known and token.word in _KEYWORDS:
+            at = end
+            continue
         if len(path) > 1 and path[0].lower() in tables:
             path = path[1:]
         if path[0].lower() not in known:
@@ -189,9 +185,11 @@ def _path(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     return tuple(parts), at
 
 
-def _of_interval(tokens: Sequence[Token], at: int) -> bool:
+def _is_unit(tokens: Sequence[Token], at: int) -> bool:
     """Whether the word is the unit of an interval literal: `interval 3 days`, `interval '3' day`."""
     before = tokens[max(at - 3, 0) : at]
+    if tokens[at].word not in _UNITS:
+        return False
     return len(before) >= 2 and before[-1].kind in ("number", "text") and any(one.word == "interval" for one in before)
 
 

@@ -32,6 +32,10 @@ def enable(spark: SparkSession) -> None:
         UnsupportedEnvironmentError: The server's version of Spark isn't supported.
     """
     global _applied  # noqa: PLW0603
+    if not type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise UnsupportedEnvironmentError(
+            f"enable() needs a session of Spark, classic or of Spark Connect, not {type(spark).__name__}"
+        )
     version = spark.version
     if not version.startswith(_VERSIONS):
         raise UnsupportedEnvironmentError(

@@ -121,7 +121,7 @@ def _check_settings(df: "DataFrame", needed: Mapping[str, str]) -> None:
         asked = ", ".join(f"{key}={value}" for key, value in wrong.items())
         raise UnsupportedEnvironmentError(
             f"on Spark Connect, a write to a Delta table needs settings that this session doesn't have: {asked}. Set "
-            "them by spark.conf.set; nothing was written"
+            "them in the session; nothing was written"
         )
 
 
