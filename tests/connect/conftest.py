@@ -43,6 +43,8 @@ def start_server(scratch: Path, port: int) -> "subprocess.Popen[bytes]":
         "spark.sql.shuffle.partitions": 2,
         "spark.sql.session.timeZone": "UTC",
     }
+    if pyspark.__version__.startswith("4.1."):  # this version has no option for it
+        settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     command = [home / "bin" / "spark-submit", "--master", "local[2]", *options, "--class", SERVER, "spark-internal"]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}

@@ -65,7 +65,7 @@ def test_every_type(spark: Any, table: Table) -> None:
         date'0001-01-01', timestamp'1500-01-01 00:00:00', timestamp_ntz'9999-12-31 23:59:59.999999', null, null, null"""
     )
     table.write(frame, **{"delta.feature.timestampNtz": "supported"})
-    assert_same_rows(table.read().toArrow(), frame.toArrow())
+    assert sorted(map(str, table.read().collect())) == sorted(map(str, frame.collect()))
     same_as_core(table)
     stats = [a["add"]["stats"] for a in table.actions() if "add" in a]
     assert all('"numRecords":1' in text for text in stats)
