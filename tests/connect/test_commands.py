@@ -363,6 +363,28 @@ def test_conditions_skip_files(spark: Any, numbers: Table, monkeypatch: pytest.M
     assert check_ids == [0, 1, 2, 3, 4, 5, 6, 8, 100, 100]
 
 
+@pytest.mark.parametrize("damage", ["corrupt", "missing"])
+def test_no_command_skips_a_damaged_file(spark: Any, table: Table, conf: Any, damage: str) -> None:
+    table.write(spark.range(4).coalesce(1))
+    table.write(spark.range(4, 8).coalesce(1))
+    conf("spark.sql.files.ignoreCorruptFiles", "true")
+    conf("spark.sql.files.ignoreMissingFiles", "true")
+    (file,) = {a["add"]["path"] for a in table.actions(0) if "add" in a}
+    if damage == "missing":
+        (table.root / file).unlink()
+    else:
+        (table.root / file).write_bytes(b"no Parquet file")
+    for command in (
+        lambda: table.delta.delete("id % 2 = 0"),
+        lambda: table.delta.update(set={"id": "id + 1"}),
+        lambda: merge_of(table, spark.range(8)).whenMatchedDelete("s.id > 5").execute(),
+        lambda: table.delta.optimize().executeCompaction(),
+    ):
+        with pytest.raises(pyspark.errors.PySparkException):
+            command()
+    assert table.version == 1
+
+
 def test_transactions_of_commands(spark: Any, numbers: Table, conf: Any) -> None:
     conf("spark.databricks.delta.write.txnAppId", "app")
     conf("spark.databricks.delta.write.txnVersion", "3")
