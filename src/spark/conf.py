@@ -7,6 +7,7 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
+from ..engine.connect.client import check_session
 from ..engine.jvm import builders
 from ..engine.jvm.connection.sessions import is_classic
 from ..engine.storage import hadoop_log, hadoop_settings
@@ -41,6 +42,7 @@ def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
         hadoop_log.serve(spark)
         conf = {**hadoop_settings.of_hadoop(spark, path), **builders.session_conf(spark)}
     else:
+        check_session(spark)
         conf = dict(spark.conf.getAll)
     for key, why in without_effect(conf):
         reason = f": {why}" if why else ""

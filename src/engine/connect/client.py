@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...errors import UnsupportedEnvironmentError
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -58,6 +60,17 @@ class Applied:
         for owner, attribute, original, replacement in self._replaced:
             if vars(owner).get(attribute) is replacement:
                 setattr(owner, attribute, original)
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+def check_session(spark: object) -> None:
+    """Raise UnsupportedEnvironmentError for what is no session of Spark Connect."""
+    if not type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise UnsupportedEnvironmentError(
+            f"this needs a session of Spark, a classic one or one of Spark Connect, not {type(spark).__name__}"
+        )
 
 
 # --- builders -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from ...engine.connect.client import Applied
+from ...engine.connect.client import Applied, check_session
 from ...errors import UnsupportedEnvironmentError
 from ..boundary import replacing
 from .replaced_methods import replacements
@@ -32,10 +32,7 @@ def enable(spark: SparkSession) -> None:
         UnsupportedEnvironmentError: The server's version of Spark isn't supported.
     """
     global _applied  # noqa: PLW0603
-    if not type(spark).__module__.startswith("pyspark.sql.connect."):
-        raise UnsupportedEnvironmentError(
-            f"enable() needs a session of Spark, classic or of Spark Connect, not {type(spark).__name__}"
-        )
+    check_session(spark)
     version = spark.version
     if not version.startswith(_VERSIONS):
         raise UnsupportedEnvironmentError(
