@@ -19,7 +19,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt simulate docs clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect simulate docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,8 +46,9 @@ install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its 
 demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
-# What has a target of its own below: other engines, servers, killed processes, clusters, TPC-H and TPC-DS, and dbt.
-OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project)
+# What has a target of its own below: other engines, servers, killed processes, clusters, TPC-H and TPC-DS, dbt, and
+# Spark Connect, whose client can't be in one process with a classic session.
+OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project connect)
 
 test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
@@ -66,6 +67,9 @@ test-failures: $(BIN)/.class-archive  ## Every pair of commands raced; drivers a
 
 test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone cluster of Spark; executors killed (ONLY=smoke: a part)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/cluster $(if $(ONLY),-m $(ONLY))
+
+test-connect: $(BIN)/.class-archive  ## Sessions of Spark Connect, whose server runs on loopback
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/connect
 
 test-tpc: $(BIN)/.class-archive  ## TPC-H, TPC-DS and changes to their tables by SQL, at scale 0.1 (ONLY=tpch: the 22 queries of TPC-H)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/tpc $(if $(ONLY),-k $(ONLY))

@@ -18,6 +18,12 @@ HADOOP = Family(
 ADVISORY_PARTITION_SIZE = Setting[int | None](
     "spark.sql.adaptive.advisoryPartitionSizeInBytes", None, WHOLE, "Set to `optimizeWrite.binSize` for a write."
 )
+ANSI = Setting[bool](
+    "spark.sql.ansi.enabled",
+    True,
+    FLAG,
+    "Whether a cast that fails is an error. On Spark Connect, a write of other types than the table's needs it.",
+)
 AUTO_BROADCAST = Setting[str | None](
     "spark.sql.autoBroadcastJoinThreshold", None, TEXT, "If it is negative, MERGE doesn't broadcast its source."
 )

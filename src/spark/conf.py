@@ -7,7 +7,9 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
+from ..engine.connect.client import check_session
 from ..engine.jvm import builders
+from ..engine.jvm.connection.sessions import is_classic
 from ..engine.storage import hadoop_log, hadoop_settings
 from ..settings.declarations import PER_OPERATION, PREFIXES
 from ..settings.spark_own import HADOOP
@@ -33,11 +35,15 @@ _handles_lock = Lock()
 def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
     """The session's configuration; keys of Delta that tablelog ignores are logged once.
 
-    It includes the Hadoop configuration for the storage of `path`; keys of Spark's configuration take precedence.
+    On a classic session it includes the Hadoop configuration for the storage of `path`; keys of Spark's configuration
+    take precedence.
     """
-    hadoop_log.serve(spark)
-    conf = builders.session_conf(spark)
-    conf = {**hadoop_settings.of_hadoop(spark, path), **conf}
+    if is_classic(spark):
+        hadoop_log.serve(spark)
+        conf = {**hadoop_settings.of_hadoop(spark, path), **builders.session_conf(spark)}
+    else:
+        check_session(spark)
+        conf = dict(spark.conf.getAll)
     for key, why in without_effect(conf):
         reason = f": {why}" if why else ""
         log_once(f"conf {key}", "%s is set, but has no effect in this version of tablelog%s.", key, reason)

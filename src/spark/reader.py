@@ -35,14 +35,18 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 @pyspark_errors
 def load(reader: Any, path: Any) -> DataFrame:
     """Load a Delta table by the settings of a `DataFrameReader`."""
-    spark: SparkSession = builders.session_of(reader)
     state = builders.reader_state(reader)
-    if state.has_schema:
+    return load_by(builders.session_of(reader), state.options, path, has_schema=state.has_schema)
+
+
+def load_by(spark: SparkSession, settings: Mapping[str, str], path: Any, *, has_schema: bool) -> DataFrame:
+    """Load a Delta table by the options of a reader; `has_schema`: the reader has a schema."""
+    if has_schema:
         raise InvalidArgumentError(
             "A Delta table has its own schema: leave out schema(...), and select or cast the columns after load().",
             condition="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
-    options = Options(state.options)
+    options = Options(settings)
     return frame(spark, single_path(path, options), options)
 
 

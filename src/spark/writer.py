@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..dml.change.write import write
@@ -24,7 +24,11 @@ from .reader import single_path
 @pyspark_errors
 def save(writer: Any, path: Any) -> None:
     """Write to a Delta table by the settings of a `DataFrameWriter`."""
-    state = builders.writer_state(writer)
+    save_by(builders.session_of(writer), builders.frame_of(writer), builders.writer_state(writer), path)
+
+
+def save_by(spark: SparkSession, frame: DataFrame, state: builders.WriterState, path: Any) -> None:
+    """Write `frame` by the settings of a writer."""
     options = Options(state.options)
     target = single_path(path, options)
     if state.bucketed or state.sorted:
@@ -34,14 +38,13 @@ def save(writer: Any, path: Any) -> None:
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"operation": "Bucketing"},
         )
-    spark = builders.session_of(writer)
     conf = session_conf(spark, target)
     request = write_request(
         options, conf, mode=state.mode, partition_by=state.partition_columns, cluster_by=state.clustering_columns
     )
     log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
     with resetting_transaction(spark, conf):
-        write(spark, log, builders.frame_of(writer), request)
+        write(spark, log, frame, request)
 
 
 @pyspark_errors

@@ -115,7 +115,7 @@ def test_a_catalog_of_delta_spark_without_its_jar_is_replaced(other, tmp_path):
     disable(other)
 
 
-def test_refused_on_spark_connect():
+def test_what_is_no_session_is_refused():
     with pytest.raises(UnsupportedEnvironmentError, match="Spark Connect"):
         enable(object())
 

@@ -32,10 +32,12 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each condition and value resolved in both forms, until the end of the test."""
     split, resolved, condition, values = scan.split_condition, assigned.resolved, Scope.condition, Scope.values
 
-    def both_split(frame: DataFrame, given: "str | Column", mapping: Any) -> Any:
+    def both_split(frame: DataFrame, given: "str | Column", mapping: Any, alias: str | None = None) -> Any:
+        assert alias is None, "it is for Spark Connect"
         return _agreeing([given], lambda form: split(frame, form(given), mapping), lambda one: (one.sql, one.predicate))
 
-    def both_resolved(frame: DataFrame, given: "Sequence[str | Column]") -> Any:
+    def both_resolved(frame: DataFrame, given: "Sequence[str | Column]", alias: str | None = None) -> Any:
+        assert alias is None, "it is for Spark Connect"
         return _agreeing(
             given,
             lambda form: resolved(frame, [form(one) for one in given]),

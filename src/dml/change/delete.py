@@ -37,12 +37,13 @@ def delete(
         command.check_removable()
         if command.applied_already:
             return None
+        command.name_rows(alias)
         with command.discarded_on_failure():
             if condition is None:
                 removal, printed = remove_all(command.txn), ["true"]
             else:
                 frame = scan.for_conditions(spark, command.snapshot, alias)
-                split = scan.split_condition(frame, condition, command.snapshot.mapping)
+                split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
                 removal = remove_matching(command, split, writer.WriteOptions())
                 printed = split.sql
             if not removal.removed:

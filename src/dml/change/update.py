@@ -52,11 +52,12 @@ def update(
         command.check_removable()
         if command.applied_already:
             return None
+        command.name_rows(alias)
         with command.discarded_on_failure():
             frame = scan.for_conditions(spark, command.snapshot, alias)
             split = None
             if condition is not None:
-                split = scan.split_condition(frame, condition, command.snapshot.mapping)
+                split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
             updated = _Updated(command, split, _assignments(command, frame, values, alias))
             removal = _removed(command, split)
             if not removal.removed:
@@ -70,7 +71,7 @@ def update(
 
 def _assignments(
     command: Command, frame: DataFrame, values: Mapping[str, str | Column], alias: scan.Alias | None
-) -> dict[Path, assigned_values.Value]:
+) -> dict[Path, assigned_values.Value | assigned_values.PublicValue]:
     columns = command.snapshot.schema
     case_sensitive = settings.case_sensitive(command.spark)
     paths = [
@@ -81,7 +82,7 @@ def _assignments(
     ]
     assignments.check_distinct(paths)
     rows.check_updated(command, [path[0] for path in paths])
-    return dict(zip(paths, assigned_values.resolved(frame, list(values.values())), strict=True))
+    return dict(zip(paths, assigned_values.resolved(frame, list(values.values()), command.row_alias), strict=True))
 
 
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
@@ -132,7 +133,7 @@ class _Updated:
 
     command: Command
     condition: scan.Condition | None
-    values: Mapping[Path, assigned_values.Value]
+    values: Mapping[Path, assigned_values.Value | assigned_values.PublicValue]
 
     @cached_property
     def columns(self) -> StructType:

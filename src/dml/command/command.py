@@ -20,6 +20,7 @@ from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
+from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import row_ids, scan
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
@@ -103,7 +104,9 @@ class Command:
         self.spark = spark
         self.log = log
         self.txn = txn
-        txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
+        if is_classic(spark):
+            txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
+        self.row_alias: str | None = None
         self.options = options
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
@@ -139,6 +142,11 @@ class Command:
     def names(self) -> HiddenNames:
         """Names for the helper columns that the command adds to the table's columns."""
         return HiddenNames.avoiding(self.column_names)
+
+    def name_rows(self, alias: scan.Alias | None) -> None:
+        """Give the frames of `rows` the table's name in conditions. Only Spark Connect resolves these on each frame."""
+        if isinstance(alias, str) and not is_classic(self.spark):
+            self.row_alias = alias
 
     def avoid_columns(self, source: Iterable[str]) -> None:
         """Make `names` avoid the columns of the command's source too. Call it before `names` is used."""
@@ -199,6 +207,8 @@ class Command:
             _, name, frame = self._last  # reuses the file listing in the JVM: saves about 0.1 s
             return frame.drop(name)
         frame = self._rows(numbers, file_number, row_index)
+        if self.row_alias is not None:
+            frame = frame.alias(self.row_alias)
         if file_number is not None and row_index is None:
             self._last = numbers, file_number, frame
         return frame

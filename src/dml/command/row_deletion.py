@@ -16,6 +16,7 @@ from ...core.protocol.actions import AddFile
 from ...core.protocol.deletion_vectors import DeletedRows
 from ...core.protocol.properties import TableProperties
 from ...core.skipping import wide_bounds
+from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read.deletion_vectors import Vectors
 from ...engine.write import deletion_vector_writer
 from ...errors import CorruptLogError
@@ -29,8 +30,11 @@ _PERSISTENT = {"delete": DELETE_BY_VECTORS, "update": UPDATE_BY_VECTORS, "merge"
 def vectors_enabled(command: Command, operation: Literal["delete", "update", "merge"]) -> bool:
     """Whether `operation` writes deletion vectors: the table has them enabled, and the session doesn't disable them.
 
-    Settings: `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`.
+    Settings: `delta.enableDeletionVectors`, `spark.databricks.delta.<operation>.deletionVectors.persistent`. On Spark
+    Connect, commands rewrite files.
     """
+    if not is_classic(command.spark):
+        return False
     if not _PERSISTENT[operation].of(command.log.conf):
         return False
     supported = "deletionVectors" in features.supported(command.txn.protocol)

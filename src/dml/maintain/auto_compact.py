@@ -7,19 +7,23 @@ from ...core.protocol.actions import AddFile
 from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.sessions import is_classic
 from ...settings import declarations
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
 
 
 def run(command: Command, committed: Committed) -> None:
-    """Compact the partitions that `committed` wrote to, if the table or the session enables auto compaction."""
+    """Compact the partitions that `committed` wrote to, if the table or the session enables auto compaction.
+
+    Not on Spark Connect.
+    """
     touched = {
         bin_packing.partition_of(a.partition_values)
         for a in committed.actions
         if isinstance(a, AddFile) and a.data_change
     }
-    if touched and _compacts(command):
+    if touched and is_classic(command.spark) and _compacts(command):
         _compact(command, touched)
 
 

@@ -20,10 +20,11 @@ from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
+from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
-from ...errors import InvalidArgumentError
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings import declarations
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -106,6 +107,12 @@ def optimize(
     with command_scope(spark, name, log.table):
         outcome = OptimizeResult(log.table, log.clock.now_ms())
         command = Command.on(spark, log, options)
+        if not is_classic(spark) and (where is not None or (_columns(command, layout) and not layout.purge)):
+            raise UnsupportedFeatureError(
+                f"{name} of {log.table}: on Spark Connect only a compaction of the whole table is supported, without a "
+                "condition, ZORDER BY and clustering columns. Use a classic session, or `tablelog optimize`",
+                ("OPTIMIZE with a layout on Spark Connect",),
+            )
         condition = None if where is None else _condition(command, layout, name, where)
         planned = _planned(command, layout, condition, within, outcome)
         printed = [] if where is None else scan.printed_conjuncts(spark, where)

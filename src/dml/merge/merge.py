@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
+from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read.scan import Alias
 from ...engine.sql.stored_frame import is_lost
 from ...engine.sql.violations import translated
@@ -21,7 +22,7 @@ from ...errors import SourceRowsLostError
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
-from . import matching
+from . import matching, unplanned
 from .clauses import Clause, check_clauses
 from .resolve import Resolved, resolve
 from .source import prepare_source
@@ -116,6 +117,11 @@ def _attempt(
     if command.applied_already:
         return None
     log = command.log
+    if not is_classic(command.spark):
+        with command.discarded_on_failure():
+            outcome, operation = unplanned.merge(command, source, condition, clauses, alias=alias, evolve=evolve)
+            _commit(command, outcome, operation)
+        return Counts(outcome.updated, outcome.deleted, outcome.inserted)
     began = time.monotonic()
     resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
     with (

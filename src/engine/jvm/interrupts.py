@@ -11,6 +11,7 @@ from uuid import uuid4
 from ...clock import SystemClock
 from ...settings.spark_own import INTERRUPT_ON_CANCEL
 from .connection.gateway import Gateway
+from .connection.sessions import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,13 @@ def tagged(spark: "SparkSession", purpose: str) -> Iterator[str]:
     a call of `SparkContext.setJobGroup`; so the setting is changed within the context.
     """
     tag = f"{purpose}-{uuid4()}"
+    if not is_classic(spark):
+        spark.addTag(tag)
+        try:
+            yield tag
+        finally:
+            spark.removeTag(tag)
+        return
     context = spark.sparkContext
     original = context.getLocalProperty(_INTERRUPTS)
     context.addJobTag(tag)
@@ -81,7 +89,8 @@ def stop(spark: "SparkSession", tag: str) -> bool:
     that reply as its own. So the connection is closed, and the thread gets a new one. Spark's local properties of this
     thread are lost with it. Returns False if tasks still run after 20 s.
     """
-    _reconnect(spark)
+    if is_classic(spark):
+        _reconnect(spark)
     return settle(spark, tag)
 
 
@@ -90,6 +99,8 @@ def settle(spark: "SparkSession", tag: str) -> bool:
 
     Returns False if tasks still run after 20 s.
     """
+    if not is_classic(spark):
+        return _interrupted_on_server(spark, tag)
     context: Any = spark.sparkContext
     clock = SystemClock()
     _cancel(context, tag, clock)
@@ -106,6 +117,16 @@ def settle(spark: "SparkSession", tag: str) -> bool:
         clock.sleep(_PAUSE_S)
     logger.warning("the cancelled Spark jobs %s still run tasks after %d s", tag, _PATIENCE_S)
     return False
+
+
+def _interrupted_on_server(spark: "SparkSession", tag: str) -> bool:
+    """Cancel the operations with a tag on the server of Spark Connect; False if it can't be reached."""
+    try:
+        spark.interruptTag(tag)
+    except Exception as error:
+        logger.warning("the operations %s could not be cancelled on the server: %s", tag, error)
+        return False
+    return True
 
 
 def is_behind(error: BaseException | None, handled: BaseException | None = None) -> bool:

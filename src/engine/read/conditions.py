@@ -1,19 +1,23 @@
 """Conditions of DELETE and similar commands, resolved and planned by Spark, split by the columns that they need."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
+from ..connect import predicate_of, public_columns
 from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
+from ..jvm.connection.sessions import is_classic
 from ..jvm.scans import planned_scan
+from ..jvm.types import table_schema
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
 from .file_index import FileIndex
@@ -54,14 +58,29 @@ class Condition:
         return self._gateway.column(self._gateway.rebound(self._expression, frame))
 
 
-def split_condition(frame: "DataFrame", condition: "str | Column", mapping: ColumnMapping) -> Condition:
+class UnplannedCondition(Condition):
+    """A condition on Spark Connect, whose plan is out of reach. `predicate_of` tells the files that may match."""
+
+    def column(self, frame: "DataFrame") -> "Column":
+        """The condition as a Column of a frame with the same columns and the same alias."""
+        result: Column = self._expression
+        return result
+
+
+def split_condition(
+    frame: "DataFrame", condition: "str | Column", mapping: ColumnMapping, alias: str | None = None
+) -> Condition:
     """Resolve `condition` over `frame`, a result of `scan.for_conditions`, possibly with an alias.
+
+    `alias` is the frame's, for Spark Connect, where only conditions are accepted that `sql_text` can check.
 
     A Column may be bound to another frame of the same table. Raises Spark's AnalysisException for a condition that
     doesn't resolve or isn't boolean, InvalidArgumentError for a nondeterministic one and UnsupportedFeatureError for
     one with a subquery.
     """
     spark = frame.sparkSession
+    if not is_classic(spark):
+        return _unplanned(frame, condition, alias)
     gateway = Gateway.of(spark)
     if not isinstance(condition, str):
         condition = gateway.column(gateway.rebound(gateway.expression(spark, condition), frame))
@@ -102,6 +121,19 @@ def split_condition(frame: "DataFrame", condition: "str | Column", mapping: Colu
     return Condition(partition, data, sql, gateway, expression, planned.partition_filters, planned.data_filters)
 
 
+def _unplanned(frame: "DataFrame", condition: "str | Column", alias: str | None) -> Condition:
+    expression = public_columns.checked(frame, condition, "the condition", [] if alias is None else [alias])
+    _ = frame.where(expression).schema  # Spark resolves it here
+    schema, qualifiers = table_schema(frame.schema), [] if alias is None else [alias]
+    if isinstance(condition, str):
+        predicate = predicate_of.of_text(condition, schema, qualifiers)
+    else:
+        predicate = predicate_of.of_column(frame.sparkSession, condition, schema, qualifiers)
+    text = public_columns.text_of(condition)
+    unknown: Any = None
+    return UnplannedCondition(predicates.TRUE, predicate, [text], unknown, expression, unknown, unknown)
+
+
 def printed_conjuncts(spark: "SparkSession", condition: "str | Column") -> list[str]:
     """The conjuncts of a condition, as Delta prints them for OPTIMIZE. Raises ParseException."""
     return Gateway.of(spark).printed_conjuncts(spark, condition)
@@ -114,6 +146,9 @@ def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Con
 
 def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
     """Indexes in `snapshot.files` of files that may have matching rows: by partition values, then by statistics."""
+    if isinstance(condition, UnplannedCondition):
+        mask = snapshot.prune_mask(condition.predicate, time_zone=settings.time_zone(spark))
+        return pc.indices_nonzero(mask).cast(pa.int32())
     return _rows(spark, snapshot, condition, condition._data_filters)
 
 

@@ -5,17 +5,20 @@ read the version whose files the commit removes: otherwise a concurrent commit w
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.protocol import schema as schemas
-from ...errors import SchemaChangedError
+from ...core.protocol.paths import canonical
+from ...errors import ConcurrentWriteException, SchemaChangedError, UnsupportedFeatureError
+from ..connect import client
 from ..jvm.connection.frames import analyzed, with_cached_data
 from ..jvm.connection.gateway import Gateway, JavaObject
+from ..jvm.connection.sessions import is_classic
 from ..jvm.plans import frame_of
 from ..jvm.registry.classes import class_name
 from .file_index import index_of
-from .routes import arrow, arrow_source
+from .routes import arrow, arrow_source, listed
 from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
     Scans of a version that the user selected, and data that the user cached, are not changed.
     """
     spark = frame.sparkSession
+    if not is_classic(spark):
+        return frame, _reads_listed(frame, snapshot)
     gateway = Gateway.of(spark)
     plan = with_cached_data(frame)
     replacements = gateway.jvm.java.util.HashMap()
@@ -49,6 +54,55 @@ def pinned(frame: "DataFrame", log: "DeltaLog", snapshot: "Snapshot") -> "tuple[
         return frame, False
     function = gateway.scala_map(replacements)
     return frame_of(spark, plan.transformUpWithSubqueries(function)), True
+
+
+def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
+    """Whether a frame of Spark Connect reads the newest version of the table.
+
+    Such a frame keeps the version that was the newest when it was created, and its plan can't be changed. Raises
+    ConcurrentWriteException if that version isn't `snapshot`, and UnsupportedFeatureError if the frame reads the
+    table's files in a way that hides the version.
+    """
+    relations = client.relations(frame)
+    reads = False
+    accounted: set[str] = set()
+    for relation in relations:
+        if relation.WhichOneof("rel_type") != "read" or not relation.read.HasField("data_source"):
+            continue
+        text = relation.read.data_source.options.get(listed.MARK)
+        scan = json.loads(text) if text else {}
+        if scan.get("table") != snapshot.table:
+            continue
+        accounted.update(listed.plain(path) for path in relation.read.data_source.paths)
+        if not scan["newest"]:
+            continue
+        reads = True
+        if scan["version"] != snapshot.version:
+            raise ConcurrentWriteException(
+                f"the data to write was read from version {scan['version']} of {snapshot.table}, whose newest version "
+                f"is {snapshot.version}: what changed since would be lost. Load the table again, and repeat the write",
+                table=snapshot.table,
+                version=snapshot.version,
+            )
+    if _hides_files(relations):
+        root = canonical(snapshot.table).rstrip("/") + "/"
+        files = [canonical(name) for name in frame.inputFiles()]
+        if any(name.startswith(root) and listed.same(name) not in accounted for name in files):
+            raise UnsupportedFeatureError(
+                f"the data to write reads {snapshot.table} through a view or an SQL query, which hides the version "
+                "that is read: on Spark Connect, load the table by spark.read, and derive the data from that DataFrame",
+                ("writes from views of the same table on Spark Connect",),
+            )
+    return reads
+
+
+def _hides_files(relations: "Sequence[Any]") -> bool:
+    """Whether the plan has names that the server resolves."""
+    return any(
+        relation.WhichOneof("rel_type") == "sql"
+        or (relation.WhichOneof("rel_type") == "read" and relation.read.HasField("named_table"))
+        for relation in relations
+    )
 
 
 def reads_delta(plan: JavaObject) -> bool:

@@ -10,13 +10,14 @@ from ...errors import InvalidArgumentError
 from ..jvm import catalyst, plans
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway
-from ..jvm.types import frame_schema, read_schema
+from ..jvm.connection.sessions import is_classic
+from ..jvm.types import frame_schema, read_schema, spark_type
 from ..sql import column_names
 from ..storage import hadoop_settings
 from . import routes
 from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
 from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
-from .routes import arrow, manifest, native
+from .routes import arrow, listed, manifest, native
 from .scan_spec import ScanSpec
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def frame(
     return column_names.with_void(rows, frame_schema(columns), spec.added_names)
 
 
-_FRAME_OF = {"native": native.frame, "manifest": manifest.frame, "arrow": arrow.frame}
+_FRAME_OF = {"native": native.frame, "manifest": manifest.frame, "listed": listed.frame, "arrow": arrow.frame}
 
 
 def columns_of(snapshot: "Snapshot") -> frozenset[str]:
@@ -109,8 +110,11 @@ def for_conditions(spark: "SparkSession", snapshot: "Snapshot", alias: Alias | N
     """A frame over a version to resolve and plan conditions on (`split_condition`). It may not be executable.
 
     `alias` is the table's name in the conditions. The frame always uses the native route, where Spark plans conditions
-    completely, and accesses no file.
+    completely, and accesses no file. On Spark Connect, it is an empty frame.
     """
+    if not is_classic(spark):
+        empty = spark.createDataFrame([], spark_type(frame_schema(snapshot.schema)))
+        return empty.alias(alias) if isinstance(alias, str) else empty
     rows = column_names.with_void(native.for_conditions(spark, snapshot), frame_schema(snapshot.schema))
     if not alias:
         return rows
@@ -121,5 +125,5 @@ def for_conditions(spark: "SparkSession", snapshot: "Snapshot", alias: Alias | N
 
 def refresh_cached(spark: "SparkSession", log: "DeltaLog") -> None:
     """Make Spark reload the table's cached data, which the native route reads."""
-    if hadoop_settings.reaching(spark, log.table, log.conf) is not None:
+    if is_classic(spark) and hadoop_settings.reaching(spark, log.table, log.conf) is not None:
         spark.catalog.refreshByPath(log.table)

@@ -11,19 +11,37 @@ from typing import TYPE_CHECKING
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError
 from ...settings.spark_own import STORE_ASSIGNMENT
+from ..connect import assignment, public_columns, sql_text
 from ..jvm import catalyst, plans
 from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
+from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import class_name
-from ..jvm.types import table_schema
-from . import subqueries
+from ..jvm.types import spark_type, table_schema
+from . import checks, subqueries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _OTHER = (schemas.VOID, schemas.VARIANT)
+
+
+@dataclass(frozen=True)
+class PublicValue:
+    """A value on Spark Connect: a Column, and its type over the table's columns."""
+
+    _column: "Column"
+    _type: schemas.DataType
+
+    def column(self, frame: "DataFrame", field: schemas.StructField) -> "Column":
+        """The value over a frame with the table's columns and its alias, cast to a primitive type of `field`."""
+        both = isinstance(self._type, schemas.PrimitiveType) and isinstance(field.data_type, schemas.PrimitiveType)
+        if not both or self._type == field.data_type or not _castable(self._type, field.data_type):
+            return self._column
+        assignment.check_settings(frame, "UPDATE", field.name)
+        return self._column.cast(assignment.spark_type(field.data_type))
 
 
 @dataclass(frozen=True)
@@ -118,22 +136,34 @@ def _type_of(expression: JavaObject) -> schemas.DataType:
 
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
     """The parts of a column's name, parsed by Spark. Raises Spark's AnalysisException for an invalid name."""
+    if not is_classic(frame.sparkSession):
+        parts = sql_text.name_parts(name)
+        if parts is None:
+            raise InvalidArgumentError(f"{name!r} isn't the name of a column: quote its parts by backticks")
+        return parts
     return catalyst.attribute_name_parts(Gateway.of(frame.sparkSession), name)
 
 
-def resolved(frame: "DataFrame", expressions: "Sequence[str | Column]") -> list[Value]:
+def resolved(
+    frame: "DataFrame", expressions: "Sequence[str | Column]", alias: str | None = None
+) -> "Sequence[Value | PublicValue]":
     """Resolve values for each row of `frame`, a result of `scan.for_conditions`, possibly with an alias.
 
     A Column may be bound to another frame of the same table. All values use the same current time. Scalar subqueries
     are executed here, once. Raises Spark's AnalysisException for what doesn't resolve, InvalidArgumentError for an
     aggregate, a window, a generator or a nondeterministic expression, UnsupportedFeatureError for a correlated
-    subquery.
+    subquery. `alias` is the frame's, for Spark Connect, where only values are accepted that `sql_text` can check.
     """
     from pyspark.sql import functions as F
 
     if not expressions:
         return []
     spark = frame.sparkSession
+    if not is_classic(spark):
+        names = [] if alias is None else [alias]
+        checked = [public_columns.checked(frame, one, "a value of UPDATE", names) for one in expressions]
+        types = table_schema(frame.select(*(one.alias(f"c{i}") for i, one in enumerate(checked))).schema)
+        return [PublicValue(column, field.data_type) for column, field in zip(checked, types, strict=True)]
     gateway = Gateway.of(spark)
     columns = [
         F.expr(expression)
@@ -170,8 +200,19 @@ def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str)
     frame_fields = table_schema(df.schema)
     if all(columns.get(f.name, f.data_type) == f.data_type for f in frame_fields):
         return df
-    wanted = (schemas.StructField(f.name, columns.get(f.name, f.data_type)) for f in frame_fields)
-    return plans.assigned(df, schemas.to_json(schemas.StructType(tuple(wanted))), table)
+    fields = (schemas.StructField(f.name, columns.get(f.name, f.data_type)) for f in frame_fields)
+    wanted = schemas.StructType(tuple(fields))
+    if not is_classic(df.sparkSession):
+        shape = schemas.StructType(
+            tuple(
+                replace(f, data_type=assignment.by_name(columns.get(f.name, f.data_type), f.data_type))
+                for f in frame_fields
+            )
+        )
+        if shape != frame_fields:
+            df = df.to(spark_type(shape))
+        return assignment.assigned(df, wanted, shape, table, checks.checked)
+    return plans.assigned(df, schemas.to_json(wanted), table)
 
 
 def _has_struct(data_type: schemas.DataType) -> bool:

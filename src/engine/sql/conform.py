@@ -33,11 +33,13 @@ from ...core.protocol.schema import (
 )
 from ...core.schema_evolution.merging import as_nullable
 from ...errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from ..connect import assignment
 from ..jvm import plans
 from ..jvm.connection import settings
+from ..jvm.connection.sessions import is_classic
 from ..jvm.types import spark_type, table_schema
 from . import fill
-from .checks import enforced
+from .checks import checked, enforced
 from .fill import ALONE, Turn
 from .violations import translated
 
@@ -95,6 +97,8 @@ def _assigned(df: "DataFrame", schema: StructType, new_schema: StructType, table
     stored = StructType(tuple(_stored(schema)))
     if all(_accepts(kept, has) for kept, has in zip(stored, new_schema, strict=True)):
         return df
+    if not is_classic(df.sparkSession):
+        return assignment.assigned(df, stored, new_schema, table, checked)
     return plans.assigned(df, to_json(stored), table)
 
 

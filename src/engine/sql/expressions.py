@@ -19,10 +19,13 @@ from ...core.protocol.schema import (
 )
 from ...errors import InvalidArgumentError, SchemaMismatchError, UntrustedTableError
 from ...settings.declarations import TRUSTED_FUNCTIONS
+from ..connect import sql_text
 from ..jvm.connection import frames
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import said
+from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import class_name
+from ..jvm.types import spark_type, table_schema
 from . import trust
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class Resolved:
 
 def empty(spark: "SparkSession", schema: StructType) -> "DataFrame":
     """An empty frame with this schema; runs no job."""
+    if not is_classic(spark):
+        return spark.createDataFrame([], spark_type(schema))
     return Gateway.of(spark).empty_frame(spark, to_json(schema))
 
 
@@ -120,6 +125,8 @@ def _checked(df: "DataFrame", sql: str) -> tuple[Resolved | None, str | None]:
     """The resolved expression, and the reason why the session doesn't evaluate it, if there is one."""
     from pyspark.sql import functions as F
 
+    if not is_classic(df.sparkSession):
+        return _checked_text(df, sql)
     text = trust.of_text(df.sparkSession, sql)
     if text.refused is not None:
         return None, text.refused
@@ -133,6 +140,19 @@ def _checked(df: "DataFrame", sql: str) -> tuple[Resolved | None, str | None]:
         trusted=text.trusted,
     )
     return resolved_expression, reason
+
+
+def _checked_text(df: "DataFrame", sql: str) -> tuple[Resolved | None, str | None]:
+    """`_checked` on Spark Connect: by the text, because the resolved expression is out of reach."""
+    from pyspark.sql import functions as F
+
+    text = sql_text.check(sql, df.columns, trusted=trust.trusted_functions(df.sparkSession))
+    if text.refused is not None:
+        return None, text.refused
+    (field,) = table_schema(df.select(F.expr(sql).alias("value")).schema)
+    named = {parts[0].lower() for parts in text.columns}
+    columns = tuple(name for name in df.columns if name.lower() in named)
+    return Resolved(field.data_type, columns, frozenset(), True, False, None), None
 
 
 def check_constraint(spark: "SparkSession", schema: StructType, name: str, sql: str) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from ...core.protocol.rules import Check, Identity, Rules
 from ...core.protocol.schema import StructField, StructType, dotted, quoted
-from ...errors import SchemaMismatchError
+from ...errors import SchemaMismatchError, UnsupportedFeatureError
 from ..jvm import plans
+from ..jvm.connection.sessions import is_classic
 from . import expressions
 from .violations import marked
 
@@ -107,6 +108,12 @@ def numbers(spark: "SparkSession", name: str, identity: Identity, turn: Turn) ->
     """
     from pyspark.sql import functions as F
 
+    if not is_classic(spark):
+        raise UnsupportedFeatureError(
+            f"values of the identity column {dotted((name,))} can't be generated on Spark Connect: write from a "
+            "classic session; nothing was written",
+            ("identityColumns on Spark Connect",),
+        )
     row_of_all = F.monotonically_increasing_id()
     row, task = row_of_all.bitwiseAND(F.lit((1 << _ROW_BITS) - 1)), F.shiftright(row_of_all, _ROW_BITS)
     tasks = plans.tasks(spark)

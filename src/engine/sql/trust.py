@@ -64,7 +64,7 @@ def of_text(spark: "SparkSession", sql: str) -> Text:
 
     Raises Spark's ParseException for invalid SQL.
     """
-    trusted, calls_trusted = _trusted(spark), False
+    trusted, calls_trusted = trusted_functions(spark), False
     gateway = Gateway.of(spark)
     query = gateway.type(f"{EXPRESSIONS}PlanExpression")
     waiting = [catalyst.parsed_expression(spark, sql)]
@@ -117,6 +117,7 @@ def _untrusted_function(spark: "SparkSession", name: tuple[str, ...]) -> str | N
     return None if reason is None else f"it calls {shown}, which {reason}"
 
 
-def _trusted(spark: "SparkSession") -> frozenset[str]:
+def trusted_functions(spark: "SparkSession") -> frozenset[str]:
+    """The functions that the session trusts by name, in lower case."""
     names = settings.of(spark, TRUSTED_FUNCTIONS)
     return frozenset(name for name in re.split(r"[\s,]+", names.lower()) if name)

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
+from ..connect.assignment import OVERFLOW
+from ..connect.server_errors import said_by_server
 from ..jvm.connection.messages import chain, said
 
 _MARK = "tablelog:constraint:"
@@ -44,12 +46,14 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
         condition = cause.getCondition() or ""
         parameters = cause.getMessageParameters() or {}
         text = said(cause)
-        if condition == "USER_RAISED_EXCEPTION" and _MARK in text:
-            start = text.index(_MARK) + len(_MARK)
-            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(text, start)
-            values = _values(text, end)
+        marked_text = said_by_server(cause) or (text if condition == "USER_RAISED_EXCEPTION" else "")
+        if _MARK in marked_text:
+            start = marked_text.index(_MARK) + len(_MARK)
+            (message, rule, of_rule), end = json.JSONDecoder().raw_decode(marked_text, start)
+            values = _values(marked_text, end)
             shown = of_rule | ({"values": values} if values else {})
-            return ConstraintViolationError(
+            kind = SchemaMismatchError if rule == OVERFLOW else ConstraintViolationError
+            return kind(
                 f"{table}: {message}" + (f"; the row has {values}" if values else ""), condition=rule, parameters=shown
             )
         if condition == "NOT_NULL_ASSERT_VIOLATION":
@@ -72,7 +76,7 @@ def translate(error: BaseException, table: str, schema: StructType | None = None
                 f"{table}: a value of the column {parameters.get('columnName', '?')} is out of the range of the "
                 f"column's type, {parameters.get('targetType', '?')} (the data has "
                 f"{parameters.get('sourceType', '?')}); nothing was written",
-                condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+                condition=OVERFLOW,
                 parameters=parameters,
             )
         if condition.startswith(("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "DATATYPE_MISMATCH")):

@@ -21,6 +21,7 @@ from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject, changed, changed_node
 from ..jvm.connection.java_errors import thrown_by_java
+from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import FILE_INDEX_CLASS, class_name
 from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
@@ -82,7 +83,10 @@ def mark(frame: "DataFrame", log: "DeltaLog", version: int | None) -> "DataFrame
     """Mark the frame's plan as showing a whole table: all columns and rows, of `version` if not None.
 
     The mark is on the root of the plan, so a frame derived by a filter or a selection has none.
+    On Spark Connect there is no INSERT INTO a view: the frame gets no mark.
     """
+    if not is_classic(frame.sparkSession):
+        return frame
     with _lock:
         key = next((key for key, known in _logs.items() if known is log), None) or uuid4().hex
         _logs[key] = log

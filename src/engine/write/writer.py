@@ -21,9 +21,11 @@ from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
 from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
+from ..connect.server_errors import text_of
 from ..jvm import interrupts, plans
 from ..jvm.connection import settings
 from ..jvm.connection.messages import chain
+from ..jvm.connection.sessions import is_classic
 from ..sql.column_names import columns_written, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
@@ -72,7 +74,7 @@ def write_files(
     `conform.conform` returns it; then the columns `extra`, which are in the files but not in the table. `metadata` and
     `protocol` are those of the commit; `data_change` is copied to the `add` actions; the files are created below the
     directory `below`. Raises ConstraintViolationError for a row that violates a rule, InvalidArgumentError for columns
-    that Parquet can't store, UnsupportedEnvironmentError on Spark Connect or if the storage can't be accessed, and the
+    that Parquet can't store, UnsupportedEnvironmentError if the storage can't be accessed, and the
     `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
@@ -87,7 +89,7 @@ def write_files(
         try:
             result = _write(df, log, metadata, spec, below)
         except Exception as error:
-            if any(partition_values.NO_TEXT in str(cause) for cause in chain(error)):
+            if any(partition_values.NO_TEXT in text_of(cause) for cause in chain(error)):
                 raise ConstraintViolationError(_no_text(spec)) from error
             if not needs_hex_names(error):
                 raise
@@ -130,6 +132,8 @@ def _random_prefix(metadata: Metadata) -> str:
 def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFrame":
     """`df` shuffled into few large files if the write, else the session, else the table enables optimizeWrite."""
     spark, known = df.sparkSession, metadata.configuration
+    if not is_classic(spark):
+        return df
     wanted = spec.options.balanced
     if wanted is None:
         wanted = settings.of(spark, OPTIMIZE_WRITE)
@@ -167,6 +171,8 @@ def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[None]:
 
 def _write_small(df: "DataFrame", spec: WriteSpec, place: WriteRoute) -> list[DataFile] | None:
     """The files of a frame that is certainly small; `None` if it isn't, or if only Spark's writer supports it."""
+    if not is_classic(df.sparkSession):
+        return None
     if spec.codec not in driver.CODECS or spec.options.parquet_version or not driver.is_exact(spec.schema):
         return None
     bounded = plans.bounded(df)

@@ -32,6 +32,7 @@ from .. import names
 from ..arguments import assignments_of, checked, names_of
 from ..boundary import with_pyspark_errors
 from ..conf import delta_log, session_conf
+from ..connect.refusals import SAVE, refused
 from ..reader import find_table, missing_table
 from ..time_travel import timestamp_ms
 from ..writer import commit_of, session_commit
@@ -46,7 +47,10 @@ from .optimize import DeltaOptimizeBuilder, run_optimize
 @with_pyspark_errors
 @checked
 class DeltaTable:
-    """A Delta table in a Spark session; create it by `forPath` or `forName`. The session needs no `enable`."""
+    """A Delta table in a Spark session; create it by `forPath` or `forName`. The session needs no `enable`.
+
+    On Spark Connect, methods that need the JVM raise UnsupportedFeatureError.
+    """
 
     def __init__(self, spark: SparkSession, log: DeltaLog, alias: str | None = None) -> None:
         self._spark = spark
@@ -60,14 +64,13 @@ class DeltaTable:
         """The table at `path`, or the table that has `path` as a partition directory.
 
         Args:
-            sparkSession: a classic Spark session.
+            sparkSession: a classic session, or one of Spark Connect.
             path: the URI or the local path of the table.
             hadoopConf: Hadoop settings for the table's storage; only keys `fs.*` and `dfs.*`.
 
         Raises:
             TableNotFoundError: there is no Delta table at the path.
         """
-        _check_session(sparkSession)
         conf, file_system = session_conf(sparkSession, path), _file_system(hadoopConf)
         table = find_table(path, conf, file_system)
         if table is None:
@@ -81,16 +84,15 @@ class DeltaTable:
         Raises:
             TableNotFoundError: there is no such table, or it isn't a Delta table.
         """
-        _check_session(sparkSession)
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
             return cls.forPath(sparkSession, named_by_path[1])
+        _needs_jvm(sparkSession, "forName with a name of the catalog", "DeltaTable.forPath(spark, path)")
         return cls(sparkSession, names.log_of(sparkSession, names.delta_entry(sparkSession, tableOrViewName)))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at the path `identifier`."""
-        _check_session(sparkSession)
         return find_table(identifier, session_conf(sparkSession, identifier), {}) is not None
 
     @classmethod
@@ -114,7 +116,7 @@ class DeltaTable:
         Returns:
             The table.
         """
-        _check_session(sparkSession)
+        _needs_jvm(sparkSession, "convertToDelta", "tablelog convert on the command line")
         return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
 
     @classmethod
@@ -142,7 +144,7 @@ class DeltaTable:
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise UnsupportedEnvironmentError("There is no active Spark session: create one, or pass one.")
-        _check_session(session)
+        _needs_jvm(session, mode, SAVE)
         return DeltaTableBuilder(session, mode, lambda log: cls(session, log))
 
     def _repr_html_(self) -> str:
@@ -208,6 +210,8 @@ class DeltaTable:
         Returns:
             With `dryRun`, the `path` of each file and directory that would be deleted; else an empty frame.
         """
+        if inventory is not None:
+            _needs_jvm(self._spark, "vacuum with an inventory", "vacuum without one")
         options = commit_of(self._spark)
         result = vacuum(
             self._spark, self._log, retentionHours, dry_run=dryRun, mode=mode, inventory=inventory, options=options
@@ -231,6 +235,7 @@ class DeltaTable:
         Raises:
             ConstraintViolationError: existing rows violate it; then it is not added.
         """
+        _needs_jvm(self._spark, "addConstraint")
         add_constraint(self._spark, self._log, name, expression, options=commit_of(self._spark))
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
@@ -247,6 +252,7 @@ class DeltaTable:
 
     def generate(self, mode: str) -> None:
         """Write the manifests (`mode`: `symlink_format_manifest`) by which engines for Hive tables find the files."""
+        _needs_jvm(self._spark, "generate")
         generate(self._spark, self._log, mode)
 
     def clone(
@@ -291,6 +297,7 @@ class DeltaTable:
     def _clone(
         self, snapshot: Snapshot, target: str, isShallow: bool, replace: bool, properties: Mapping[str, str] | None
     ) -> "DeltaTable":
+        _needs_jvm(self._spark, "clone")
         if not isShallow:
             raise UnsupportedFeatureError(
                 "Only shallow clones are supported, as in Delta: use isShallow=True, or write the table's rows to "
@@ -327,6 +334,7 @@ class DeltaTable:
         Raises:
             FeatureInHistoryError: such versions have not expired yet; the message has the retention period.
         """
+        _needs_jvm(self._spark, "dropFeatureSupport")
         options = commit_of(self._spark)
         drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
@@ -344,6 +352,7 @@ class DeltaTable:
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """Set the clustering columns for `optimize()` (names, or one list of them; empty: no clustering)."""
+        _needs_jvm(self._spark, "clusterBy")
         cluster_by(self._spark, self._log, names_of(cols), options=commit_of(self._spark))
 
     def reorg(self, where: str | None = None) -> DataFrame:
@@ -396,6 +405,7 @@ class DeltaTable:
             default: the new default value, as SQL.
             dropDefault: whether to drop the default value.
         """
+        _needs_jvm(self._spark, "alterColumn")
         change = column_change(
             column,
             data_type=dataType,
@@ -408,11 +418,10 @@ class DeltaTable:
         alter_column(self._spark, self._log, change, options=commit_of(self._spark))
 
 
-def _check_session(spark: SparkSession) -> None:
+def _needs_jvm(spark: SparkSession, operation: str, instead: str = "a classic session") -> None:
+    """Raise UnsupportedFeatureError on Spark Connect."""
     if not is_classic(spark):
-        raise UnsupportedEnvironmentError(
-            "DeltaTable needs a classic Spark session; Spark Connect is not supported yet."
-        )
+        raise refused(f"DeltaTable.{operation}", instead)
 
 
 def _file_system(hadoopConf: Mapping[str, str] | None) -> dict[str, str]:

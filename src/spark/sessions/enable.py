@@ -19,6 +19,7 @@ from ...errors import UnsupportedEnvironmentError
 from ...settings.declarations import ENABLED
 from ...settings.spark_own import CATALOG, EXTENSIONS
 from ..boundary import pyspark_errors, replacing
+from ..connect import sessions as connect
 from ..exceptions import as_spark
 from ..sql import session_tables
 from .replaced_methods import Method, Patch, replacements
@@ -40,19 +41,17 @@ def enable(spark: SparkSession) -> SparkSession:
     delta-spark's settings of the extension and the catalog may stay where its jar isn't on the class path.
 
     Args:
-        spark: a classic Spark session; enabling it twice has no effect.
+        spark: a classic session, or one of Spark Connect; enabling it twice has no effect.
 
     Returns:
         The session.
 
     Raises:
-        UnsupportedEnvironmentError: delta-spark is active in the session, the Spark version isn't supported, or the
-            session is one of Spark Connect.
+        UnsupportedEnvironmentError: delta-spark is active in the session, or the Spark version isn't supported.
     """
     if not is_classic(spark):
-        raise UnsupportedEnvironmentError(
-            "enable() needs a classic Spark session: Spark Connect has no JVM gateway and is not supported yet."
-        )
+        connect.enable(spark)
+        return spark
     check_environment(spark)
     conf = builders.session_conf(spark)
     configured = [name for name in _DELTA_SPARK if any(name in conf.get(key, "") for key in _extension_keys(conf))]
@@ -77,6 +76,9 @@ def enable(spark: SparkSession) -> SparkSession:
 @pyspark_errors
 def disable(spark: SparkSession) -> None:
     """Undo `enable` for this session; PySpark's methods are restored when no enabled session is left."""
+    if not is_classic(spark):
+        connect.disable(spark)
+        return
     with _lock:
         spark.conf.unset(ENABLED.key)
         _enabled_sessions.discard(session_id(spark))

@@ -6,9 +6,12 @@ from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...settings.declarations import ENABLED
 from ..boundary import pyspark_errors
+from ..connect import sessions as connect
 
 
 @pyspark_errors
 def is_enabled(spark: SparkSession) -> bool:
     """Whether the session, or the session that it was cloned from, is enabled."""
-    return is_classic(spark) and settings.of(spark, ENABLED)
+    if not is_classic(spark):
+        return connect.is_enabled(spark)
+    return settings.of(spark, ENABLED)

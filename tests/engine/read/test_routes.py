@@ -3,6 +3,7 @@
 import datetime
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from tablelog.core.protocol import schema as schemas
 from tablelog.engine.read import routes, scan
-from tablelog.errors import InvalidArgumentError, MissingDataFileError
+from tablelog.errors import InvalidArgumentError, MissingDataFileError, UnsupportedEnvironmentError
 from tablelog.settings.declarations import READ_ROUTE, READ_SCRATCH
 
 from .conftest import Make, own_python
@@ -183,25 +184,28 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
     assert done.stdout.strip() == "[{'id': [1, 2], 'p': ['v', 'v']}]", done.stderr
 
 
-def test_the_choice(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_choice(spark: SparkSession, conf: Callable[[str, str], None]) -> None:
     class Conf:
-        def __init__(self, **values: str) -> None:
-            self._values = values
+        def __init__(self, route: str | None) -> None:
+            self._route = route
 
         def get(self, key: str, default: str | None) -> str | None:
-            found = {READ_ROUTE.key: self._values.get("route"), READ_SCRATCH.key: self._values.get("scratch")}
-            return found.get(key) or default
+            return self._route if key == READ_ROUTE.key and self._route else default
 
     class Connect:
-        def __init__(self, **values: str) -> None:
-            self.conf = Conf(**values)
+        def __init__(self, route: str | None = None) -> None:
+            self.conf = Conf(route)
 
     assert routes.choose(spark, "file:///t", {}) == "native"
     assert routes.choose(spark, "nosuchscheme://bucket/t", {}) == "arrow"
-    assert routes.choose(Connect(), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
-    assert routes.choose(Connect(scratch="/shared"), "file:///t", {}) == "manifest"  # type: ignore[arg-type]
-    assert routes.choose(Connect(scratch="/shared", route="arrow"), "file:///t", {}) == "arrow"  # type: ignore[arg-type]
+    assert routes.choose(Connect(), "file:///t", {}) == "listed"  # type: ignore[arg-type]
+    for route in ("native", "manifest", "arrow"):
+        with pytest.raises(UnsupportedEnvironmentError, match=f"is {route}, which Spark Connect"):
+            routes.choose(Connect(route), "file:///t", {})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="must be auto, native, manifest or arrow"):
-        routes.choose(Connect(route="fast"), "file:///t", {})  # type: ignore[arg-type]
+        routes.choose(Connect("fast"), "file:///t", {})  # type: ignore[arg-type]
+    conf(READ_ROUTE.key, "manifest")
     with pytest.raises(InvalidArgumentError, match="directory that this process and Spark share"):
-        routes.choose(Connect(route="manifest"), "file:///t", {})  # type: ignore[arg-type]
+        routes.choose(spark, "file:///t", {})
+    conf(READ_SCRATCH.key, "/shared")
+    assert routes.choose(spark, "file:///t", {}) == "manifest"

@@ -55,7 +55,9 @@ class Gateway:
     def of(cls, spark: "SparkSession") -> "Gateway":
         """The gateway of a session; `UnsupportedEnvironmentError` on Spark Connect or an unsupported Spark."""
         if not sessions.is_classic(spark):
-            raise UnsupportedEnvironmentError("a Spark Connect session has no JVM gateway")
+            raise UnsupportedEnvironmentError(
+                "this needs the JVM of a classic session: a Spark Connect session has none; nothing was changed"
+            )
         py4j = sessions.py4j_of(spark)
 
         def connected() -> "Gateway":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .gateway import JavaObject
@@ -26,6 +27,8 @@ def said(error: BaseException) -> str:
 
 def make_readable(error: BaseException) -> None:
     """Make the messages of an error of Spark's analysis, and of its causes, `readable`."""
+    if find_spec("py4j") is None:  # a client of Spark Connect only
+        return
     from pyspark.errors.exceptions.captured import CapturedException
 
     for cause in chain(error):

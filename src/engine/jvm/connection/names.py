@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
-
 
 class Names:
     """The members of a JVM, a package or a class: `names.java.lang.Math.max(1, 2)`.
@@ -17,6 +15,8 @@ class Names:
         self._holder = holder
 
     def __getattr__(self, name: str) -> Any:  # called only for names that aren't cached
+        from py4j.java_gateway import JavaClass, JavaMember, JavaPackage  # a Spark Connect client may lack Py4J
+
         member = getattr(self._holder, name)
         if isinstance(member, JavaPackage | JavaClass):
             member = Names(member)

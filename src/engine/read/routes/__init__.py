@@ -3,9 +3,11 @@
 - `native`: a `FileIndex` in Python inside Spark's own scan; the preferred route. It needs a classic session, and a JVM
   file system for the table's storage.
 - `manifest`: a list of files in a scratch directory, in the format of Spark's streaming sink. It also uses Spark's own
-  scan, but needs no JVM gateway, so it works with Spark Connect. It needs a directory that this process can write to
-  and Spark can read from (`spark.tablelog.read.scratch`). Partition values are joined, so they skip no files.
-  A table with column mapping by ID uses the Arrow route instead.
+  scan, but needs no JVM gateway. It needs a directory that this process can write to and Spark can read from
+  (`spark.tablelog.read.scratch`). Partition values are joined, so they skip no files. A table with column mapping by ID
+  uses the Arrow route instead.
+- `listed`: the only route on Spark Connect: the plan has the paths of the files. Where the directories say the
+  partition values, Spark skips files by them.
 - `arrow`: Python workers read the files by pyarrow, through Spark's public Python data source. It needs neither a
   gateway nor a JVM file system, but is 3 to 4 times as slow. tablelog must be installed on Spark's driver, pyarrow and
   the storage's fsspec package on the executors. It skips files if `spark.sql.python.filterPushdown.enabled` makes
@@ -14,7 +16,7 @@
 A native frame reads the newest version at each execution. The other routes list the files when the frame is created,
 so the frame keeps the version that was the newest at that time.
 
-`spark.tablelog.read.route` forces one of them.
+`spark.tablelog.read.route` forces one of them in a classic session.
 """
 
 from collections.abc import Mapping
@@ -29,7 +31,7 @@ from ...storage import hadoop_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Route = Literal["native", "manifest", "arrow"]
+Route = Literal["native", "manifest", "listed", "arrow"]
 
 
 def scratch_of(spark: "SparkSession") -> str | None:
@@ -43,16 +45,16 @@ def choose(spark: "SparkSession", table: str, conf: Mapping[str, str]) -> Route:
     `conf` is the configuration of the table's handle.
     """
     forced = settings.of(spark, READ_ROUTE)
-    if forced != "auto":
-        if forced == "native" and not is_classic(spark):
+    if not is_classic(spark):
+        if forced != "auto":
             raise UnsupportedEnvironmentError(
-                f"{READ_ROUTE.key} is native, but a Spark Connect session has no JVM gateway: unset it"
+                f"{READ_ROUTE.key} is {forced}, which Spark Connect doesn't have: unset it"
             )
+        return "listed"
+    if forced != "auto":
         if forced == "manifest" and scratch_of(spark) is None:
             raise InvalidArgumentError(
                 f"{READ_ROUTE.key} is manifest: set {READ_SCRATCH.key} to a directory that this process and Spark share"
             )
         return cast(Route, forced)
-    if is_classic(spark):
-        return "arrow" if hadoop_settings.reaching(spark, table, conf) is None else "native"
-    return "arrow" if scratch_of(spark) is None else "manifest"
+    return "arrow" if hadoop_settings.reaching(spark, table, conf) is None else "native"

@@ -3,6 +3,8 @@
 - `local`: Spark writes into a hidden staging directory of the table, and the driver renames the files.
 - `hadoop`: the same by Spark's Hadoop client, if renames are cheap (HDFS, ABFS); if a rename is a copy (S3 by s3a),
   Spark writes directly into a new directory of the table.
+- `remote`: on Spark Connect, where the storage isn't a local disk: the server's Spark writes into a new directory of
+  the table, and this process reads the footers.
 - `arrow`: Python workers write the files by pyarrow and fsspec, into such a directory. It needs no JVM file system, but
   is 3 to 4 times as slow.
 
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 from ....errors import UnsupportedEnvironmentError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
+from ....logstore.data_files import DataFiles
 from ....settings.declarations import WRITE_ROUTE
 from ...jvm.connection import settings as session_settings
 from ...jvm.connection.sessions import is_classic
@@ -31,12 +34,12 @@ __all__ = ["WriteRoute", "choose"]
 def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> WriteRoute:
     """The fastest route that the session and the storage support, or the forced one; for files below `below`.
 
-    Raises UnsupportedEnvironmentError on Spark Connect, or if the storage can't be accessed.
+    Raises UnsupportedEnvironmentError if the storage can't be accessed.
     """
-    forced = session_settings.of(spark, WRITE_ROUTE)
-    if not is_classic(spark):
-        raise UnsupportedEnvironmentError("writing needs a classic Spark session: Spark Connect has no JVM gateway")
     scheme = scheme_of(log.table)
+    if not is_classic(spark):
+        return _of_server(log, below)
+    forced = session_settings.of(spark, WRITE_ROUTE)
     if forced != "arrow":
         if scheme == "file":
             from .local import LocalRoute
@@ -52,7 +55,16 @@ def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> WriteRout
                 f"{WRITE_ROUTE.key} is native, but Spark's JVM has no file system for {shown(log.table)}: put its jar "
                 "on Spark's class path, or unset the key"
             )
-    from ....logstore.data_files import DataFiles
     from .arrow import ArrowRoute
 
     return ArrowRoute(DataFiles.of(log.table, log.conf, log.storage_options), below)
+
+
+def _of_server(log: "DeltaLog", below: str) -> WriteRoute:
+    if scheme_of(log.table) == "file":
+        from .local import LocalRoute
+
+        return LocalRoute(log.table, below)
+    from .remote import RemoteRoute
+
+    return RemoteRoute(DataFiles.of(log.table, log.conf, log.storage_options), below)

@@ -39,10 +39,7 @@ _MAGIC = {
     "fs.s3a.committer.magic.enabled": "true",
 }
 _FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
-_PLAIN = {
-    SOURCE_COMMIT_PROTOCOL.key: classes.COMMIT_PROTOCOL,
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",  # version 2 exposes files of failed task attempts
-}
+_PLAIN = {SOURCE_COMMIT_PROTOCOL.key: classes.COMMIT_PROTOCOL, **spark_writer.COMMITTER}
 
 
 class HadoopRoute:

@@ -44,6 +44,7 @@ class LocalRoute:
         directory = os.path.join(self._directory, self.prefix.rstrip("/")).rstrip("/")
         spark_writer.run(df, spec, directory, options=_OPTIONS, settings={})
         staged = find(directory, spec.partition_columns)
+        spark_writer.check_found(df, staged, self._root)
         described = in_parallel(lambda file: spec.described(pq.read_metadata(f"{directory}/{file.name}")), staged)
         return spark_writer.data_files(spec, staged, described, self.prefix)
 

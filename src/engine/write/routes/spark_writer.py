@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from ....core.protocol import partition_values, paths
 from ....core.protocol.schema import BINARY, STRING, VARIANT, contains
+from ....errors import UnsupportedEnvironmentError
+from ....logstore.common.uri import shown
 from ....settings.spark_own import PARQUET_LEGACY_FORMAT, PARQUET_REBASE, PARQUET_TIMESTAMPS, VARIANT_SHREDDING
+from ...connect.server_errors import text_of
 from ...jvm import plans
 from ...jvm.connection.messages import chain
+from ...jvm.connection.sessions import is_classic
 from ...sql import checks
 from ...sql.hidden_names import free_names
 from ...sql.resolution import column_named
@@ -17,6 +21,7 @@ from ..write_spec import DataFile, WriteSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.conf import RuntimeConfig
 
 _SETTINGS = {PARQUET_REBASE.key: "CORRECTED"}
 """Session settings without a write option: dates before 1582 are written without rebasing, as other engines expect."""
@@ -36,6 +41,7 @@ _OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 
+COMMITTER = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}  # version 2 exposes files of failed task attempts
 
 _NO_NAME = "a partition value can't be the name of a directory"
 
@@ -96,11 +102,51 @@ def run(
             frame = frame.withColumn(directory_column, column_named(name))
     by_session = _FORMAT if df.sparkSession.version.startswith("4.1.") else {}
     variants = _UNSHREDDED if contains(spec.schema, lambda data_type: data_type == VARIANT) else {}
-    frame = plans.with_settings(frame, {**_SETTINGS, **by_session, **variants, **settings})
+    needed = {**_SETTINGS, **by_session, **variants, **settings}
+    if is_classic(df.sparkSession):
+        frame = plans.with_settings(frame, needed)
+    else:
+        _check_settings(df, needed)
     writer = frame.write.format("parquet").mode("append").options(**options)
     if directories:
         writer = writer.partitionBy(*directories)
     writer.save(directory)
+
+
+def _check_settings(df: "DataFrame", needed: Mapping[str, str]) -> None:
+    """Raise UnsupportedEnvironmentError if the session has other settings: on Spark Connect, a write can't set them."""
+    conf = df.sparkSession.conf
+    wrong = {key: value for key, value in needed.items() if not _is_set(conf, key, value)}
+    if wrong:
+        asked = ", ".join(f"{key}={value}" for key, value in wrong.items())
+        raise UnsupportedEnvironmentError(
+            f"on Spark Connect, a write to a Delta table needs settings that this session doesn't have: {asked}. Set "
+            "them in the session; nothing was written"
+        )
+
+
+def _is_set(conf: "RuntimeConfig", key: str, value: str) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        current = (conf.get(key) or "").upper()
+    except PySparkException:  # this version of Spark has no such setting
+        return True
+    # EXCEPTION refuses the dates that LEGACY would change.
+    return current == value.upper() or (key == PARQUET_REBASE.key and current == "EXCEPTION")
+
+
+def check_found(df: "DataFrame", staged: Sequence[StagedFile], table: str) -> None:
+    """Raise UnsupportedEnvironmentError if the job of a Spark Connect server wrote files that this process can't find.
+
+    A commit would then lose the rows. It costs a small job, only where no file was found.
+    """
+    if not staged and not is_classic(df.sparkSession) and not df.isEmpty():
+        raise UnsupportedEnvironmentError(
+            f"Spark wrote files for {shown(table)}, but this process finds none there: the Spark Connect server and "
+            "its client reach different storage by this path (a disk of their own, or another endpoint). Use a path "
+            "that names the same place for both; nothing was committed"
+        )
 
 
 def data_files(
@@ -144,4 +190,4 @@ def _with_names_for_values(df: "DataFrame", spec: WriteSpec) -> "DataFrame":
 
 def needs_hex_names(error: BaseException) -> bool:
     """Whether a write failed at a string that needs a job with `hex_names`."""
-    return any(_NO_NAME in str(cause) for cause in chain(error))
+    return any(_NO_NAME in text_of(cause) for cause in chain(error))

@@ -1,0 +1,193 @@
+"""What tablelog reads from the builders and frames of PySpark's Connect client, which has no public methods for it.
+
+`INTERNALS` lists these attributes and `PATCHES` the methods that `enable` replaces; tests/connect checks both.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...errors import UnsupportedEnvironmentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+INTERNALS: Mapping[str, tuple[str, ...]] = {
+    "pyspark.sql.connect.readwriter.DataFrameReader": ("_client", "_options", "_schema", "_format"),
+    "pyspark.sql.connect.readwriter.DataFrameWriter": ("_df", "_spark", "_write"),
+    "pyspark.sql.connect.streaming.readwriter.DataStreamReader": ("_client", "_format"),
+    "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto"),
+    "pyspark.sql.connect.dataframe.DataFrame": ("_plan",),
+}
+
+_READWRITER = "pyspark.sql.connect.readwriter"
+_STREAMING = "pyspark.sql.connect.streaming.readwriter"
+
+PATCHES: Mapping[str, str] = {
+    **{f"DataFrameReader.{name}": _READWRITER for name in ("load", "table")},
+    **{f"DataFrameWriter.{name}": _READWRITER for name in ("save", "saveAsTable", "insertInto")},
+    **{f"DataStreamReader.{name}": _STREAMING for name in ("load", "table")},
+    **{f"DataStreamWriter.{name}": _STREAMING for name in ("start", "toTable")},
+    "SparkSession.sql": "pyspark.sql.connect.session",
+}
+"""The replaced methods, with their modules."""
+
+Make: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+# --- replaced methods ---------------------------------------------------------------------------------------------
+
+
+class Applied:
+    """Replaced methods, for `restore`."""
+
+    def __init__(self, makes: Mapping[str, Make]) -> None:
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        owners = {}
+        for name in makes:
+            owner, _, attribute = name.partition(".")
+            owners[name] = getattr(import_module(PATCHES[name]), owner), attribute
+        for name, make in makes.items():
+            owner, attribute = owners[name]
+            original = vars(owner)[attribute]
+            replacement = make(original)
+            setattr(owner, attribute, replacement)
+            self._replaced.append((owner, attribute, original, replacement))
+
+    def restore(self) -> None:
+        """Restore the originals, except of methods that another library has replaced in the meantime."""
+        for owner, attribute, original, replacement in self._replaced:
+            if vars(owner).get(attribute) is replacement:
+                setattr(owner, attribute, original)
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+def check_session(spark: object) -> None:
+    """Raise UnsupportedEnvironmentError for what is no session of Spark Connect."""
+    if not type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise UnsupportedEnvironmentError(
+            f"this needs a session of Spark, a classic one or one of Spark Connect, not {type(spark).__name__}"
+        )
+
+
+# --- builders -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReaderState:
+    """A reader's options (keys as the user spelled them) and whether a schema was set."""
+
+    options: dict[str, str]
+    has_schema: bool
+
+
+@dataclass(frozen=True)
+class WriterState:
+    """A writer's options, mode (as the user wrote it; `None`: not set) and layout."""
+
+    mode: str | None
+    options: dict[str, str]
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+    bucketed: bool
+    sorted: bool
+
+
+def session_of(builder: Any) -> "SparkSession":
+    """The session of a reader or writer, batch or stream."""
+    for name in ("_client", "_spark", "_session"):
+        session = vars(builder).get(name)
+        if session is not None:
+            spark: SparkSession = session
+            return spark
+    raise AssertionError(f"{type(builder).__name__} has no session")
+
+
+def format_of(builder: Any) -> str | None:
+    """The format that was set on a reader or writer, batch or stream; `None`: the session's default applies."""
+    if hasattr(builder, "_write"):
+        source: str | None = builder._write.source
+        return source
+    if hasattr(builder, "_write_proto"):
+        return str(builder._write_proto.format) or None
+    name: str | None = builder._format
+    return name
+
+
+def reader_state(reader: Any) -> ReaderState:
+    """The settings of a `DataFrameReader`."""
+    options = {key: value for key, value in reader._options.items() if value is not None}
+    return ReaderState(options, bool(reader._schema))
+
+
+def writer_state(writer: Any) -> WriterState:
+    """The settings of a `DataFrameWriter`."""
+    write = writer._write
+    return WriterState(
+        mode=write.mode,
+        options={key: value for key, value in write.options.items() if value is not None},
+        partition_columns=tuple(write.partitioning_cols),
+        clustering_columns=tuple(write.clustering_cols),
+        bucketed=write.num_buckets > 0,
+        sorted=bool(write.sort_cols),
+    )
+
+
+def frame_of(writer: Any) -> "DataFrame":
+    """The DataFrame that a writer writes."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    frame: Any = DataFrame(writer._df, writer._spark)
+    result: DataFrame = frame
+    return result
+
+
+# --- plans --------------------------------------------------------------------------------------------------------
+
+
+def messages(message: Any) -> Iterator[Any]:
+    """A protobuf message and all messages inside it."""
+    waiting = [message]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for field, value in current.ListFields():
+            if field.message_type is None:
+                continue
+            if field.message_type.GetOptions().map_entry:
+                if field.message_type.fields_by_name["value"].message_type is not None:
+                    waiting.extend(value.values())
+            elif hasattr(value, "ListFields"):
+                waiting.append(value)
+            else:
+                waiting.extend(value)
+
+
+def relations(frame: "DataFrame") -> list[Any]:
+    """The relations (`spark.connect.Relation`) of a frame's plan, also those in subqueries."""
+    plan: Any = frame
+    proto = plan._plan.to_proto(plan.sparkSession.client)
+    return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
+
+
+def alias_of(frame: "DataFrame") -> str | None:
+    """The alias of a frame, if `alias` was the last method that made it."""
+    plan: Any = frame
+    root = plan._plan.to_proto(plan.sparkSession.client).root
+    return str(root.subquery_alias.alias) if root.WhichOneof("rel_type") == "subquery_alias" else None
+
+
+def aliases_in(frame: "DataFrame") -> set[str]:
+    """All aliases in the plan of a frame."""
+    found = (one.subquery_alias for one in relations(frame) if one.WhichOneof("rel_type") == "subquery_alias")
+    return {str(one.alias) for one in found}
+
+
+def expression_of(spark: "SparkSession", column: "Column") -> Any:
+    """The expression (`spark.connect.Expression`) of a Column."""
+    session: Any = spark
+    of_column: Any = column
+    return of_column.to_plan(session.client)

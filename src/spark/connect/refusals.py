@@ -1,0 +1,30 @@
+"""Errors for what tablelog doesn't do on Spark Connect: each names the operation and an alternative."""
+
+import re
+
+from ...errors import UnsupportedFeatureError
+
+_TABLE = r"(?:\bdelta\s*\.\s*`|\busing\s+delta\b|\bdelta\s*\.\s*'|\btable_changes\s*\()"
+_OF_DELTA = re.compile(_TABLE, re.IGNORECASE)
+
+SAVE = 'df.write.format("delta").save(path)'
+LOAD = 'spark.read.format("delta").load(path)'
+FOREACH = (
+    "writeStream.foreachBatch(f), where f calls enable(batch.sparkSession) and writes the batch by "
+    'batch.write.format("delta").option("txnAppId", ...).option("txnVersion", batch_id)'
+)
+
+
+def refused(operation: str, instead: str) -> UnsupportedFeatureError:
+    """The error for an operation that only a classic session supports."""
+    return UnsupportedFeatureError(
+        f"{operation} is not supported on Spark Connect. Use {instead}, or a classic session.",
+        (f"{operation} on Spark Connect",),
+    )
+
+
+def of_statement(sql: str) -> UnsupportedFeatureError | None:
+    """The error for an SQL statement that names a Delta table by its path or its format; `None` for others."""
+    if _OF_DELTA.search(sql) is None:
+        return None
+    return refused("An SQL statement on a Delta table", f"DeltaTable.forPath(spark, path), {LOAD} or {SAVE}")

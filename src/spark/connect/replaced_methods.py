@@ -1,0 +1,146 @@
+"""The methods of PySpark's Connect client that `enable` replaces; `engine.connect.client.PATCHES` lists them."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from ...engine.connect import client
+from ...engine.jvm.builders import WriterState
+from ...errors import InvalidArgumentError
+from ...settings.declarations import FORMAT_CHECK
+from ...settings.spark_own import SOURCE_DEFAULT
+from ..conf import session_conf
+from ..reader import find_table, load_by
+from ..writer import save_by
+from . import refusals
+
+Method: TypeAlias = Callable[..., Any]
+Patch: TypeAlias = Callable[[Method], Method]
+IsEnabled: TypeAlias = Callable[[SparkSession], bool]
+
+
+class _Methods:
+    """Makes the replacements; each calls the original for other formats and for sessions that aren't enabled."""
+
+    def __init__(self, is_enabled: IsEnabled) -> None:
+        self._is_enabled = is_enabled
+
+    def _is_delta(self, builder: Any, format: Any) -> bool:  # noqa: A002
+        spark = client.session_of(builder)
+        if not self._is_enabled(spark):
+            return False
+        name = format if isinstance(format, str) else client.format_of(builder)
+        if name is None:
+            name = spark.conf.get(SOURCE_DEFAULT.key, None) or ""
+        return name.lower() == "delta"
+
+    def load(self, original: Method) -> Method:
+        def load(self_: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+            if not self._is_delta(self_, format):
+                return original(self_, path, format, schema, **options)
+            if schema is not None:
+                self_.schema(schema)
+            state = client.reader_state(self_.format("delta").options(**_given(options)))
+            return load_by(client.session_of(self_), state.options, path, has_schema=state.has_schema)
+
+        return load
+
+    def save(self, original: Method) -> Method:
+        def save(
+            self_: Any,
+            path: Any = None,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
+            spark = client.session_of(self_)
+            if not self._is_delta(self_, format):
+                if self._is_enabled(spark):
+                    state = client.writer_state(self_)
+                    check_format(spark, path or options.get("path") or state.options.get("path"))
+                original(self_, path, format, mode, partitionBy, **options)
+                return
+            self_.format("delta").mode(mode).options(**_given(options))
+            if partitionBy is not None:
+                self_.partitionBy(partitionBy)
+            state = client.writer_state(self_)
+            classic = WriterState(
+                mode=state.mode or "error",
+                options=state.options,
+                partition_columns=state.partition_columns,
+                clustering_columns=state.clustering_columns,
+                bucketed=state.bucketed,
+                sorted=state.sorted,
+            )
+            save_by(spark, client.frame_of(self_), classic, path)
+
+        return save
+
+    def refused(self, operation: str, instead: str) -> Patch:
+        """Refuse a method of a builder for Delta tables."""
+
+        def patch(original: Method) -> Method:
+            def method(self_: Any, *args: Any, **kwargs: Any) -> Any:
+                if self._is_delta(self_, kwargs.get("format", args[1] if len(args) > 1 else None)):
+                    raise refusals.refused(operation, instead)
+                return original(self_, *args, **kwargs)
+
+            return method
+
+        return patch
+
+    def sql(self, original: Method) -> Method:
+        def sql(self_: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+            if self._is_enabled(self_):
+                refusal = refusals.of_statement(sqlQuery)
+                if refusal is not None:
+                    raise refusal
+            return original(self_, sqlQuery, args, **kwargs)
+
+        return sql
+
+    def table(self, original: Method) -> Method:
+        def table(self_: Any, tableName: str) -> Any:
+            if self._is_enabled(client.session_of(self_)):
+                refusal = refusals.of_statement(tableName)
+                if refusal is not None:
+                    raise refusal
+            return original(self_, tableName)
+
+        return table
+
+
+def check_format(spark: SparkSession, location: object) -> None:
+    """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
+    if not isinstance(location, str) or not location:
+        return
+    conf = session_conf(spark, location)
+    if FORMAT_CHECK.of(conf) and find_table(location, conf, {}) is not None:
+        raise InvalidArgumentError(
+            f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
+            'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
+            f"choose another directory, or set {FORMAT_CHECK.key} to false."
+        )
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
+    """The replacement of each method, by its name."""
+    methods = _Methods(is_enabled)
+    return {
+        "DataFrameReader.load": methods.load,
+        "DataFrameReader.table": methods.table,
+        "DataFrameWriter.save": methods.save,
+        "DataFrameWriter.saveAsTable": methods.refused("saveAsTable of a Delta table", refusals.SAVE),
+        "DataFrameWriter.insertInto": methods.refused("insertInto of a Delta table", refusals.SAVE),
+        "DataStreamReader.load": methods.refused("A stream that reads a Delta table", refusals.LOAD),
+        "DataStreamReader.table": methods.table,
+        "DataStreamWriter.start": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
+        "DataStreamWriter.toTable": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
+        "SparkSession.sql": methods.sql,
+    }

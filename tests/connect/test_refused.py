@@ -1,0 +1,143 @@
+"""What isn't supported on Spark Connect is refused by name, before anything is written; and `enable` itself."""
+
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from support.spark_tables import Table
+from tablelog.engine.connect import client
+from tablelog.errors import UnsupportedEnvironmentError, UnsupportedFeatureError
+from tablelog.spark import DeltaTable, disable, enable, is_enabled
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM delta.`{path}`",
+        "DELETE FROM delta.`{path}` WHERE id = 1",
+        "CREATE TABLE t (id INT) USING delta",
+        "CREATE TABLE t USING DELTA LOCATION '{path}'",
+        "OPTIMIZE delta.`{path}`",
+    ],
+)
+def test_statements(spark: Any, table: Table, statement: str) -> None:
+    table.write(spark.range(1))
+    with pytest.raises(UnsupportedFeatureError, match=r"SQL statement on a Delta table.*DeltaTable\.forPath"):
+        spark.sql(statement.format(path=table.path))
+    assert spark.sql("SELECT 1 AS one").collect()[0].one == 1
+
+
+def test_names_and_streams(spark: Any, table: Table) -> None:
+    table.write(spark.range(1))
+    stream = spark.readStream.format("rate").load()
+    for operation, message in (
+        (lambda: spark.range(1).write.format("delta").saveAsTable("t"), "saveAsTable"),
+        (lambda: spark.range(1).write.format("delta").insertInto("t"), "insertInto"),
+        (lambda: spark.read.table(f"delta.`{table.path}`"), "SQL statement"),
+        (lambda: spark.readStream.format("delta").load(table.path), "stream that reads"),
+        (lambda: stream.writeStream.format("delta").start(table.path), "foreachBatch"),
+        (lambda: stream.writeStream.toTable("t", format="delta"), "stream that writes"),
+        (lambda: DeltaTable.forName(spark, "t"), "forName"),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=message):
+            operation()
+
+
+def test_methods_of_the_table(spark: Any, table: Table) -> None:
+    table.write(spark.range(1))
+    version = table.version
+    of_table = table.delta
+    for operation, message in (
+        (lambda: DeltaTable.convertToDelta(spark, f"parquet.`{table.path}`"), "convertToDelta"),
+        (lambda: DeltaTable.create(spark), "create"),
+        (lambda: of_table.addConstraint("c", "id > 0"), "addConstraint"),
+        (lambda: of_table.generate("symlink_format_manifest"), "generate"),
+        (lambda: of_table.clone(f"{table.path}2", isShallow=True), "clone"),
+        (lambda: of_table.clusterBy("id"), "clusterBy"),
+        (lambda: of_table.alterColumn("id", comment="x"), "alterColumn"),
+        (lambda: of_table.optimize().executeZOrderBy("id"), "ZORDER"),
+        (lambda: of_table.optimize().where("id = 1").executeCompaction(), "condition"),
+        (lambda: of_table.vacuum(inventory=spark.range(1)), "inventory"),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=message):
+            operation()
+    assert table.version == version
+
+
+def test_routes(spark: Any, table: Table, conf: Any) -> None:
+    table.write(spark.range(1))
+    conf("spark.tablelog.read.route", "native")
+    with pytest.raises(UnsupportedEnvironmentError, match="native"):
+        table.read()
+
+
+def test_enable_and_disable(spark: Any, table: Table) -> None:
+    from pyspark.sql.connect.readwriter import DataFrameReader
+
+    assert is_enabled(spark)
+    assert enable(spark) is spark
+    replaced = DataFrameReader.load
+    disable(spark)
+    assert not is_enabled(spark)
+    assert DataFrameReader.load is not replaced
+    with pytest.raises(Exception, match="delta"):
+        spark.read.format("delta").load(table.path).collect()
+    enable(spark)
+    table.write(spark.range(1))
+    other = spark.newSession() if hasattr(spark, "newSession") else None
+    if other is not None:
+        assert not is_enabled(other)
+
+
+def test_what_is_used_of_the_client_exists(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load()
+    objects = {
+        "DataFrameReader": spark.read,
+        "DataFrameWriter": spark.range(1).write,
+        "DataStreamReader": spark.readStream,
+        "DataStreamWriter": stream.writeStream,
+        "DataFrame": spark.range(1),
+    }
+    for name, attributes in client.INTERNALS.items():
+        module, _, kind = name.rpartition(".")
+        assert type(objects[kind]) is getattr(import_module(module), kind)
+        assert all(hasattr(objects[kind], attribute) for attribute in attributes)
+    for name, module in client.PATCHES.items():
+        owner, _, attribute = name.partition(".")
+        assert attribute in vars(getattr(import_module(module), owner))
+
+
+PROGRAM = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "py4j" or name == "pyspark.core" or name.startswith("pyspark.core."):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+from pyspark.sql import SparkSession
+from tablelog.spark import DeltaTable, enable
+
+spark = enable(SparkSession.builder.remote(sys.argv[1]).getOrCreate())
+path = sys.argv[2]
+spark.range(5).write.format("delta").save(path)
+DeltaTable.forPath(spark, path).delete("id = 3")
+assert sorted(row.id for row in spark.read.format("delta").load(path).collect()) == [0, 1, 2, 4]
+try:
+    spark.read.format("delta").load(path + "-nothing")
+except Exception as error:
+    assert type(error).__name__ == "TableNotFoundError", error
+assert not [name for name in sys.modules if name.startswith("py4j")]
+"""
+
+
+def test_a_client_without_py4j(remote: str, table: Table) -> None:
+    """As with the package pyspark-client, which has neither Py4J nor `pyspark.core`."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, remote, table.path], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
