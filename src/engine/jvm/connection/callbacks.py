@@ -85,11 +85,12 @@ def carried(method: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            _results.newest = method(*args, **kwargs)  # until the next call of this thread, for which the JVM waits
-            return _results.newest
+            result = method(*args, **kwargs)
         except Exception as error:
             logger.debug("a callback from Spark failed", exc_info=True)
             raise CallbackError(f"{_errors.keep(error)} {type(error).__name__}: {error}") from None
+        _results.newest = result  # until the next call in this thread: by then the JVM has this one
+        return result
 
     return call
 
