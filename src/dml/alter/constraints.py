@@ -48,7 +48,7 @@ def add_constraint(
         command.txn.read_whole_table()
         if command.snapshot.num_files:
             kept = functions.expr(expression).eqNullSafe(functions.lit(True))
-            wrong = scan.frame(spark, log, snapshot=command.snapshot).where(~kept).count()
+            wrong = scan.frame(spark, log, snapshot=command.snapshot, options=scan.EVERY_ROW).where(~kept).count()
             if wrong:
                 raise ConstraintViolationError(
                     f"{log.table}: {wrong} rows of the table violate {expression}, so it can't be added as the "

@@ -162,7 +162,11 @@ def sync_identity(spark: SparkSession, log: DeltaLog, column: Column, *, options
             )
         command.txn.read_whole_table()
         last = functions.max if identity.step > 0 else functions.min
-        row = scan.frame(spark, log, snapshot=command.snapshot).select(last(schemas.dotted(exact))).first()
+        row = (
+            scan.frame(spark, log, snapshot=command.snapshot, options=scan.EVERY_ROW)
+            .select(last(schemas.dotted(exact)))
+            .first()
+        )
         furthest = None if row is None else row[0]
         mark = None if furthest is None else identity.moved(furthest)
         if mark is not None:

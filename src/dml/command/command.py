@@ -225,9 +225,16 @@ class Command:
                 files=files,
                 file_number=file_number,
                 row_index=row_index,
+                options=scan.EVERY_ROW,
             )
         return scan.frame(
-            self.spark, self.log, snapshot=seen, files=files, file_number=file_number, row_index=row_index
+            self.spark,
+            self.log,
+            snapshot=seen,
+            files=files,
+            file_number=file_number,
+            row_index=row_index,
+            options=scan.EVERY_ROW,
         )
 
     def commit(self, actions: Sequence[Action], operation: Operation, *, empty: bool = False) -> Committed:

@@ -14,6 +14,8 @@ from . import scan
 from .extra_columns import ExtraColumns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -44,6 +46,7 @@ def frame(
     files: "pa.Table | None" = None,
     file_number: str | None = None,
     row_index: str | None = None,
+    options: "Mapping[str, str] | None" = None,
 ) -> "DataFrame":
     """`scan.frame` of a table with row tracking enabled, with row ID and row commit version after its columns.
 
@@ -69,6 +72,7 @@ def frame(
         extra=ExtraColumns(stored, constants),
         file_number=file_number,
         row_index=place,
+        options=options,
     )
 
     def column(name: str) -> "Column":

@@ -46,6 +46,11 @@ Alias: TypeAlias = str | Sequence[str]
 """The name of a table in expressions: an alias, or the parts of its full name, of which the last ones are enough."""
 
 
+EVERY_ROW: "Mapping[str, str]" = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""Options of a read that raises an error for a damaged or missing file, also in a session whose settings let Spark skip
+it: a command that writes the rows again would lose those of the file."""
+
+
 def frame(
     spark: "SparkSession",
     log: "DeltaLog",

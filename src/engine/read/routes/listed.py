@@ -136,9 +136,6 @@ def _records(
         spark.conf.set(PARQUET_FIELD_IDS.key, "true")
     mark = {"table": snapshot.table, "version": snapshot.version, "newest": not spec.pinned}
     reader = spark.read.options(**spec.options).option(MARK, json.dumps(mark))
-    if spec.files is not None:
-        # A command that rewrites these files would lose the rows of files that the session's settings let Spark skip.
-        reader = reader.option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     if in_directories:
         root = same(_location(snapshot.table, ""))
         reader = reader.schema(spark_type(schema)).option("basePath", root)
