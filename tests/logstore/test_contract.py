@@ -52,13 +52,17 @@ NOT_IN_MEMORY = {
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.name)
 def test_a_store_in_memory_keeps_it_as_far_as_it_reaches(check: Check) -> None:
+    assert any(is_established(check, seed) for seed in range(3)) == (check.name not in NOT_IN_MEMORY)
+
+
+def is_established(check: Check, seed: int) -> bool:
+    """Whether a check saw enough. Writes into memory are short: on a busy machine, few rounds may not overlap."""
     only = MemoryLogStore()
     try:
-        try_out(check, lambda: only, "memory:///table")
-        established = True
+        try_out(check, lambda: only, "memory:///table", seed=seed)
     except NotEstablishedError:
-        established = False
-    assert established == (check.name not in NOT_IN_MEMORY)
+        return False
+    return True
 
 
 @pytest.mark.parametrize("check", [check for check in QUICK if check.guarantee == 0], ids=lambda check: check.name)
