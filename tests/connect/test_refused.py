@@ -40,6 +40,9 @@ def test_names_and_streams(spark: Any, table: Table) -> None:
         (lambda: spark.readStream.format("delta").load(table.path), "stream that reads"),
         (lambda: stream.writeStream.format("delta").start(table.path), "foreachBatch"),
         (lambda: stream.writeStream.toTable("t", format="delta"), "stream that writes"),
+        (lambda: spark.range(1).writeTo("t").using("delta").create(), "create of a Delta table"),
+        (lambda: spark.range(1).writeTo("t").using("delta").createOrReplace(), "createOrReplace of a Delta table"),
+        (lambda: spark.catalog.createTable("t", table.path, "delta"), "createTable of a Delta table"),
         (lambda: DeltaTable.forName(spark, "t"), "forName"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=message):
@@ -95,8 +98,10 @@ def test_enable_and_disable(spark: Any, table: Table) -> None:
 def test_what_is_used_of_the_client_exists(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     objects = {
+        "Catalog": spark.catalog,
         "DataFrameReader": spark.read,
         "DataFrameWriter": spark.range(1).write,
+        "DataFrameWriterV2": spark.range(1).writeTo("t"),
         "DataStreamReader": spark.readStream,
         "DataStreamWriter": stream.writeStream,
         "DataFrame": spark.range(1),

@@ -19,7 +19,6 @@ from tablelog.core.txn.operation import Operation
 from tablelog.errors import (
     ConcurrentWriteException,
     ConstraintViolationError,
-    InvalidArgumentError,
     SchemaMismatchError,
     TableAlreadyExistsError,
     UnsupportedEnvironmentError,
@@ -264,13 +263,6 @@ def test_a_server_with_a_disk_of_its_own(spark: Any, table: Table, monkeypatch: 
     with pytest.raises(UnsupportedEnvironmentError, match="different storage"):
         table.write(spark.range(3))
     assert not (table.root / "_delta_log").exists() or table.rows() == []
-
-
-def test_other_formats_can_not_overwrite_a_table(spark: Any, table: Table) -> None:
-    table.write(spark.range(1))
-    with pytest.raises(InvalidArgumentError, match="There is a Delta table"):
-        spark.range(2).write.mode("overwrite").parquet(table.path)
-    assert table.rows() == [0]
 
 
 def test_decimals_and_dates_in_partitions(spark: Any, table: Table) -> None:

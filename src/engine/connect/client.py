@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 INTERNALS: Mapping[str, tuple[str, ...]] = {
     "pyspark.sql.connect.readwriter.DataFrameReader": ("_client", "_options", "_schema", "_format"),
+    "pyspark.sql.connect.catalog.Catalog": ("_sparkSession",),
     "pyspark.sql.connect.readwriter.DataFrameWriter": ("_df", "_spark", "_write"),
+    "pyspark.sql.connect.readwriter.DataFrameWriterV2": ("_spark", "_write"),
     "pyspark.sql.connect.streaming.readwriter.DataStreamReader": ("_client", "_format"),
     "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto"),
     "pyspark.sql.connect.dataframe.DataFrame": ("_plan",),
@@ -25,8 +27,10 @@ _READWRITER = "pyspark.sql.connect.readwriter"
 _STREAMING = "pyspark.sql.connect.streaming.readwriter"
 
 PATCHES: Mapping[str, str] = {
+    "Catalog.createTable": "pyspark.sql.connect.catalog",
     **{f"DataFrameReader.{name}": _READWRITER for name in ("load", "table")},
     **{f"DataFrameWriter.{name}": _READWRITER for name in ("save", "saveAsTable", "insertInto")},
+    **{f"DataFrameWriterV2.{name}": _READWRITER for name in ("create", "replace", "createOrReplace")},
     **{f"DataStreamReader.{name}": _STREAMING for name in ("load", "table")},
     **{f"DataStreamWriter.{name}": _STREAMING for name in ("start", "toTable")},
     "SparkSession.sql": "pyspark.sql.connect.session",
@@ -97,8 +101,8 @@ class WriterState:
 
 
 def session_of(builder: Any) -> "SparkSession":
-    """The session of a reader or writer, batch or stream."""
-    for name in ("_client", "_spark", "_session"):
+    """The session of a reader or writer, batch or stream, or of a catalog."""
+    for name in ("_client", "_spark", "_session", "_sparkSession"):
         session = vars(builder).get(name)
         if session is not None:
             spark: SparkSession = session
@@ -109,12 +113,24 @@ def session_of(builder: Any) -> "SparkSession":
 def format_of(builder: Any) -> str | None:
     """The format that was set on a reader or writer, batch or stream; `None`: the session's default applies."""
     if hasattr(builder, "_write"):
-        source: str | None = builder._write.source
+        written = builder._write
+        source: str | None = written.provider if hasattr(written, "provider") else written.source
         return source
     if hasattr(builder, "_write_proto"):
         return str(builder._write_proto.format) or None
-    name: str | None = builder._format
+    name: str | None = getattr(builder, "_format", None)
     return name
+
+
+def options_of(builder: Any) -> dict[str, str]:
+    """The options that were set on a writer, batch or stream, and a table's properties; a catalog has none."""
+    if hasattr(builder, "_write_proto"):
+        return dict(builder._write_proto.options)
+    written = getattr(builder, "_write", None)
+    if written is None:
+        return {}
+    options = {**getattr(written, "table_properties", {}), **written.options}
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def reader_state(reader: Any) -> ReaderState:

@@ -1,23 +1,23 @@
 """The methods of PySpark's Connect client that `enable` replaces; `engine.connect.client.PATCHES` lists them."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
 from ...engine.connect import client
 from ...engine.jvm.builders import WriterState
-from ...errors import InvalidArgumentError
-from ...settings.declarations import FORMAT_CHECK
 from ...settings.spark_own import SOURCE_DEFAULT
-from ..conf import session_conf
-from ..reader import find_table, load_by
+from ..reader import load_by
 from ..writer import save_by
-from . import refusals
+from . import other_formats, refusals
 
 Method: TypeAlias = Callable[..., Any]
 Patch: TypeAlias = Callable[[Method], Method]
 IsEnabled: TypeAlias = Callable[[SparkSession], bool]
+Check: TypeAlias = Callable[[Any, Mapping[str, Any]], None]
+"""Checks a call for another format, by the builder (or the catalog) and the arguments by their names."""
 
 
 class _Methods:
@@ -58,8 +58,7 @@ class _Methods:
             spark = client.session_of(self_)
             if not self._is_delta(self_, format):
                 if self._is_enabled(spark):
-                    state = client.writer_state(self_)
-                    check_format(spark, path or options.get("path") or state.options.get("path"))
+                    other_formats.check(spark, path, client.options_of(self_) | options)
                 original(self_, path, format, mode, partitionBy, **options)
                 return
             self_.format("delta").mode(mode).options(**_given(options))
@@ -78,13 +77,18 @@ class _Methods:
 
         return save
 
-    def refused(self, operation: str, instead: str) -> Patch:
-        """Refuse a method of a builder for Delta tables."""
+    def only_other_formats(self, operation: str, instead: str, check: Check | None = None) -> Patch:
+        """Refuse a method for Delta tables. `check` looks at what it writes to in another format."""
 
         def patch(original: Method) -> Method:
+            signature = inspect.signature(original)
+
             def method(self_: Any, *args: Any, **kwargs: Any) -> Any:
-                if self._is_delta(self_, kwargs.get("format", args[1] if len(args) > 1 else None)):
+                arguments = signature.bind_partial(self_, *args, **kwargs).arguments
+                if self._is_delta(self_, arguments.get("format", arguments.get("source"))):
                     raise refusals.refused(operation, instead)
+                if check is not None and self._is_enabled(client.session_of(self_)):
+                    check(self_, arguments)
                 return original(self_, *args, **kwargs)
 
             return method
@@ -112,17 +116,14 @@ class _Methods:
         return table
 
 
-def check_format(spark: SparkSession, location: object) -> None:
-    """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
-    if not isinstance(location, str) or not location:
-        return
-    conf = session_conf(spark, location)
-    if FORMAT_CHECK.of(conf) and find_table(location, conf, {}) is not None:
-        raise InvalidArgumentError(
-            f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
-            'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
-            f"choose another directory, or set {FORMAT_CHECK.key} to false."
-        )
+def _check_location(self_: Any, arguments: Mapping[str, Any]) -> None:
+    options = client.options_of(self_) | arguments.get("options", {})
+    other_formats.check(client.session_of(self_), arguments.get("path"), options)
+
+
+def _check_table(self_: Any, arguments: Mapping[str, Any]) -> None:
+    _check_location(self_, arguments)
+    other_formats.check_table(client.session_of(self_), arguments.get("name", arguments.get("tableName")))
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -132,15 +133,23 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     """The replacement of each method, by its name."""
     methods = _Methods(is_enabled)
+    only_other_formats = methods.only_other_formats
+    to_stream = only_other_formats("A stream that writes to a Delta table", refusals.FOREACH, _check_location)
+    by_catalog = only_other_formats("createTable of a Delta table", refusals.SAVE, _check_location)
     return {
+        "Catalog.createTable": by_catalog,
         "DataFrameReader.load": methods.load,
         "DataFrameReader.table": methods.table,
         "DataFrameWriter.save": methods.save,
-        "DataFrameWriter.saveAsTable": methods.refused("saveAsTable of a Delta table", refusals.SAVE),
-        "DataFrameWriter.insertInto": methods.refused("insertInto of a Delta table", refusals.SAVE),
-        "DataStreamReader.load": methods.refused("A stream that reads a Delta table", refusals.LOAD),
+        "DataFrameWriter.saveAsTable": only_other_formats("saveAsTable of a Delta table", refusals.SAVE, _check_table),
+        "DataFrameWriter.insertInto": only_other_formats("insertInto of a Delta table", refusals.SAVE, _check_table),
+        **{
+            f"DataFrameWriterV2.{name}": only_other_formats(f"{name} of a Delta table", refusals.SAVE, _check_location)
+            for name in ("create", "replace", "createOrReplace")
+        },
+        "DataStreamReader.load": only_other_formats("A stream that reads a Delta table", refusals.LOAD),
         "DataStreamReader.table": methods.table,
-        "DataStreamWriter.start": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
-        "DataStreamWriter.toTable": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
+        "DataStreamWriter.start": to_stream,
+        "DataStreamWriter.toTable": to_stream,
         "SparkSession.sql": methods.sql,
     }

@@ -13,8 +13,8 @@ from ...engine.jvm.connection import settings
 from ...engine.jvm.statements import statements
 from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.write import view_inserts
-from ...errors import InvalidArgumentError
 from ...settings.declarations import FORMAT_CHECK
+from ..format_check import locations, refusal
 
 
 def check(spark: SparkSession, location: object) -> None:
@@ -22,19 +22,13 @@ def check(spark: SparkSession, location: object) -> None:
     if not isinstance(location, str) or not location or not settings.of(spark, FORMAT_CHECK):
         return
     if statements.has_log(spark, location):
-        raise InvalidArgumentError(
-            f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
-            'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
-            f"choose another directory, or set {FORMAT_CHECK.key} to false."
-        )
+        raise refusal(location)
 
 
 def check_options(spark: SparkSession, path: object, options: Mapping[str, object]) -> None:
     """The same check for the path of a writer, or its option `path` or `location` (in any case)."""
-    check(spark, path)
-    for key, value in options.items():
-        if key.lower() in ("path", "location"):
-            check(spark, value)
+    for location in locations(path, options):
+        check(spark, location)
 
 
 def check_table(spark: SparkSession, name_parts: Any) -> None:

@@ -1,0 +1,87 @@
+"""No writer of another format acts on the directory of a Delta table, by any method and in any spelling of its path."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.spark_tables import Table
+from tablelog.errors import InvalidArgumentError
+
+REFUSED = "There is a Delta table"
+
+WRITERS: dict[str, Callable[[Any, str], object]] = {
+    "parquet": lambda spark, path: spark.range(2).write.mode("overwrite").parquet(path),
+    "csv": lambda spark, path: spark.range(2).write.csv(path, mode="overwrite"),
+    "save": lambda spark, path: spark.range(2).write.save(path, format="json", mode="overwrite"),
+    "save by position": lambda spark, path: spark.range(2).write.save(path, "parquet", "overwrite"),
+    "option path": lambda spark, path: spark.range(2).write.mode("overwrite").option("path", path).save(),
+    "option PATH": lambda spark, path: spark.range(2).write.mode("overwrite").option("PATH", path).save(),
+    "keyword": lambda spark, path: spark.range(2).write.mode("overwrite").save(Path=path),
+    "saveAsTable": lambda spark, path: spark.range(2).write.option("path", path).saveAsTable("other"),
+    "saveAsTable by keyword": lambda spark, path: spark.range(2).write.saveAsTable("other", path=path),
+    "create": lambda spark, path: spark.range(2).writeTo("other").using("parquet").option("path", path).create(),
+    "createOrReplace": lambda spark, path: (
+        spark.range(2).writeTo("other").using("parquet").tableProperty("location", path).createOrReplace()
+    ),
+    "createTable": lambda spark, path: spark.catalog.createTable("other", path, "parquet", spark.range(1).schema),
+    "createTable by option": lambda spark, path: spark.catalog.createTable(
+        "other", source="parquet", schema=spark.range(1).schema, path=path
+    ),
+    "stream": lambda spark, path: _stream(spark).format("parquet").start(path),
+    "stream by option": lambda spark, path: _stream(spark).format("parquet").option("path", path).start(),
+    "stream to a table": lambda spark, path: _stream(spark).toTable("other", format="parquet", path=path),
+}
+
+
+def _stream(spark: Any) -> Any:
+    return spark.readStream.format("rate").load().writeStream.option("checkpointLocation", "unused")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("place", ["", "/", "/part=1", "/_delta_log", "/_delta_log/x/y"])
+def test_writers(spark: Any, table: Table, writer: str, place: str) -> None:
+    table.write(spark.sql("SELECT 1 AS part, 7 AS id"), by=("part",))
+    before = sorted(table.root.rglob("*"))
+    with pytest.raises(InvalidArgumentError, match=REFUSED):
+        WRITERS[writer](spark, table.path + place)
+    assert sorted(table.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_table_of_parquet_that_became_a_delta_table(spark: Any, tmp_path: Path, overwrite: bool) -> None:
+    directory = tmp_path / "converted"
+    spark.range(3).write.option("path", str(directory)).saveAsTable("converted")
+    try:
+        spark.range(5).write.format("delta").save(str(directory))
+        files = sorted(directory.rglob("*"))
+        for write in (
+            lambda: spark.range(2).write.insertInto("converted", overwrite=overwrite),
+            lambda: spark.range(2).write.mode("overwrite" if overwrite else "append").saveAsTable("converted"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=REFUSED):
+                write()
+        assert sorted(directory.rglob("*")) == files
+    finally:
+        spark.sql("DROP TABLE converted")
+
+
+def test_elsewhere_they_write(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "p")
+    spark.range(2).write.option("path", path).saveAsTable("elsewhere")
+    try:
+        spark.range(2).write.insertInto("elsewhere")
+        assert spark.read.parquet(path).count() == 4
+    finally:
+        spark.sql("DROP TABLE elsewhere")
+
+
+def test_the_check_can_be_switched_off(spark: Any, table: Table) -> None:
+    table.write(spark.range(1))
+    spark.conf.set("spark.databricks.delta.formatCheck.enabled", "false")
+    try:
+        spark.range(2).write.mode("append").parquet(table.path)
+    finally:
+        spark.conf.unset("spark.databricks.delta.formatCheck.enabled")
+    assert table.rows() == [0]
