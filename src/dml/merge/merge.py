@@ -24,9 +24,10 @@ from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
 from . import matching, unplanned
 from .clauses import Clause, check_clauses
+from .output import MergeOutput
 from .resolve import Resolved, resolve
 from .source import prepare_source
-from .write import MergeOutput, write
+from .write import write
 
 logger = logging.getLogger(__name__)
 

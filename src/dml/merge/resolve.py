@@ -16,9 +16,10 @@ from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
 from ...errors import SchemaMismatchError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
-from ..command import rows, target_metadata
-from ..command.assignments import Path, check_distinct, field_of, path_of, whole, without_alias
+from ..command import target_metadata
+from ..command.assignments import Path, field_of, path_of, whole, without_alias
 from ..command.command import Command
+from .assigned import check_assigned
 from .clauses import Clause, assigned_columns
 
 
@@ -183,23 +184,12 @@ class _Clauses:
         if clause.action == "delete":
             return Taken(clause, condition)
         assigned = self._star(clause) if clause.is_star else self._named(clause, over)
-        check_distinct([path for path, _ in assigned], command=clause.text)
-        tops = list(dict.fromkeys(path[0] for path, _ in assigned))
-        if clause.action == "update":
-            rows.check_updated(self._command, tops)
-        else:
-            rows.check_inserted(self._command, tops)
+        check_assigned(self._command, clause, [path for path, _ in assigned])
         return Taken(clause, condition, self._values(clause, assigned))
 
     def _named(self, clause: Clause, over: DataFrame) -> list[tuple[Path, Column]]:
         assert clause.values is not None
         paths = [self._names.path(name, self._columns, clause, self._command.log.table) for name in clause.values]
-        for path in paths:
-            if clause.action == "insert" and len(path) > 1:
-                raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} sets the field {dotted(path)}, but INSERT can only set "
-                    "whole columns: use named_struct"
-                )
         values = self._scope.values(list(clause.values.values()), over, f"the values of {clause.text}")
         return list(zip(paths, values, strict=True))
 

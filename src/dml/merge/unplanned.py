@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...core.protocol import schema
-from ...core.protocol.actions import AddFile
 from ...core.protocol.schema import PrimitiveType, StructType, dotted, quoted
 from ...core.txn.operation import Operation
 from ...engine.connect import assignment, client, public_columns
@@ -24,19 +23,21 @@ from ...engine.jvm.connection import settings
 from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import pinning
 from ...engine.read.scan import Alias
-from ...engine.sql.fill import Turn
 from ...engine.sql.hidden_names import free_names
 from ...engine.sql.resolution import column_named
 from ...engine.sql.violations import translated
 from ...errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, rows
-from ..command.assignments import Path, check_distinct, field_of, path_of, whole
+from ..command.assignments import Path, field_of, path_of, whole
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
-from ..command.removal import Removal, num_records
+from ..command.removal import Removal
+from . import frames
+from .assigned import check_assigned
 from .clauses import Clause, Kind, of_kind, only_delete
-from .write import MergeOutput
+from .frames import union
+from .output import MergeOutput, unchanged_rows
 
 _OWN = ("__tablelog_target", "__tablelog_of_source")
 
@@ -155,12 +156,7 @@ class _Merge:
         if clause.action == "delete":
             return _Taken(clause, test)
         assigned = self._star(clause) if clause.is_star else self._named(clause, over)
-        check_distinct([path for path, _ in assigned], command=clause.text)
-        tops = list(dict.fromkeys(path[0] for path, _ in assigned))
-        if clause.action == "update":
-            rows.check_updated(self._command, tops)
-        else:
-            rows.check_inserted(self._command, tops)
+        tops = check_assigned(self._command, clause, [path for path, _ in assigned])
         values = self._casted(clause, assigned)
         whole_values = {}
         for top in tops:
@@ -187,11 +183,6 @@ class _Merge:
             path = path_of(
                 name, parts, self._columns, self._alias, case_sensitive=self._case_sensitive, command=clause.text
             )
-            if clause.action == "insert" and len(path) > 1:
-                raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} sets the field {dotted(path)}, but INSERT can only set "
-                    "whole columns: use named_struct"
-                )
             assigned.append((path, self._checked(value, over, f"a value of {clause.text}")))
         return assigned
 
@@ -291,11 +282,7 @@ class _Merge:
         command = self._command
         touched = self._find()
         outcome = MergeOutput()
-        first = len(self._matched)
-        for number, taken in enumerate(self._changing):
-            kind = "matched" if number < first else "by_source"
-            done = f"{kind}_{'updated' if taken.clause.action == 'update' else 'deleted'}"
-            setattr(outcome, done, getattr(outcome, done) + self._rows_of([number]))
+        outcome.count(lambda number: self._rows_of([number]), [taken.clause for taken in self._changing])
         inserted = self._inserted()
         kept: list[DataFrame] = []
         changed: list[DataFrame] = []
@@ -310,26 +297,26 @@ class _Merge:
         pieces = [*kept, *changed, *inserted]
         if not pieces:
             return outcome
-        frame = _union(pieces)
+        frame = union(pieces)
         by = command.txn.metadata.partition_columns
         if by and MERGE_REPARTITION.of(command.log.conf):
             frame = frame.repartition(*map(column_named, by))
         written = rows.write_new(command, frame)
         outcome.added = written.adds
-        staying = _staying(removed, sum(self._counts.values()))
+        unchanged = unchanged_rows(removed, sum(self._counts.values()))
         if not inserted:
             outcome.inserted = 0
-        elif staying is None:
-            outcome.inserted = _union(inserted).count()
+        elif unchanged is None:
+            outcome.inserted = union(inserted).count()
         else:
-            outcome.inserted = written.rows - outcome.updated - staying
+            outcome.inserted = written.rows - outcome.updated - unchanged
         outcome.copied = written.rows - outcome.updated - outcome.inserted
         if every is not None and change_data.wanted(command):
             images = [piece.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
             images += [piece.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in inserted]
             images.append(self._before(every))
             outcome.changes = change_data.write(
-                command, _union([change_data.shaped(command, image) for image in images])
+                command, union([change_data.shaped(command, image) for image in images])
             )
         return outcome
 
@@ -338,10 +325,7 @@ class _Merge:
         frame = self._joined(touched, unmatched=True)
         if not self._several:
             return frame
-        # A clause may apply to a row for one of its matching source rows and not for another.
-        place = [self._names.file_number, self._names.row_index]
-        taken = F.max(self._names.clause).over(Window.partitionBy(*place))
-        return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
+        return frames.once_each(frame, self._names)
 
     def _unchanged(self, every: DataFrame) -> DataFrame:
         names = (*self._columns.names, *self._command.carried)
@@ -373,24 +357,14 @@ class _Merge:
         rest = self._source
         if self._every:
             rest = rest.join(self._target(self._every), self._condition, "left_anti")
-        pieces = []
-        for i, taken in enumerate(self._inserts):
-            frame = rest.where(taken.test)
-            for earlier in self._inserts[:i]:
-                frame = frame.where(~earlier.test.eqNullSafe(F.lit(True)))
-            values = [value.alias(name) for name, value in taken.values.items()]
-            nulls = [F.lit(None).cast("bigint").alias(name) for name in self._command.carried]
-            turn = Turn(i, len(self._inserts))
-            pieces.append(rows.fitted(self._command, frame.select(*values, *nulls), turn=turn))
-        return pieces
+        return frames.inserted(self._command, rest, [(taken.test, taken.values) for taken in self._inserts])
 
     def _before(self, every: DataFrame) -> DataFrame:
         """The changed rows with their old values, as rows of the change data feed."""
         number = F.col(self._names.clause)
         updates = [i for i, taken in enumerate(self._changing) if taken.clause.action == "update"]
-        kind = F.when(number.isin(updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
         columns = [self._kept(name).alias(name) for name in self._columns.names]
-        return every.where(number.isNotNull()).select(*columns, kind.alias(CHANGE_TYPE))
+        return every.where(number.isNotNull()).select(*columns, frames.preimage_kind(number, updates))
 
 
 def _number(taken: Sequence[_Taken], first: int) -> Column:
@@ -399,17 +373,3 @@ def _number(taken: Sequence[_Taken], first: int) -> Column:
     for i, one in reversed(list(enumerate(taken, first))):
         number = F.lit(i) if one.clause.condition is None else F.when(one.test, F.lit(i)).otherwise(number)
     return number
-
-
-def _staying(removed: Sequence[AddFile], taken: int) -> int | None:
-    """The number of rows in the removed files to which no clause applies, by statistics; None if unknown."""
-    counts = [num_records(add) for add in removed]
-    known = [count for count in counts if count is not None]
-    return sum(known) - taken if len(known) == len(counts) else None
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    union = frames[0]
-    for frame in frames[1:]:
-        union = union.union(frame)
-    return union

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...engine.jvm import plans
-from ...engine.sql.fill import Turn
 from ...engine.sql.resolution import aligned, column_named, local
 from ...engine.sql.stored_frame import StoredFrame
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, row_deletion, rows
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
-from ..command.removal import Removal, num_records
+from ..command.removal import Removal
+from . import frames
+from .frames import union
 from .matching import Matches, joined
+from .output import MergeOutput, unchanged_rows
 from .resolve import Resolved
 from .source import MergeSource
 
@@ -26,63 +27,12 @@ _FEW_ROWS = 1_000
 _SMALL_FILES = 16 << 20
 
 
-@dataclass
-class MergeOutput:
-    """The result of a MERGE: its actions, and row counts by kind of change."""
-
-    removal: Removal = field(default_factory=Removal)
-    added: list[AddFile] = field(default_factory=list)
-    changes: list[AddCDCFile] = field(default_factory=list)
-    matched_updated: int = 0
-    by_source_updated: int = 0
-    matched_deleted: int = 0
-    by_source_deleted: int = 0
-    inserted: int = 0
-    copied: int = 0
-
-    @property
-    def updated(self) -> int:
-        return self.matched_updated + self.by_source_updated
-
-    @property
-    def deleted(self) -> int:
-        return self.matched_deleted + self.by_source_deleted
-
-    def actions(self, now: int) -> list[Action]:
-        """All actions of the commit; `now` is in milliseconds since the epoch."""
-        return [*self.removal.actions(now), *self.added, *self.changes]
-
-    def metrics(self) -> dict[str, int | str]:
-        """The operation metrics, by Delta's names (DeltaOperationMetrics)."""
-        vectors = self.removal.vector_metrics()
-        removed_files = self.removal.removed_files
-        return {
-            "numTargetRowsInserted": self.inserted,
-            "numTargetRowsUpdated": self.updated,
-            "numTargetRowsMatchedUpdated": self.matched_updated,
-            "numTargetRowsNotMatchedBySourceUpdated": self.by_source_updated,
-            "numTargetRowsDeleted": self.deleted,
-            "numTargetRowsMatchedDeleted": self.matched_deleted,
-            "numTargetRowsNotMatchedBySourceDeleted": self.by_source_deleted,
-            "numTargetRowsCopied": self.copied,
-            "numOutputRows": self.inserted + self.updated + self.copied,
-            "numTargetFilesAdded": len(self.added),
-            "numTargetFilesRemoved": len(removed_files),
-            "numTargetBytesAdded": sum(add.size for add in self.added),
-            "numTargetBytesRemoved": sum(add.size for add in removed_files),
-            "numTargetChangeFilesAdded": len(self.changes),
-            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
-            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
-            "numTargetDeletionVectorsUpdated": vectors["numDeletionVectorsUpdated"],
-        }
-
-
 def write(command: Command, resolved: Resolved, source: MergeSource, matches: Matches) -> MergeOutput:
     """Write all changes. Raises AppendOnlyTableError if existing rows would be deleted or replaced."""
     outcome = MergeOutput()
     if matches.touched:
         command.check_removable()
-    _count(outcome, resolved, matches)
+    outcome.count(lambda number: matches.rows([number]), [taken.clause for taken in resolved.changing])
     writer = _Writer(command, resolved, matches, outcome, _new_rows(command, resolved, source, matches))
     by_vectors, recorded = row_deletion.vectors_enabled(command, "merge"), change_data.wanted(command)
     if not matches.touched:
@@ -92,16 +42,6 @@ def write(command: Command, resolved: Resolved, source: MergeSource, matches: Ma
     else:
         writer.together(source)
     return outcome
-
-
-def _count(outcome: MergeOutput, resolved: Resolved, matches: Matches) -> None:
-    def of(clauses: range, action: str) -> int:
-        return matches.rows([i for i in clauses if resolved.changing[i].clause.action == action])
-
-    first = len(resolved.matched)
-    matched, by_source = range(first), range(first, len(resolved.changing))
-    outcome.matched_updated, outcome.matched_deleted = of(matched, "update"), of(matched, "delete")
-    outcome.by_source_updated, outcome.by_source_deleted = of(by_source, "update"), of(by_source, "delete")
 
 
 # --- new rows ---------------------------------------------------------------------------------------------------------
@@ -132,15 +72,7 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
             F.col(names.source_row).alias(names.matched)
         )
         rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
-    pieces = []
-    for i, clause in enumerate(resolved.inserts):
-        inserted = rest.where(clause.test)
-        for earlier in resolved.inserts[:i]:
-            inserted = inserted.where(~earlier.test.eqNullSafe(F.lit(True)))
-        values = [value.alias(name) for name, value in clause.values.items()]
-        nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
-        pieces.append(rows.fitted(command, inserted.select(*values, *nulls), turn=Turn(i, len(resolved.inserts))))
-    frame = _union(pieces)
+    frame = union(frames.inserted(command, rest, [(clause.test, clause.values) for clause in resolved.inserts]))
     if not on_driver:
         return _Piece(frame)
     held = local(frame, source.rows)
@@ -201,12 +133,12 @@ class _Writer:
             self.write([*kept, *(_Piece(piece.frame.drop(CHANGE_TYPE), piece.held) for piece in both)])
             pieces = [*(piece.frame for piece in both), *self._before(source)]
             alike = [change_data.shaped(self._command, piece) for piece in pieces]
-            self._outcome.changes = change_data.write(self._command, _union(alike))
+            self._outcome.changes = change_data.write(self._command, union(alike))
 
     def write(self, pieces: Sequence[_Piece]) -> None:
         """Write the data files; `pieces` include the new rows."""
         if pieces:
-            frame = _union([piece.frame for piece in pieces])
+            frame = union([piece.frame for piece in pieces])
             names = self._command.txn.metadata.partition_columns
             if not all(piece.held for piece in pieces):
                 if self._matches.touched and self._few and not self._command.numbered:
@@ -221,22 +153,19 @@ class _Writer:
         """Derive the counts of copied and inserted rows from the count of written rows."""
         new = self._new
         rest = written - self._outcome.updated
-        staying = 0 if self._outcome.removal.by_vectors else self._staying()
+        if self._outcome.removal.by_vectors:
+            unchanged: int | None = 0
+        else:
+            changed = self._matches.rows(list(range(len(self._resolved.changing))))
+            unchanged = unchanged_rows(self._removed, changed)
         if new is None:
             inserted = 0
         elif new.count is not None:
             inserted = new.count
         else:
-            inserted = new.frame.count() if staying is None else rest - staying
+            inserted = new.frame.count() if unchanged is None else rest - unchanged
         self._outcome.inserted = inserted
         self._outcome.copied = rest - self._outcome.inserted
-
-    def _staying(self) -> int | None:
-        """The number of rows in the touched files to which no clause applies, by statistics; None if unknown."""
-        counts = [num_records(add) for add in self._removed]
-        known = [count for count in counts if count is not None]
-        taken = self._matches.rows(list(range(len(self._resolved.changing))))
-        return sum(known) - taken if len(known) == len(counts) else None
 
     @property
     def _inserted(self) -> list[_Piece]:
@@ -266,10 +195,7 @@ class _Writer:
         frame = self._joined(source, unmatched=True, places=several)
         if not several:
             return frame
-        # A clause may apply to a row for one of its matching source rows and not for another.
-        place = [self._names.file_number, self._names.row_index]
-        taken = F.max(self._clause).over(Window.partitionBy(*place))
-        return frame.withColumn(self._names.clause, taken).dropDuplicates(place)
+        return frames.once_each(frame, self._names)
 
     def _changing(self, source: MergeSource) -> _Piece:
         """The rows that change, with their old values, joined with their source rows."""
@@ -354,18 +280,17 @@ class _Writer:
         frame = self._changing(source).frame
         if self._matches.several:
             frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
-        kind = F.when(self._clause.isin(self._resolved.updates), F.lit("update_preimage")).otherwise(F.lit("delete"))
         columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
-        return [frame.select(*columns, kind.alias(CHANGE_TYPE))]
+        return [frame.select(*columns, frames.preimage_kind(self._clause, self._resolved.updates))]
 
 
 @contextmanager
-def _once(frames: Sequence[DataFrame], source: MergeSource, held: bool) -> Iterator[list[_Piece]]:
+def _once(pieces: Sequence[DataFrame], source: MergeSource, held: bool) -> Iterator[list[_Piece]]:
     """The rows of the frames, computed only once even if they are read several times."""
-    if not frames:
+    if not pieces:
         yield []
         return
-    frame = _union(frames)
+    frame = union(pieces)
     if held:
         rows_held = local(frame, 2 * plans.MAX_ROWS)
         assert rows_held is not None
@@ -376,10 +301,3 @@ def _once(frames: Sequence[DataFrame], source: MergeSource, held: bool) -> Itera
         yield [_Piece(stored.frame)]
     finally:
         stored.release()
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    union = frames[0]
-    for frame in frames[1:]:
-        union = union.union(frame)
-    return union
