@@ -1,4 +1,4 @@
-"""`enable` and `disable`: replace methods of PySpark so that they support Delta tables (`replaced_methods`).
+"""`enable` and `disable`: replace methods of PySpark so that they support Delta tables (`replaced`).
 
 Methods are replaced once per process, and restored when the last session is disabled. A session is enabled by a key in
 its own configuration, so that sessions cloned from it (foreachBatch) are enabled too, and new sessions are not.
@@ -22,7 +22,8 @@ from ..boundary import pyspark_errors, replacing
 from ..connect import sessions as connect
 from ..exceptions import as_spark
 from ..sql import session_tables
-from .replaced_methods import Method, Patch, replacements
+from .replaced.common import Method, Patch
+from .replaced.methods import replacements
 
 _DELTA_SPARK = ("io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 

@@ -109,7 +109,7 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal("py4j.clientserver", "ClientServerConnection", "socket", "the port of a connection"),
 )
 
-_REPLACED = "spark/sessions/replaced_methods"
+_REPLACED = "spark/sessions/replaced/methods"
 
 
 def _methods(module: str, owner: str, names: str, why: str) -> tuple[Patch, ...]:

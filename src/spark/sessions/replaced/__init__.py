@@ -1,0 +1,1 @@
+"""The methods of PySpark that `enable` replaces, and their replacements."""
