@@ -373,6 +373,16 @@ def _check_distinct(names: Sequence[str], table: str) -> None:
         )
 
 
+def _check_known(names: Sequence[str], columns: schemas.StructType, table: str) -> None:
+    unknown = [name for name in names if columns.get(name, case_sensitive=False) is None]
+    if unknown:
+        raise SchemaMismatchError(
+            f"INSERT BY NAME: the table has no column {', '.join(unknown)}; it has {', '.join(columns.names)}. Nothing "
+            "was written. To add the columns of the query to the table, use INSERT WITH SCHEMA EVOLUTION.",
+            table=table,
+        )
+
+
 def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool) -> inserts.InsertTarget:
     """The table with the columns for which the statement has values, if it lists them.
 
@@ -405,6 +415,8 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
     if names:
         known = {name.lower() for name in [*names, *partition]}
         selected = [f for f in fields if f.name.lower() in known]
+        if not listed:
+            _check_known(names, columns, snapshot.table)
         # Spark refuses a list with an unknown name, and suggests columns of the table: of all of them.
         if not listed or known <= {f.name.lower() for f in selected}:
             fields = selected

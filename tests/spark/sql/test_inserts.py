@@ -97,6 +97,8 @@ def test_refused(spark, routes, one):
         (f"INSERT INTO {name} VALUES (1)", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
         (f"INSERT INTO {name} VALUES (1, 2, 3)", "INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS"),
         (f"INSERT INTO {name} BY NAME SELECT 1L AS id, 2L AS id", "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA"),
+        (f"INSERT INTO {name} BY NAME SELECT 1L AS id, 2 AS nope", "DELTA_METADATA_MISMATCH"),
+        (f"INSERT INTO {name} BY NAME SELECT 1 AS nope", "DELTA_METADATA_MISMATCH"),
         (f"INSERT INTO {name} VALUES (array(1), 1)", "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
     ]:
         with pytest.raises(AnalysisException) as caught:

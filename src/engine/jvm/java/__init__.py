@@ -1,0 +1,1 @@
+"""Java sources that are compiled in the JVM of the session (`connection.compiled`)."""
