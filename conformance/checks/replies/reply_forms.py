@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tablelog.logstore.common.schemes import about
 from tablelog.logstore.common.uri import scheme_of
 
-from ...failures import broken, require
+from ...failures import NotEstablishedError, broken, require
 from ...harness.proxy import Exchange, Proxy, Reply
 from ...model import Context
 from ..suite import check, commit
@@ -141,4 +141,8 @@ def exists_is_seen_in_every_form(context: Context) -> None:
                         "not with lost"
                     )
             context.timeline.clear()
-    saw_answers(context)
+    if not context.evidence["answers"]:
+        raise NotEstablishedError(
+            "the store looks for the file before it writes, so the service got no write of a file that exists; "
+            "the checks of races cover what happens between the two"
+        )
