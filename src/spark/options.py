@@ -20,7 +20,7 @@ _STREAM_ONLY = (
     "maxFilesPerTrigger maxBytesPerTrigger excludeRegex ignoreFileDeletion ignoreChanges ignoreDeletes "
     "skipChangeCommits failOnDataLoss startingVersion startingTimestamp endingVersion endingTimestamp "
     "schemaTrackingLocation schemaLocation streamingSourceTrackingId allowSourceColumnRename "
-    "allowSourceColumnDrop allowSourceColumnTypeChange queryName checkpointLocation"
+    "allowSourceColumnDrop allowSourceColumnTypeChange withEventTimeOrder tablelogSource queryName checkpointLocation"
 ).split()
 _READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "readRowIds", "path")
 _WRITE = (

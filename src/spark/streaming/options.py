@@ -12,12 +12,11 @@ from ...core.streaming.source import StreamOptions
 from ...core.table.changes import Bound
 from ...engine.jvm import streams
 from ...engine.jvm.connection import java_errors, settings
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError
 from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
 from ..options import Options
 from ..time_travel import timestamp_ms
 
-_UNSUPPORTED = ("withEventTimeOrder",)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
@@ -26,12 +25,9 @@ def stream_options(spark: SparkSession, options: Options) -> StreamOptions:
 
     Raises:
         InvalidArgumentError: A value isn't valid, or two options exclude each other.
-        UnsupportedFeatureError: An option of Delta that is not supported.
     """
     options.log_unknown()
-    for name in _UNSUPPORTED:
-        if (options.get(name) or "false").lower() != "false":
-            raise UnsupportedFeatureError(f"The option {name} of readStream is not supported yet.", (name,))
+    options.boolean("withEventTimeOrder")
     if options.get("versionAsOf") is not None or options.get("timestampAsOf") is not None:
         raise InvalidArgumentError(
             "A stream can't use versionAsOf or timestampAsOf: set startingVersion or startingTimestamp.",

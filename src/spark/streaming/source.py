@@ -15,6 +15,7 @@ from ...engine.jvm.types import frame_schema
 from ...engine.read import stream_batch
 from ...errors import SchemaChangedError
 from ..options import Options
+from .event_time import event_time_order
 from .options import stream_options
 from .tracking import tracking as schema_log
 
@@ -53,7 +54,7 @@ class TableSource:
                 version=read.version,
             )
         stream_batch.check_readable(spark, log)
-        self._stream = TableStream(log, newest, wanted, tracking)
+        self._stream = TableStream(log, newest, wanted, tracking, event_time_order(spark, log, read, options))
         self.max_files = wanted.limits.files or DEFAULT_FILES
         self.notes_commits = tracking is not None
         self.name = f"DeltaSource[{log.table}]"
@@ -70,8 +71,7 @@ class TableSource:
         batch = self._stream.batch(begin, last)
         if not self._changes:
             return stream_batch.rows(self._spark, self._log, self._stream.read, batch)
-        initial = batch.initial_version
-        return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch, initial)
+        return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch)
 
     def committed(self, end: str) -> None:
         position = self._offset(end)
