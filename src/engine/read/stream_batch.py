@@ -13,7 +13,7 @@ from ...core.table.changes import FileChange
 from ...errors import UnsupportedFeatureError
 from ..jvm import plans
 from ..sql.hidden_names import free_names
-from . import change_feed, routes, scan
+from . import change_feed, routes, row_ids, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 
+_FILES = pa.schema([*change_feed.FILES, ("baseRowId", pa.int64()), ("defaultRowCommitVersion", pa.int64())])
+
+
 def check_readable(spark: "SparkSession", log: "DeltaLog") -> None:
     """Raise UnsupportedFeatureError if Spark can't read the files of the table itself."""
     route = routes.choose(spark, log.table, log.conf)
@@ -38,9 +41,21 @@ def check_readable(spark: "SparkSession", log: "DeltaLog") -> None:
         )
 
 
-def rows(spark: "SparkSession", log: "DeltaLog", read: "Snapshot", batch: "Batch") -> "DataFrame":
-    """The rows of the files that a batch adds, with the columns of `read`."""
-    return _united(batch, lambda commits: _of_files(spark, log, read, _added(commits)))
+def rows(
+    spark: "SparkSession", log: "DeltaLog", read: "Snapshot", batch: "Batch", row_id_names: "Sequence[str]" = ()
+) -> "DataFrame":
+    """The rows of the files that a batch adds, with the columns of `read`.
+
+    `row_id_names`: the names of two more columns, of row IDs and row commit versions, or none.
+    """
+
+    def of_commits(commits: "Sequence[Commit]") -> "DataFrame":
+        if not row_id_names:
+            return _of_files(spark, log, read, _added(commits))
+        row_id, version = row_id_names
+        return row_ids.frame(spark, log, (row_id, version), snapshot=read, files=_table(_added(commits)))
+
+    return _united(batch, of_commits)
 
 
 def changed_rows(spark: "SparkSession", log: "DeltaLog", read: "Snapshot", batch: "Batch") -> "DataFrame":
@@ -117,5 +132,19 @@ def _added(commits: "Sequence[Commit]") -> "list[AddFile]":
 def _of_files(
     spark: "SparkSession", log: "DeltaLog", read: "Snapshot", files: "Sequence[AddFile]", **arguments: Any
 ) -> "DataFrame":
-    table = pa.Table.from_pylist([change_feed.file_row(file) for file in files], schema=change_feed.FILES)
-    return scan.frame(spark, log, snapshot=read, files=table, **arguments)
+    return scan.frame(spark, log, snapshot=read, files=_table(files), **arguments)
+
+
+def _table(files: "Sequence[AddFile]") -> pa.Table:
+    """The files as rows of a table for `scan.frame`."""
+    return pa.Table.from_pylist(
+        [
+            {
+                **change_feed.file_row(file),
+                "baseRowId": file.base_row_id,
+                "defaultRowCommitVersion": file.default_row_commit_version,
+            }
+            for file in files
+        ],
+        schema=_FILES,
+    )

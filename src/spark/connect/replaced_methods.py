@@ -111,6 +111,31 @@ class _Methods:
 
         return table
 
+    # --- declarative pipelines ------------------------------------------------------------------------------------
+
+    def register_output(self, original: Method) -> Method:
+        def register_output(self_: Any, output: Any) -> None:
+            name = getattr(output, "format", None)  # a temporary view has none
+            if (
+                self._is_enabled(client.session_of_pipeline(self_))
+                and isinstance(name, str)
+                and name.lower() == "delta"
+            ):
+                raise refusals.pipeline_target(output.name)
+            original(self_, output)
+
+        return register_output
+
+    def register_sql(self, original: Method) -> Method:
+        def register_sql(self_: Any, sql_text: str, file_path: Any) -> None:
+            if self._is_enabled(client.session_of_pipeline(self_)):
+                refusal = refusals.of_pipeline_sql(sql_text)
+                if refusal is not None:
+                    raise refusal
+            original(self_, sql_text, file_path)
+
+        return register_sql
+
 
 def check_format(spark: SparkSession, location: object) -> None:
     """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
@@ -132,13 +157,18 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     """The replacement of each method, by its name."""
     methods = _Methods(is_enabled)
+    of_pipelines = {
+        "SparkConnectGraphElementRegistry.register_output": methods.register_output,
+        "SparkConnectGraphElementRegistry.register_sql": methods.register_sql,
+    }
     return {
+        **(of_pipelines if client.has_pipelines() else {}),
         "DataFrameReader.load": methods.load,
         "DataFrameReader.table": methods.table,
         "DataFrameWriter.save": methods.save,
         "DataFrameWriter.saveAsTable": methods.refused("saveAsTable of a Delta table", refusals.SAVE),
         "DataFrameWriter.insertInto": methods.refused("insertInto of a Delta table", refusals.SAVE),
-        "DataStreamReader.load": methods.refused("A stream that reads a Delta table", refusals.LOAD),
+        "DataStreamReader.load": methods.refused(refusals.STREAM_READ, refusals.LOAD),
         "DataStreamReader.table": methods.table,
         "DataStreamWriter.start": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
         "DataStreamWriter.toTable": methods.refused("A stream that writes to a Delta table", refusals.FOREACH),
