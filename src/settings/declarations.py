@@ -289,6 +289,14 @@ STREAMING_MERGES_CHANGES = Setting[bool](
     "Whether a stream with a schema log follows successive changes of the schema, without rows between them, at once.",
     per_operation=True,
 )
+EVENT_TIME_ORDER = Setting[bool](
+    f"{DELTA}withEventTimeOrder.enabled",
+    False,
+    FLAG,
+    "Whether streams with a watermark first read the table in the order of event time, unless the option "
+    "`withEventTimeOrder` is set ([streams](guide/streaming.md#the-order-of-event-time)).",
+    per_operation=True,
+)
 STATS_SKIPPING = Setting[bool](f"{DELTA}stats.skipping", True, FLAG, "Whether reads skip files by their statistics.")
 TIME_TRAVEL_IN_PATHS = Setting[bool](
     f"{DELTA}timeTravel.resolveOnIdentifier.enabled",

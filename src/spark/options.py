@@ -15,12 +15,13 @@ from ..errors import InvalidArgumentError, UnsupportedFeatureError
 from ..settings import declarations
 from ..settings.spark_own import PARQUET_OPTIONS, PARQUET_TIMESTAMPS, PARTITION_OVERWRITE_MODE
 from .log_once import log_once
+from .row_ids import no_change_feed
 
 _STREAM_ONLY = (
     "maxFilesPerTrigger maxBytesPerTrigger excludeRegex ignoreFileDeletion ignoreChanges ignoreDeletes "
     "skipChangeCommits failOnDataLoss startingVersion startingTimestamp endingVersion endingTimestamp "
     "schemaTrackingLocation schemaLocation streamingSourceTrackingId allowSourceColumnRename "
-    "allowSourceColumnDrop allowSourceColumnTypeChange queryName checkpointLocation"
+    "allowSourceColumnDrop allowSourceColumnTypeChange withEventTimeOrder tablelogSource queryName checkpointLocation"
 ).split()
 _READ = ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "readRowIds", "path")
 _WRITE = (
@@ -115,9 +116,7 @@ def read_options(options: Options) -> ReadOptions:
                 condition="DELTA_NO_START_FOR_CDC_READ",
             )
         if options.boolean("readRowIds"):
-            raise InvalidArgumentError(
-                "readRowIds can't be used with a change data feed: change data files have no row IDs."
-            )
+            raise no_change_feed()
         changed = ChangeRange(start, _end_of_changes(options, "ending"))
     if version is not None and timestamp is not None:
         raise InvalidArgumentError(

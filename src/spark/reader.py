@@ -9,7 +9,6 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
-from ..core.protocol import row_tracking
 from ..core.protocol.schema import quoted
 from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
@@ -22,13 +21,13 @@ from . import change_feed, names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
 from .options import Options, read_options
+from .row_ids import ROW_IDS, check_enabled
 from .time_travel import split_at, timestamp_ms
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ROW_IDS = ("_row_id", "_row_commit_version")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -112,14 +111,8 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
 
 
 def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None) -> DataFrame:
-    """The rows with `_row_id` and `_row_commit_version`; in Delta these are fields of `_metadata`."""
-    seen = snapshot or log.snapshot()
-    if not row_tracking.enabled(seen.protocol, seen.metadata):
-        raise InvalidArgumentError(
-            f"readRowIds: row tracking is not enabled in version {seen.version} of {log.table}. Set the table property "
-            f"{row_tracking.ENABLED} to true first."
-        )
-    return row_ids.frame(spark, log, _ROW_IDS, snapshot=snapshot)
+    check_enabled(snapshot or log.snapshot())
+    return row_ids.frame(spark, log, ROW_IDS, snapshot=snapshot)
 
 
 @dataclass(frozen=True)

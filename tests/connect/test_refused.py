@@ -96,6 +96,8 @@ def test_enable_and_disable(spark: Any, table: Table) -> None:
 
 
 def test_what_is_used_of_the_client_exists(spark: Any) -> None:
+    from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+
     stream = spark.readStream.format("rate").load()
     objects = {
         "Catalog": spark.catalog,
@@ -105,6 +107,7 @@ def test_what_is_used_of_the_client_exists(spark: Any) -> None:
         "DataStreamReader": spark.readStream,
         "DataStreamWriter": stream.writeStream,
         "DataFrame": spark.range(1),
+        "SparkConnectGraphElementRegistry": SparkConnectGraphElementRegistry(spark, "no graph"),
     }
     for name, attributes in client.INTERNALS.items():
         module, _, kind = name.rpartition(".")

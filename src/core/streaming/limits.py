@@ -13,6 +13,12 @@ class ReadLimits:
     files: int | None = None
     bytes: int | None = None
 
+    @property
+    def effective(self) -> tuple[int, int]:
+        """The most files and the most bytes of a batch."""
+        default = DEFAULT_FILES if self.bytes is None else _UNLIMITED
+        return default if self.files is None else self.files, _UNLIMITED if self.bytes is None else self.bytes
+
 
 NO_LIMITS = ReadLimits()
 """What applies if the user sets no limit."""
@@ -22,9 +28,7 @@ class Admission:
     """What a batch may still read. A batch has at least one file; the last one may exceed the limit of bytes."""
 
     def __init__(self, limits: ReadLimits) -> None:
-        default = DEFAULT_FILES if limits.bytes is None else _UNLIMITED
-        self._files = default if limits.files is None else limits.files
-        self._bytes = _UNLIMITED if limits.bytes is None else limits.bytes
+        self._files, self._bytes = limits.effective
         self._begun = False
 
     @property

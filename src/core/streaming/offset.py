@@ -21,6 +21,12 @@ AFTER_FILES = (1 << 63) - 1 - 100
 _STORED_BEFORE_FILES = -1
 _WRITTEN = 1
 _NEWEST_READ = 3
+_WITH_TIME = 1000
+"""The form of an offset inside the first version, if that is read in the order of event time.
+
+Delta has no such form, and Databricks documents none. Delta ignores unknown fields, so the number is one that it
+refuses: it would read the files again by index.
+"""
 SCHEMA_CHANGE = -20
 """The index at which a batch ends before the files of a version with another schema, if a schema log tracks it."""
 AFTER_SCHEMA_CHANGE = -19
@@ -28,17 +34,27 @@ AFTER_SCHEMA_CHANGE = -19
 
 
 @dataclass(frozen=True, slots=True)
+class ReadTimes:
+    """The rows whose event time, in the table's column `column`, is before `end`. The unit is that of `TimeRange`."""
+
+    column: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceOffset:
     """What a stream has read: all before `position`'s version, and its files up to and including `position`'s index.
 
     `initial`: the version is the one that the stream began with, and its files are those of the whole table, ordered by
-    modification time and path. Otherwise its files are those that its commit added.
+    modification time and path. Otherwise its files are those that its commit added. `times`: the stream has read the
+    rows before this event time, and none of the other rows of the version.
     """
 
     table_id: str
     version: int
     index: int
     initial: bool
+    times: ReadTimes | None = None
 
     @property
     def position(self) -> Position:
@@ -48,15 +64,22 @@ class SourceOffset:
     def at_schema_change(self) -> bool:
         return self.index in (SCHEMA_CHANGE, AFTER_SCHEMA_CHANGE)
 
+    def at_time(self, column: str, end: int) -> "SourceOffset":
+        """The offset in the same version after the rows whose event time is before `end`."""
+        return SourceOffset(self.table_id, self.version, BEFORE_FILES, self.initial, ReadTimes(column, end))
+
     def to_json(self) -> str:
         assert self.index != AFTER_FILES
+        form = _NEWEST_READ if self.at_schema_change else _WRITTEN
         fields = {
-            "sourceVersion": _NEWEST_READ if self.at_schema_change else _WRITTEN,
+            "sourceVersion": form if self.times is None else _WITH_TIME,
             "reservoirId": self.table_id,
             "reservoirVersion": self.version,
             "index": _STORED_BEFORE_FILES if self.index == BEFORE_FILES else self.index,
             "isStartingVersion": self.initial,
         }
+        if self.times is not None:
+            fields.update(eventTimeColumn=self.times.column, eventTimeEnd=self.times.end)
         return json.dumps(fields, separators=(",", ":"))
 
 
@@ -71,12 +94,17 @@ def parse(text: str) -> SourceOffset:
         fields = json.loads(text)
         source_version, version, index = (int(fields[name]) for name in ("sourceVersion", "reservoirVersion", "index"))
         table_id, initial = str(fields["reservoirId"]), bool(fields["isStartingVersion"])
+        times = None
+        if source_version == _WITH_TIME:
+            times = ReadTimes(str(fields["eventTimeColumn"]), int(fields["eventTimeEnd"]))
     except (ValueError, TypeError, KeyError):
         raise CorruptLogError(
             f"The checkpoint of the stream has an offset that isn't one of a Delta table: {text[:200]!r}. If the query "
             "read another kind of source before, start it with a new checkpoint location.",
             condition="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
         ) from None
+    if times is not None:
+        return SourceOffset(table_id, version, BEFORE_FILES, initial, times)
     if source_version > _NEWEST_READ:
         raise UnsupportedFeatureError(
             f"The offset in the checkpoint has the form {source_version}, but only forms up to {_NEWEST_READ} are "

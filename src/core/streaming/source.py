@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -24,6 +24,8 @@ from ..table.readable_log import ReadableLog
 from ..table.snapshot import Snapshot
 from .commit_tail import CommitTail, lost_end
 from .commits import NO_RULES, CommitFiles, CommitRules, of_commit
+from .event_times import EventTimeOrder, TimeRange
+from .initial_files import InitialFiles, other_order
 from .limits import NO_LIMITS, Admission, ReadLimits
 from .offset import AFTER_SCHEMA_CHANGE, BEFORE_FILES, SCHEMA_CHANGE, Position, SourceOffset, after
 from .planning import Span, VersionFiles, last_position, spans
@@ -54,11 +56,13 @@ class Batch:
     """The files of a batch: the commits that it reads from, each with only the file actions that belong to the batch.
 
     The files of the first version of the table that a stream reads are those of the whole table. The times of `commits`
-    are 0 for a stream of new rows. `initial_version` is that first version, if the batch begins in it.
+    are 0 for a stream of new rows. `initial_version` is that first version, if the batch begins in it. If there is a
+    range `times`, the batch has only its rows of these files.
     """
 
     commits: Sequence[Commit] = ()
     initial_version: int | None = None
+    times: TimeRange | None = None
 
     @property
     def added(self) -> list[AddFile]:
@@ -82,12 +86,18 @@ class TableStream:
         newest: The newest version of the table when the stream starts.
         options: The options of the stream.
         tracking: The schema log of the stream, if it has one.
+        order: How the first version is read in the order of event time, if it is.
 
     `read` is the newest version with the columns to read with: its own, or those of the schema log.
     """
 
     def __init__(
-        self, log: ReadableLog, newest: Snapshot, options: StreamOptions, tracking: SchemaTracking | None = None
+        self,
+        log: ReadableLog,
+        newest: Snapshot,
+        options: StreamOptions,
+        tracking: SchemaTracking | None = None,
+        order: EventTimeOrder | None = None,
     ) -> None:
         read = newest if tracking is None else tracking.read
         self._log = log
@@ -95,8 +105,9 @@ class TableStream:
         self._schema = StreamSchema(read, has_start=options.start is not None)
         self._tail = CommitTail(log, read.metadata.id, fail_on_data_loss=options.fail_on_data_loss)
         self._tracking = tracking
+        self._order = order
         self._newest = newest
-        self._initial: _InitialFiles | None = None
+        self._initial: InitialFiles | None = None
         self._checked_start = False
         self._stops = False
         self._bound: Position | None = None
@@ -109,9 +120,19 @@ class TableStream:
         self._stops = True
 
     def check(self, offset: SourceOffset) -> SourceOffset:
-        """Return the offset. Raises CorruptLogError if it belongs to another table."""
+        """Return the offset.
+
+        Raises:
+            CorruptLogError: It belongs to another table.
+            InvalidArgumentError: The stream read the first version in another order.
+        """
         if offset.table_id != self.read.metadata.id:
             raise other_table(self._log.table, table_id=self.read.metadata.id, expected=offset.table_id)
+        column = None if self._order is None else self._order.column
+        stored = None if offset.times is None else offset.times.column
+        within_initial = offset.initial and (offset.times is not None or offset.index != BEFORE_FILES)
+        if within_initial and column != stored:
+            raise other_order(self._log.table, column, stored)
         return offset
 
     def latest(self, start: SourceOffset | None, *, unlimited: bool = False) -> SourceOffset | None:
@@ -143,6 +164,9 @@ class TableStream:
         if start is None:
             self._begin_tracking(min(begin.version, self._newest.version))
         self._forget_before(begin)
+        if self._order is not None and begin.initial and not unlimited:
+            self._check_start(begin.version)
+            return self._initial_files(begin.version).end_of_range(begin)
         admission = None if unlimited else Admission(self._options.limits)
         last = last_position(
             begin.position, self._versions(begin), admission, self._bound, stops_at_limit=self._options.rules.changes
@@ -160,14 +184,28 @@ class TableStream:
         self._begin_tracking(begin.version, end)
         self._check_start(begin.version)
         commits = []
+        times = self._times(begin, end)
+        if times is not None:
+            files = self._initial_files(begin.version)
+            commits.append(Commit(begin.version, self._initial_time(begin), files.add_files_in(times)))
         for span in spans(begin.position, end.position, lambda version: self._count(begin, version)):
-            time, actions = 0, self._actions(begin, span)
-            if begin.initial and span.version == begin.version and self._options.rules.changes:
-                time = self._initial_files(begin.version).snapshot.timestamp_ms
-            kept = [action for action in actions if not self._options.rules.excludes(action.path)]
+            initial = begin.initial and span.version == begin.version
+            if initial and times is not None:
+                continue
+            kept = [action for action in self._actions(begin, span) if not self._options.rules.excludes(action.path)]
             if kept:
-                commits.append(Commit(span.version, time, kept))
-        return Batch(self._with_times(commits, begin), begin.version if begin.initial else None)
+                commits.append(Commit(span.version, self._initial_time(begin) if initial else 0, kept))
+        return Batch(self._with_times(commits, begin), begin.version if begin.initial else None, times)
+
+    def _times(self, begin: SourceOffset, end: SourceOffset) -> TimeRange | None:
+        """The event times of a batch's rows of the first version, if that is read in their order."""
+        if self._order is None or not begin.initial:
+            return None
+        first = None if begin.times is None else begin.times.end
+        return TimeRange(self._order.column, first, None if end.times is None else end.times.end)
+
+    def _initial_time(self, begin: SourceOffset) -> int:
+        return self._initial_files(begin.version).snapshot.timestamp_ms if self._options.rules.changes else 0
 
     def _actions(self, begin: SourceOffset, span: Span) -> Sequence[FileAction]:
         if begin.initial and span.version == begin.version:
@@ -185,7 +223,7 @@ class TableStream:
         files = size = 0
         versions, ahead = 0, 0
         if begin.initial:
-            left = self._initial_files(begin.version).sizes[max(begin.index + 1, 0) :]
+            left = self._initial_files(begin.version).sizes_after(begin)
             files, size, versions = len(left), sum(left), 1
         first = begin.version + 1 if begin.initial else begin.version
         for version in self._tail.known(first):
@@ -325,7 +363,7 @@ class TableStream:
     def _versions(self, begin: SourceOffset) -> Iterator[VersionFiles]:
         first = begin.version
         if begin.initial:
-            yield self._initial_files(begin.version).planned(self._options.rules)
+            yield self._initial_files(begin.version).planned()
             first += 1
         for version in self._tail.versions(first):
             files = self._files_of(version)
@@ -339,12 +377,12 @@ class TableStream:
         files = self._files_of(version)
         return None if files is None else len(files.files)
 
-    def _initial_files(self, version: int) -> "_InitialFiles":
+    def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.snapshot.version != version:
             snapshot = self._newest if version == self._newest.version else self._snapshot(version)
             if self._tracking is not None and self._tracking.active and self._tracking.covers(version):
                 self._tracking.evolve(snapshot.metadata, snapshot.protocol, version, replaces=True)
-            self._initial = _InitialFiles(snapshot)
+            self._initial = InitialFiles(snapshot, self._options.rules, self._options.limits, self._order)
         return self._initial
 
     def _snapshot(self, version: int) -> Snapshot:
@@ -419,30 +457,3 @@ class TableStream:
     def _in_commit_timestamp(self, version: int) -> int | None:
         files = self._files_of(version)
         return None if files is None else files.in_commit_timestamp
-
-
-@dataclass(slots=True)
-class _InitialFiles:
-    """All files of the version with which a stream begins, ordered by modification time and path."""
-
-    snapshot: Snapshot
-    sizes: list[int] = field(init=False)
-    _rows: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        files = self.snapshot.files.select(["modificationTime", "path", "size"])
-        order = files.append_column("row", [list(range(files.num_rows))]).sort_by(
-            [("modificationTime", "ascending"), ("path", "ascending")]
-        )
-        self._rows = order.column("row").to_pylist()
-        self.sizes = [size or 0 for size in order.column("size").to_pylist()]
-
-    def planned(self, rules: CommitRules) -> VersionFiles:
-        excluded: frozenset[int] = frozenset()
-        if rules.changes and rules.exclude is not None:
-            paths = self.snapshot.files.column("path").take(self._rows).to_pylist()
-            excluded = frozenset(i for i, path in enumerate(paths) if rules.excludes(path))
-        return VersionFiles(self.snapshot.version, self.sizes, excluded=excluded)
-
-    def add_files(self, first: int, end: int) -> list[AddFile]:
-        return self.snapshot.add_files(self._rows[first:end])

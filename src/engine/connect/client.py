@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import UnsupportedEnvironmentError
@@ -21,10 +22,12 @@ INTERNALS: Mapping[str, tuple[str, ...]] = {
     "pyspark.sql.connect.streaming.readwriter.DataStreamReader": ("_client", "_format"),
     "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto"),
     "pyspark.sql.connect.dataframe.DataFrame": ("_plan",),
+    "pyspark.pipelines.spark_connect_graph_element_registry.SparkConnectGraphElementRegistry": ("_spark",),
 }
 
 _READWRITER = "pyspark.sql.connect.readwriter"
 _STREAMING = "pyspark.sql.connect.streaming.readwriter"
+_PIPELINES = "pyspark.pipelines.spark_connect_graph_element_registry"
 
 PATCHES: Mapping[str, str] = {
     "Catalog.createTable": "pyspark.sql.connect.catalog",
@@ -34,6 +37,7 @@ PATCHES: Mapping[str, str] = {
     **{f"DataStreamReader.{name}": _STREAMING for name in ("load", "table")},
     **{f"DataStreamWriter.{name}": _STREAMING for name in ("start", "toTable")},
     "SparkSession.sql": "pyspark.sql.connect.session",
+    **{f"SparkConnectGraphElementRegistry.{name}": _PIPELINES for name in ("register_output", "register_sql")},
 }
 """The replaced methods, with their modules."""
 
@@ -108,6 +112,17 @@ def session_of(builder: Any) -> "SparkSession":
             spark: SparkSession = session
             return spark
     raise AssertionError(f"{type(builder).__name__} has no session")
+
+
+def session_of_pipeline(registry: Any) -> "SparkSession":
+    """The session in which the tables of a declarative pipeline are registered."""
+    spark: SparkSession = registry._spark
+    return spark
+
+
+def has_pipelines() -> bool:
+    """Whether this PySpark has the client of declarative pipelines."""
+    return find_spec("pyspark.pipelines") is not None
 
 
 def format_of(builder: Any) -> str | None:

@@ -14,6 +14,14 @@ FOREACH = (
     'batch.write.format("delta").option("txnAppId", ...).option("txnVersion", batch_id)'
 )
 
+STREAM_READ = (
+    "A stream that reads a Delta table (also in a declarative pipeline, where a materialized view can read it)"
+)
+SAVE_AFTERWARDS = (
+    "another format for the table, such as parquet, and after the run spark.read.table(name)"
+    '.write.format("delta").save(path)'
+)
+
 
 def refused(operation: str, instead: str) -> UnsupportedFeatureError:
     """The error for an operation that only a classic session supports."""
@@ -28,3 +36,18 @@ def of_statement(sql: str) -> UnsupportedFeatureError | None:
     if _OF_DELTA.search(sql) is None:
         return None
     return refused("An SQL statement on a Delta table", f"DeltaTable.forPath(spark, path), {LOAD} or {SAVE}")
+
+
+def of_pipeline_sql(sql: str) -> UnsupportedFeatureError | None:
+    """The error for SQL of a declarative pipeline that names a Delta table by its path or its format; else `None`."""
+    if _OF_DELTA.search(sql) is None:
+        return None
+    return refused(
+        "SQL on a Delta table in a declarative pipeline (spark-pipelines)",
+        f"a materialized view in Python that reads it by {LOAD}, and for the result {SAVE_AFTERWARDS}",
+    )
+
+
+def pipeline_target(name: str) -> UnsupportedFeatureError:
+    """The error for a table or sink of a declarative pipeline that would be a Delta table."""
+    return refused(f"The target {name} of a declarative pipeline (spark-pipelines) as a Delta table", SAVE_AFTERWARDS)

@@ -115,6 +115,31 @@ class _Methods:
 
         return table
 
+    # --- declarative pipelines ------------------------------------------------------------------------------------
+
+    def register_output(self, original: Method) -> Method:
+        def register_output(self_: Any, output: Any) -> None:
+            name = getattr(output, "format", None)  # a temporary view has none
+            if (
+                self._is_enabled(client.session_of_pipeline(self_))
+                and isinstance(name, str)
+                and name.lower() == "delta"
+            ):
+                raise refusals.pipeline_target(output.name)
+            original(self_, output)
+
+        return register_output
+
+    def register_sql(self, original: Method) -> Method:
+        def register_sql(self_: Any, sql_text: str, file_path: Any) -> None:
+            if self._is_enabled(client.session_of_pipeline(self_)):
+                refusal = refusals.of_pipeline_sql(sql_text)
+                if refusal is not None:
+                    raise refusal
+            original(self_, sql_text, file_path)
+
+        return register_sql
+
 
 def _check_location(self_: Any, arguments: Mapping[str, Any]) -> None:
     options = client.options_of(self_) | arguments.get("options", {})
@@ -136,7 +161,12 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     only_other_formats = methods.only_other_formats
     to_stream = only_other_formats("A stream that writes to a Delta table", refusals.FOREACH, _check_location)
     by_catalog = only_other_formats("createTable of a Delta table", refusals.SAVE, _check_location)
+    of_pipelines = {
+        "SparkConnectGraphElementRegistry.register_output": methods.register_output,
+        "SparkConnectGraphElementRegistry.register_sql": methods.register_sql,
+    }
     return {
+        **(of_pipelines if client.has_pipelines() else {}),
         "Catalog.createTable": by_catalog,
         "DataFrameReader.load": methods.load,
         "DataFrameReader.table": methods.table,
@@ -147,7 +177,7 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
             f"DataFrameWriterV2.{name}": only_other_formats(f"{name} of a Delta table", refusals.SAVE, _check_location)
             for name in ("create", "replace", "createOrReplace")
         },
-        "DataStreamReader.load": only_other_formats("A stream that reads a Delta table", refusals.LOAD),
+        "DataStreamReader.load": only_other_formats(refusals.STREAM_READ, refusals.LOAD),
         "DataStreamReader.table": methods.table,
         "DataStreamWriter.start": to_stream,
         "DataStreamWriter.toTable": to_stream,

@@ -14,9 +14,10 @@ from ..boundary import pyspark_errors
 from ..conf import delta_log, session_conf
 from ..options import Options
 from ..reader import not_a_table, single_path
+from .event_time import source_option
 from .options import stream_options
 from .provider import Streams
-from .source import read_schema
+from .source import read_schema, row_id_columns
 from .tracking import analyzed
 
 
@@ -60,7 +61,11 @@ def frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFra
         )
     streams.serve(spark, Streams())
     kept = {key: value for key, value in options.items() if key.lower() != "path"}
-    return streams.frame(spark, read_schema(snapshot, wanted), {**kept, "path": path})
+    return streams.frame(
+        spark,
+        read_schema(snapshot, wanted, row_id_columns(snapshot, texts)),
+        {**kept, **source_option(spark, texts), "path": path},
+    )
 
 
 @pyspark_errors

@@ -12,12 +12,12 @@ from ...core.streaming.source import StreamOptions
 from ...core.table.changes import Bound
 from ...engine.jvm import streams
 from ...engine.jvm.connection import java_errors, settings
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError
 from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
 from ..options import Options
+from ..row_ids import no_change_feed
 from ..time_travel import timestamp_ms
 
-_UNSUPPORTED = ("withEventTimeOrder",)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
@@ -26,20 +26,20 @@ def stream_options(spark: SparkSession, options: Options) -> StreamOptions:
 
     Raises:
         InvalidArgumentError: A value isn't valid, or two options exclude each other.
-        UnsupportedFeatureError: An option of Delta that is not supported.
     """
     options.log_unknown()
-    for name in _UNSUPPORTED:
-        if (options.get(name) or "false").lower() != "false":
-            raise UnsupportedFeatureError(f"The option {name} of readStream is not supported yet.", (name,))
+    options.boolean("withEventTimeOrder")
     if options.get("versionAsOf") is not None or options.get("timestampAsOf") is not None:
         raise InvalidArgumentError(
             "A stream can't use versionAsOf or timestampAsOf: set startingVersion or startingTimestamp.",
             condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
         )
-    for name in ("endingVersion", "endingTimestamp", "readRowIds"):
+    for name in ("endingVersion", "endingTimestamp"):
         if options.get(name) is not None:
             raise InvalidArgumentError(f"The option {name} is for batch reads: a stream has no use for it.")
+    changes = bool(options.boolean("readChangeFeed") or options.boolean("readChangeData"))
+    if options.boolean("readRowIds") and changes:
+        raise no_change_feed()
     ignores_files = bool(options.boolean("ignoreFileDeletion"))
     return StreamOptions(
         start=_start(spark, options),
@@ -49,7 +49,7 @@ def stream_options(spark: SparkSession, options: Options) -> StreamOptions:
             ignore_changes=bool(options.boolean("ignoreChanges")) or ignores_files,
             skip_change_commits=bool(options.boolean("skipChangeCommits")),
             exclude=_excluded(spark, options),
-            changes=bool(options.boolean("readChangeFeed") or options.boolean("readChangeData")),
+            changes=changes,
         ),
         fail_on_data_loss=options.boolean("failOnDataLoss") is not False,
         lenient=settings.of(spark, CHANGE_FEED_OUT_OF_RANGE),

@@ -1,6 +1,6 @@
 """The source of a streaming query: a Delta table, as Spark's streaming engine reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,6 +15,8 @@ from ...engine.jvm.types import frame_schema
 from ...engine.read import stream_batch
 from ...errors import SchemaChangedError
 from ..options import Options
+from ..row_ids import ROW_IDS, check_enabled
+from .event_time import event_time_order
 from .options import stream_options
 from .tracking import tracking as schema_log
 
@@ -25,10 +27,23 @@ _OF_CHANGES = (
 )
 
 
-def read_schema(snapshot: Snapshot, options: StreamOptions) -> str:
-    """The schema of the rows of a stream, as JSON for Spark."""
+def read_schema(snapshot: Snapshot, options: StreamOptions, row_ids: Sequence[str] = ()) -> str:
+    """The schema of the rows of a stream, as JSON for Spark. `row_ids`: the names of the columns of row IDs, if any."""
     fields = frame_schema(snapshot.schema).fields
-    return schemas.to_json(schemas.StructType((*fields, *(_OF_CHANGES if options.rules.changes else ()))))
+    more = _OF_CHANGES if options.rules.changes else ()
+    of_rows = (schemas.StructField(name, schemas.LONG) for name in row_ids)
+    return schemas.to_json(schemas.StructType((*fields, *more, *of_rows)))
+
+
+def row_id_columns(snapshot: Snapshot, options: Options) -> tuple[str, ...]:
+    """The names of the columns of row IDs, which the option `readRowIds` adds.
+
+    Raises InvalidArgumentError if the table has no row tracking.
+    """
+    if not options.boolean("readRowIds"):
+        return ()
+    check_enabled(snapshot)
+    return ROW_IDS
 
 
 class TableSource:
@@ -44,7 +59,8 @@ class TableSource:
         newest = log.snapshot()
         tracking = schema_log(spark, newest, options, metadata_path)
         read = newest if tracking is None else tracking.read
-        if schemas.parse_schema(read_schema(read, wanted)) != schemas.parse_schema(schema_json):
+        self._row_ids = row_id_columns(read, options)
+        if schemas.parse_schema(read_schema(read, wanted, self._row_ids)) != schemas.parse_schema(schema_json):
             raise SchemaChangedError(
                 f"The schema of {log.table} changed since the streaming DataFrame was created. Create it again, and "
                 "start the query.",
@@ -53,7 +69,7 @@ class TableSource:
                 version=read.version,
             )
         stream_batch.check_readable(spark, log)
-        self._stream = TableStream(log, newest, wanted, tracking)
+        self._stream = TableStream(log, newest, wanted, tracking, event_time_order(spark, log, read, options))
         self.max_files = wanted.limits.files or DEFAULT_FILES
         self.notes_commits = tracking is not None
         self.name = f"DeltaSource[{log.table}]"
@@ -69,9 +85,8 @@ class TableSource:
         begin, last = self._offset(start), self._stream.check(offset.parse(end))
         batch = self._stream.batch(begin, last)
         if not self._changes:
-            return stream_batch.rows(self._spark, self._log, self._stream.read, batch)
-        initial = batch.initial_version
-        return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch, initial)
+            return stream_batch.rows(self._spark, self._log, self._stream.read, batch, self._row_ids)
+        return stream_batch.changed_rows(self._spark, self._log, self._stream.read, batch)
 
     def committed(self, end: str) -> None:
         position = self._offset(end)

@@ -98,3 +98,41 @@ def test_the_same_commits_make_the_same_batches(
             ours(spark, source, code)
         found.append((offsets(f"{source}/{name}"), ids(spark, f"{source}/{name}")))
     assert found[1] == found[0]
+
+
+IN_ORDER = """
+stream = spark.readStream.format("delta").option("withEventTimeOrder", "true").option("maxFilesPerTrigger", 1)
+once = stream.load(path + "/source").withWatermark("t", "1 hour").dropDuplicates(["id", "t"])
+
+def keep(batch, number):
+    if number == {fails_at}:
+        raise ValueError("the test ends the query")
+    batch.write.format("delta").mode("append").save(path + "/target")
+
+query = once.writeStream.foreachBatch(keep).option("checkpointLocation", path + "/checkpoint")
+result = None
+try:
+    query.trigger(availableNow=True).start().awaitTermination()
+except Exception as error:
+    result = str(error)
+"""
+
+
+def test_delta_spark_refuses_a_checkpoint_within_the_order_of_event_time(
+    peer: Worker, spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has no such order: it would read the files again by their index. After the first version it goes on."""
+    path = str(tmp_path)
+    for day in reversed(range(1, 5)):
+        frame = spark.sql(f"SELECT CAST({day} AS bigint) AS id, timestamp'2024-01-0{day}' AS t").coalesce(1)
+        frame.write.format("delta").mode("append").save(path + "/source")
+    failure = ours(spark, path, IN_ORDER.format(fails_at=2))
+    assert "the test ends the query" in failure
+    refusal = peer("run", code=IN_ORDER.format(fails_at=-1), path=path)
+    assert "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION" in refusal
+    assert ids(spark, path) == [1, 2]
+    assert ours(spark, path, IN_ORDER.format(fails_at=-1)) is None
+    assert ids(spark, path) == [1, 2, 3, 4]
+    spark.sql(f"INSERT INTO delta.`{path}/source` VALUES (9, timestamp'2024-02-01')")
+    assert peer("run", code=IN_ORDER.format(fails_at=-1), path=path) is None
+    assert ids(spark, path) == [1, 2, 3, 4, 9]

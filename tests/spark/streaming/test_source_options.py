@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tablelog.core import DeltaLog
-from tablelog.errors import TablelogError, UnsupportedFeatureError
+from tablelog.errors import InvalidArgumentError, TablelogError, UnsupportedFeatureError
+from tablelog.spark import DeltaTable
 
 
 def append(spark: SparkSession, path: str, id_: int, **options: Any) -> None:
@@ -150,3 +151,37 @@ def test_a_streaming_table_belongs_to_a_pipeline(spark: SparkSession, tmp_path: 
     append(spark, source, 0)
     with pytest.raises(UnsupportedFeatureError, match="CREATE STREAMING TABLE is not supported"):
         spark.sql(f"CREATE STREAMING TABLE s AS SELECT * FROM STREAM(delta.`{source}`)")
+
+
+def test_row_ids_are_those_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = str(tmp_path / "source"), tmp_path / "checkpoint"
+    for first in (0, 4):
+        frame = spark.range(first, first + 4).coalesce(1).write.format("delta").mode("append")
+        frame.option("delta.enableRowTracking", "true").option("delta.enableDeletionVectors", "true").save(source)
+    table = DeltaTable.forPath(spark, source)
+    table.delete("id = 1")
+    table.update("id = 6", {"id": "60"})
+    table.optimize().executeCompaction()
+
+    def batch() -> set[Any]:
+        return set(spark.read.format("delta").option("readRowIds", True).load(source).collect())
+
+    stream = spark.readStream.format("delta").option("readRowIds", True).load(source)
+    initial = rows(stream, checkpoint)
+    assert set(initial) == batch()
+    assert {row._row_id for row in initial} == {0, 2, 3, 4, 5, 6, 7}
+    append(spark, source, 8)
+    (added,) = rows(stream, checkpoint)
+    assert {*initial, added} == batch()
+
+
+def test_row_ids_need_row_tracking(spark: SparkSession, tmp_path: Path) -> None:
+    source = str(tmp_path / "source")
+    append(spark, source, 0, **{"delta.enableChangeDataFeed": "true"})
+    reader = spark.readStream.format("delta").option("readRowIds", True)
+    with pytest.raises(InvalidArgumentError, match="row tracking is not enabled"):
+        reader.load(source)
+    with pytest.raises(InvalidArgumentError, match="change data feed"):
+        reader.option("readChangeFeed", True).load(source)
+    with pytest.raises(PySparkException, match="_metadata"):  # of Spark: the option is the way
+        spark.readStream.format("delta").load(source).select("_metadata.row_id")

@@ -177,7 +177,7 @@ def test_tables_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"withEventTimeOrder": "true"}, "withEventTimeOrder"),
+        ({"withEventTimeOrder": "maybe"}, "withEventTimeOrder"),
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger"),
         ({"maxBytesPerTrigger": "many"}, "maxBytesPerTrigger"),
         ({"startingVersion": "1", "startingTimestamp": "2024-01-01"}, "not both"),

@@ -67,6 +67,12 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_CONNECTOR, "read.streaming.ReportsSourceMetrics", "metrics of a source", "metrics"),
     _of(_CONNECTOR, "read.streaming.SupportsTriggerAvailableNow", "a query that ends"),
     _of(_SQL, "streaming.StreamingQueryException", "the error of a query"),
+    _of(_SQL, "classic.StreamingQueryManager", "the running query", "get"),
+    _of(_EXECUTION, "streaming.runtime.StreamingQueryWrapper", "the running query", "streamingQuery"),
+    _of(_EXECUTION, "streaming.runtime.StreamExecution", "the plan of a query", "analyzedPlan"),
+    _of(_EXECUTION, "streaming.runtime.StreamingRelation", "a source in a plan", "dataSource"),
+    _of(_SOURCES, "DataSource", "the options of a source", "options"),
+    _of(_LOGICAL, "EventTimeWatermark", "the event time of a query", "eventTime", "child"),
     _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions
     _of(_SPARK, "SparkContext", "the running query, jobs to cancel", "getOrCreate", "getLocalProperty",
