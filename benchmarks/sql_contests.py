@@ -15,6 +15,7 @@ OTHER_TABLES = {
     "WITH": "WITH some AS (SELECT id FROM other.plain WHERE id < 7) SELECT count(*) FROM some",
     "DESCRIBE": "DESCRIBE TABLE other.plain",
     "SHOW TBLPROPERTIES": "SHOW TBLPROPERTIES other.plain",
+    "CREATE TABLE": "CREATE TABLE IF NOT EXISTS other.plain (id BIGINT) USING parquet",
     "CREATE VIEW": "CREATE OR REPLACE TEMPORARY VIEW some AS SELECT id FROM other.plain",
     "SET": "SET spark.sql.shuffle.partitions",
 }

@@ -51,6 +51,9 @@ def cost(spark: SparkSession, text: str) -> int:
         "DESCRIBE TABLE {}",
         "SET spark.sql.shuffle.partitions",
         "SHOW TBLPROPERTIES {}",
+        "CREATE TABLE IF NOT EXISTS {} (id INT) USING parquet",
+        "CREATE TABLE IF NOT EXISTS {} USING CSV LOCATION '/no/such/directory'",
+        "CREATE TABLE IF NOT EXISTS {} USING parquet AS SELECT 1 AS id",
     ],
 )
 def test_a_statement_without_a_delta_table(spark: SparkSession, plain: str, text: str) -> None:

@@ -1,13 +1,17 @@
 package tablelog;
 
 import java.net.URI;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.TableSpecBase;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.classic.SparkSession;
@@ -17,7 +21,7 @@ import scala.collection.immutable.Seq;
 // Names the kinds of the statements in a text by one call from Python: most texts are not about Delta tables.
 public class StatementKinds {
     // The names of the plans' classes, without WITH clauses, separated by spaces; null if Spark can't parse the text. An
-    // INSERT into a table of another format is "InsertElsewhere".
+    // INSERT into a table of another format is "InsertElsewhere", and CREATE TABLE of such a table "CreateElsewhere".
     public String of(SparkSession spark, String text) {
         LogicalPlan plan;
         try {
@@ -28,9 +32,14 @@ public class StatementKinds {
         return kinds(spark, plan);
     }
 
-    private static String kinds(SparkSession spark, LogicalPlan plan) {
+    private String kinds(SparkSession spark, LogicalPlan plan) {
         if (plan instanceof InsertIntoStatement && isElsewhere(spark, ((InsertIntoStatement) plan).table())) {
             return "InsertElsewhere";
+        }
+        if (plan instanceof CreateTable && isElsewhere(spark, ((CreateTable) plan).tableSpec())
+                || plan instanceof CreateTableAsSelect
+                        && isElsewhere(spark, ((CreateTableAsSelect) plan).tableSpec())) {
+            return "CreateElsewhere";
         }
         if (!(plan instanceof UnresolvedWith || plan instanceof Union)) return plan.getClass().getSimpleName();
         StringBuilder kinds = new StringBuilder();
@@ -42,7 +51,7 @@ public class StatementKinds {
     }
 
     // Whether a relation is surely a table of another format, and its directory no Delta table either.
-    private static boolean isElsewhere(SparkSession spark, LogicalPlan relation) {
+    private boolean isElsewhere(SparkSession spark, LogicalPlan relation) {
         if (!(relation instanceof UnresolvedRelation)) return false;
         Seq parts = ((UnresolvedRelation) relation).multipartIdentifier();
         String current = spark.sessionState().catalogManager().currentCatalog().name();
@@ -54,10 +63,34 @@ public class StatementKinds {
             CatalogTable entry = catalog.getTableMetadata(new TableIdentifier((String) parts.last(), database));
             if (entry.provider().toString().equalsIgnoreCase("Some(delta)")) return false;
             if (entry.storage().locationUri().isEmpty()) return false;
-            Path log = new Path(new Path((URI) entry.storage().locationUri().get()), "_delta_log");
-            return !log.getFileSystem(spark.sessionState().newHadoopConf()).exists(log);
+            return !isInTable(spark, new Path((URI) entry.storage().locationUri().get()));
         } catch (Exception unknown) {
             return false; // Python finds out
         }
+    }
+
+    // Whether a new table is surely one of another format, and its directory no Delta table.
+    private boolean isElsewhere(SparkSession spark, TableSpecBase table) {
+        if (table.provider().isEmpty() || "delta".equalsIgnoreCase((String) table.provider().get())) return false;
+        return table.location().isEmpty() || !hasLog(spark, (String) table.location().get());
+    }
+
+    // Whether a location is a Delta table, a partition directory of one, or in its log. Also false if Spark can't reach
+    // the location, because then it can't write there either.
+    public boolean hasLog(SparkSession spark, String location) {
+        try {
+            return isInTable(spark, new Path(location));
+        } catch (Exception unreachable) {
+            return false;
+        }
+    }
+
+    private boolean isInTable(SparkSession spark, Path path) throws java.io.IOException {
+        FileSystem system = path.getFileSystem(spark.sessionState().newHadoopConf());
+        for (Path at = path; at != null; at = at.getParent()) {
+            if (at.getName().equals("_delta_log")) return system.exists(at);
+        }
+        while (path.getName().contains("=") && path.getParent() != null) path = path.getParent();
+        return system.exists(new Path(path, "_delta_log"));
     }
 }

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # For a temporary view, Spark's planner refuses these statements with errors that don't name the view.
 _SUBJECTS = {"AddCheckConstraint": "child"}
 _PRIVILEGES = "__required_write_privileges__"  # an option of Spark's own
-_LOG = "_delta_log"
 _WITH_SPECIFICATION = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
 
 
@@ -133,8 +132,12 @@ def kinds_of(spark: "SparkSession", text: str) -> list[str] | None:
 
     The members of a UNION are among them too.
     """
-    kinds = compiled_instance(Gateway.of(spark), "StatementKinds").of(jvm_session(spark), text)
+    kinds = _compiled(spark).of(jvm_session(spark), text)
     return None if kinds is None else str(kinds).split()
+
+
+def _compiled(spark: "SparkSession") -> JavaObject:
+    return compiled_instance(Gateway.of(spark), "StatementKinds")
 
 
 def is_query(plan: JavaObject) -> bool:
@@ -218,20 +221,7 @@ def has_log(spark: "SparkSession", location: str) -> bool:
 
     Also False if Spark can't reach the location, because then it can't write there either.
     """
-    gateway = Gateway.of(spark)
-    kind = gateway.jvm.org.apache.hadoop.fs.Path
-    try:
-        path = kind(location)
-        system = path.getFileSystem(hadoop_configuration(spark))
-        if _LOG in str(path.toUri().getPath()).split("/"):
-            while str(path.getName()) != _LOG:
-                path = path.getParent()
-            return bool(system.exists(path))
-        while "=" in str(path.getName()) and path.getParent() is not None:
-            path = path.getParent()
-        return bool(system.exists(kind(path, _LOG)))
-    except thrown_by_java():
-        return False
+    return bool(_compiled(spark).hasLog(jvm_session(spark), location))
 
 
 def is_comment_on(plan: JavaObject) -> bool:
