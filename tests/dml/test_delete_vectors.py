@@ -16,7 +16,7 @@ from tablelog.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from tablelog.core.protocol.deletion_vectors import DeletedRows
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
-from tablelog.engine.read.deletion_vectors import Vectors
+from tablelog.engine.read import vector_cache
 from tablelog.engine.write import deletion_vector_writer
 from tablelog.errors import CorruptLogError
 from tablelog.spark.conf import forget
@@ -94,13 +94,13 @@ def test_a_first_vector_and_the_last_row(spark: SparkSession, tmp_path: Path, mo
     )
     table.delta.delete("v % 3 = 0 or id = 99999")
     stay = [i for i in range(100_000) if not (i % 2 and i % 3 == 0) and i != 99_999]
-    Vectors._cache.clear()
+    vector_cache.SHARED.clear()
     assert ids(table) == stay
     assert sorted(file.deletion_vector.cardinality for file in files(table)) == [8333, 8334]
     monkeypatch.setattr(deletion_vector_writer, "MOST_COLLECTED", 0)
     table.delta.delete("id >= 40000 and id % 7 < 6 or id > 70000")
     stay = [i for i in stay if i < 40_000 or (i % 7 == 6 and i <= 70_000)]
-    Vectors._cache.clear()
+    vector_cache.SHARED.clear()
     assert ids(table) == stay
     assert metrics(table)["numDeletionVectorsUpdated"] == 2
     table.delta.delete("id >= 50000 and rpad('x', 2, 'y') = 'xy'")

@@ -7,11 +7,9 @@ vectors are anti-joined.
 """
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -31,6 +29,8 @@ from ..jvm.connection.sessions import is_classic
 from ..sql.hidden_names import free_names
 from ..storage import external_files, hadoop_settings
 from ..storage.parallel import in_parallel
+from . import vector_cache
+from .vector_cache import VectorCache
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,7 +44,6 @@ MOST_ROWS = 7 * (4 << 20)
 _LARGE_FILE = 16 << 20  # bytes; for smaller files, the row count isn't checked
 _LARGEST_BITMAP = 1 << 30
 _BITS = 7
-_CACHED_BYTES = 64 << 20
 
 
 def may_have(snapshot: "Snapshot") -> bool:
@@ -56,14 +55,12 @@ def may_have(snapshot: "Snapshot") -> bool:
 
 
 class Vectors:
-    """Reads the deletion vectors of one table, by the same file system as Spark; the cache is shared by threads."""
+    """Reads the deletion vectors of one table, by the same file system as Spark."""
 
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-    _cache: ClassVar["OrderedDict[tuple[str, DeletionVectorDescriptor], tuple[DeletedRows, int]]"] = OrderedDict()
-
-    def __init__(self, spark: "SparkSession", log: "DeltaLog") -> None:
+    def __init__(self, spark: "SparkSession", log: "DeltaLog", cache: VectorCache = vector_cache.SHARED) -> None:
         self._spark = spark
         self._log = log
+        self._cache = cache
 
     def rows(self, files: pa.Table) -> list[DeletedRows | None]:
         """The deleted rows of each of `files` (rows of `Snapshot.files`); `None` for a file without a vector.
@@ -74,13 +71,7 @@ class Vectors:
         wanted = {vector for vector in descriptors if vector is not None}
         elsewhere = [deletion_vectors.path_of(vector) for vector in wanted if deletion_vectors.may_lie_outside(vector)]
         external_files.check(self._spark, self._log.table, None, elsewhere)
-        result: dict[DeletionVectorDescriptor, DeletedRows] = {}
-        with self._lock:
-            for vector in wanted:
-                known = self._cache.get((self._log.table, vector))
-                if known is not None:
-                    result[vector] = known[0]
-                    self._cache.move_to_end((self._log.table, vector))
+        result = self._cache.get(self._log.table, wanted)
         missing = wanted - result.keys()
         read = {vector: deletion_vectors.of_inline(vector) for vector in missing if vector.storage_type == "i"}
         by_file: dict[str, list[DeletionVectorDescriptor]] = {}
@@ -88,19 +79,9 @@ class Vectors:
             by_file.setdefault(deletion_vectors.path_of(vector), []).append(vector)
         for part in in_parallel(self._read, list(by_file.items())):
             read.update(part)
-        self.remember(self._log.table, read)
+        self._cache.add(self._log.table, read)
         result |= read
         return [None if vector is None else result[vector] for vector in descriptors]
-
-    @classmethod
-    def remember(cls, table: str, known: Mapping[DeletionVectorDescriptor, DeletedRows]) -> None:
-        """Add vectors that were read or written to the cache; the least recently used ones are evicted."""
-        with cls._lock:
-            for vector, rows in known.items():
-                cls._cache[table, vector] = rows, vector.size_in_bytes
-            size = sum(of_one for _, of_one in cls._cache.values())
-            while len(cls._cache) > 1 and size > _CACHED_BYTES:
-                size -= cls._cache.popitem(last=False)[1][1]
 
     def _read(self, item: tuple[str, list[DeletionVectorDescriptor]]) -> dict[DeletionVectorDescriptor, DeletedRows]:
         path, wanted = item

@@ -16,7 +16,7 @@ from ...core.protocol import deletion_vectors, paths
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 from ..jvm import plans
-from ..read.deletion_vectors import Vectors
+from ..read import vector_cache
 from . import routes
 from .routes import WriteRoute
 
@@ -96,5 +96,5 @@ def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) 
         replace(whole, size_in_bytes=size, cardinality=len(rows), offset=offset)
         for rows, (offset, size) in zip(vectors, places, strict=True)
     ]
-    Vectors.remember(log.table, dict(zip(descriptors, vectors, strict=True)))
+    vector_cache.SHARED.add(log.table, dict(zip(descriptors, vectors, strict=True)))
     return WrittenVectors(descriptors, name, place)

@@ -16,6 +16,7 @@ from tablelog.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.engine.read import bulk_listing, change_feed, deletion_vectors, scan
+from tablelog.engine.read.vector_cache import VectorCache
 from tablelog.errors import CorruptLogError, MissingDataFileError
 
 from .conftest import Make
@@ -237,14 +238,15 @@ def test_vectors_of_other_storage_are_read_by_ranges(
     """As where files aren't local: by Spark's own file systems, and by fsspec where these don't reach."""
     monkeypatch.setattr(deletion_vectors, "scheme_of", lambda uri: "elsewhere")
     monkeypatch.setattr(vectors, "_WHOLE_FILE", 0)
-    found = deletion_vectors.Vectors(spark, marked.log)
     if not by_hadoop:
         monkeypatch.setattr(deletion_vectors, "is_classic", lambda session: False)
-    monkeypatch.setattr(deletion_vectors.Vectors, "_cache", type(found._cache)())
+
+    def found() -> deletion_vectors.Vectors:
+        return deletion_vectors.Vectors(spark, marked.log, VectorCache(1 << 20))
+
     files = marked.log.snapshot().files
-    rows = [None if one is None else set(one.indexes().to_pylist()) for one in found.rows(files)]
+    rows = [None if one is None else set(one.indexes().to_pylist()) for one in found().rows(files)]
     assert rows == [set(DELETED[i]) if i in DELETED else None for i in range(5)]
     (marked.root / "ab").rename(marked.root / "gone")
-    found._cache.clear()
     with pytest.raises(MissingDataFileError):
-        found.rows(files)
+        found().rows(files)
