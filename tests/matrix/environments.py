@@ -42,7 +42,7 @@ class Environment:
 
 
 def python_of(version: str) -> str:
-    """The program of this minor version of Python: `$PYTHON_3_12`, else a `python3.12` of the PATH.
+    """The program of this minor version of Python: `$PYTHON_3_12`, else a `python3.12` of the PATH or of pyenv.
 
     Raises:
         NotHereError: There is none that runs and can make virtual environments.
@@ -63,6 +63,9 @@ def _candidates(version: str, configured: str | None) -> Iterator[str]:
         program = shutil.which(f"python{version}", path=folder)
         if program:
             yield program
+    # pyenv's own programs on the PATH run only those versions that its user has chosen.
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    yield from map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}")))
 
 
 def build_wheel() -> Path:

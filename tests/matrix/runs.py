@@ -79,11 +79,9 @@ def _scenarios(name: str, environment: Environment, session: str, began: float) 
     code, log = _output(name, environment, ["-m", "pytest", _SCENARIOS, f"--junitxml={xml}"])
     passed, failed = _counts(xml)
     fine = code == 0 and passed > 0 and not failed
-    says = (
-        f"{passed} passed"
-        if fine
-        else f"{len(failed)} failed, {passed} passed (exit code {code}): {log.relative_to(ROOT)}"
-    )
+    says = f"{passed} passed"
+    if not fine:
+        says = f"{len(failed)} failed, {says}, exit code {code}: {log.relative_to(ROOT)}"
     return Result(
         name,
         python,

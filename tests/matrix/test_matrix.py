@@ -52,6 +52,7 @@ def test_a_python_that_is_not_here_is_named(tmp_path: Path, monkeypatch: pytest.
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("PYTHON_3_12", raising=False)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     with pytest.raises(environments.NotHereError, match=r"no python3\.12 \(set PYTHON_3_12\)"):
         environments.python_of("3.12")
     elsewhere = tmp_path / "elsewhere"
