@@ -116,4 +116,8 @@ def newest_preview() -> str | None:
 
 
 def _pip(python: Path, *arguments: str) -> None:
-    subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], check=True)
+    command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if answer.returncode:
+        print(answer.stdout, file=sys.stderr)
+        answer.check_returncode()
