@@ -19,7 +19,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect simulate docs clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, c
 
 # What has a target of its own below: other engines, servers, killed processes, clusters, TPC-H and TPC-DS, dbt, and
 # Spark Connect, whose client can't be in one process with a classic session.
-OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project connect)
+OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project connect matrix/scenarios)
 
 test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
@@ -70,6 +70,9 @@ test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone 
 
 test-connect: $(BIN)/.class-archive  ## Sessions of Spark Connect, whose server runs on loopback
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/connect
+
+test-matrix: $(BIN)/.ready  ## Pythons, Sparks and kinds of session, each in a process of its own (CELLS="3.12-* preview", SMOKE=1, README=1)
+	set -f; cd tests && $(WITH_JAVA) ../$(BIN)/python -m matrix $(if $(SMOKE),--smoke) $(if $(README),--readme) $(CELLS)
 
 test-tpc: $(BIN)/.class-archive  ## TPC-H, TPC-DS and changes to their tables by SQL, at scale 0.1 (ONLY=tpch: the 22 queries of TPC-H)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/tpc $(if $(ONLY),-k $(ONLY))

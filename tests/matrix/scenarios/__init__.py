@@ -1,0 +1,1 @@
+"""What every cell of the matrix runs, with its expected results as literals. `matrix.runs` starts it for each cell."""
