@@ -7,6 +7,9 @@ from typing import Any
 from .choices import Choices
 
 
+_DEEPEST = 50
+
+
 class Object(list[tuple[str, Any]]):
     """An object as pairs: a key may occur twice."""
 
@@ -27,11 +30,21 @@ ODD: Sequence[Any] = (
 
 
 def parsed(data: bytes) -> Any:
-    """The tree; ValueError if the bytes aren't JSON."""
+    """The tree; ValueError if the bytes aren't JSON, or are nested deeper than the functions here can follow."""
     try:
-        return json.loads(data, object_pairs_hook=Object)
+        tree = json.loads(data, object_pairs_hook=Object)
     except RecursionError:
         raise ValueError("too deep") from None
+    if _is_deeper(tree, _DEEPEST):
+        raise ValueError("too deep")
+    return tree
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, list):
+        return False
+    items = [pair[1] for pair in value] if isinstance(value, Object) else value
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
 
 
 def written(value: Any) -> bytes:

@@ -50,7 +50,7 @@ def _entry(store: MemoryLogStore, data: bytes) -> TrackedSchema:
     except CorruptLogError as error:
         if error.condition != "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID":
             raise
-        log = read(table_id=error.parameters["persistedId"])
+        log = read(table_id=error.message_parameters["persistedId"])
     assert log.current is not None
     return log.current
 

@@ -29,6 +29,10 @@ def hint(data: bytes) -> None:
     assert last_checkpoint.parse(last_checkpoint.serialise(parsed)) == parsed
     # The order of keys doesn't matter.
     obj = json.loads(data)
+    try:
+        last_checkpoint.checksum(obj)
+    except UnicodeEncodeError:
+        return  # half a surrogate, in a hint without a checksum
     assert last_checkpoint.checksum(obj) == last_checkpoint.checksum(dict(reversed(obj.items())))
 
 
