@@ -10,7 +10,16 @@ from .target import Target
 LONGEST = 1 << 17
 _WORD = re.compile(rb"\w+|\s+|.", re.DOTALL)
 _BYTES = (b"\0", b"\xff", b"\x7f", b"\x80", b"\1", b"\n", b'"', b"\\", b"%", b"{", b"}", b"\xed\xa0\x80", b"\xc3\xa9")
-_NUMBERS = (b"0", b"-1", b"1", b"9223372036854775807", b"9223372036854775808", b"2147483648", b"9" * 5000, b"1e999999999")
+_NUMBERS = (
+    b"0",
+    b"-1",
+    b"1",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"2147483648",
+    b"9" * 5000,
+    b"1e999999999",
+)
 
 
 def mutant(choices: Choices, target: Target) -> bytes:

@@ -24,7 +24,7 @@ _MOST_OF_ONE_KIND = 3
 
 
 class Counters(NamedTuple):
-    """`cases` that were run, how many of them were `valid` inputs, `findings`, and the length of the input that runs."""
+    """`cases` that were run, how many were `valid` inputs, `findings`, and the length of the input that runs."""
 
     cases: int = 0
     valid: int = 0

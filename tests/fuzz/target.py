@@ -40,7 +40,8 @@ def is_valid(target: Target, data: bytes) -> bool:
     try:
         target.run(data)
     except TablelogError as error:
-        assert str(error), "an error without a message"
+        if not str(error):
+            raise AssertionError("an error without a message") from error
         return False
     return True
 

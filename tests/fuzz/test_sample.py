@@ -20,7 +20,10 @@ def test_each_case_gives_a_right_answer_or_a_typed_error(name: str) -> None:
     assert any(valid)
 
     @settings(
-        max_examples=CASES, database=None, phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck)
+        max_examples=CASES,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
     )
     @given(inputs(target))
     def run(data: bytes) -> None:

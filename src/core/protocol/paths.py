@@ -137,7 +137,8 @@ def _resolved(table_root: str, path: str) -> _Location:
     if location.scheme:
         if location.path[:1] != "/" and not location.authority:
             raise CorruptLogError(
-                f"the path {path[:200]!r} of a file isn't a URI: after its scheme it is relative. Remove it from the log"
+                f"the path {path[:200]!r} of a file isn't a URI: after its scheme it is relative. Remove it from "
+                "the log"
             )
         return location._replace(path=_normal(location.path))
     if location.path.startswith("/"):

@@ -69,7 +69,8 @@ def parse(text: str) -> SourceOffset:
     """
     try:
         fields = json.loads(text)
-        source_version, version, index = (_long(fields[name]) for name in ("sourceVersion", "reservoirVersion", "index"))
+        source_version, version = _long(fields["sourceVersion"]), _long(fields["reservoirVersion"])
+        index = _long(fields["index"])
         table_id, initial = fields["reservoirId"], fields["isStartingVersion"]
         if not isinstance(table_id, str) or not isinstance(initial, bool):
             raise ValueError

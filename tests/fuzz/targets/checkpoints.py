@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from fuzz.target import Target, allowed
 from tablelog.core.log.columns import FILE_SCHEMA, REMOVE_SCHEMA, table_of
-from tablelog.core.log.parquet_footer import metadata_of
+from tablelog.core.log.parquet_footer import footer_of
 from tablelog.core.log.parquet_pages import pages_of
 from tablelog.core.protocol.actions import Action, AddFile, RemoveFile
 from tablelog.core.protocol.codec import parse_commit, to_json
@@ -21,6 +21,7 @@ from .commits import Model
 from .tables import agree, opened, use
 
 KINDS = ("classic", "parts", "v2-json", "v2-parquet")
+
 
 def checkpoint(data: bytes) -> None:
     """One file of a checkpoint is replaced, and the commits that could be read instead are gone."""
@@ -55,7 +56,9 @@ def _plain_parquet(data: bytes) -> bytes:
 
 
 def _places() -> list[tuple[str, str]]:
-    return [(kind, name) for kind in KINDS for name in sorted(_alone(kind)) if "checkpoint" in name or "_sidecars" in name]
+    return [
+        (kind, name) for kind in KINDS for name in sorted(_alone(kind)) if "checkpoint" in name or "_sidecars" in name
+    ]
 
 
 def _checkpoint_seeds() -> list[bytes]:
@@ -69,19 +72,15 @@ def _checkpoint_seeds() -> list[bytes]:
 def parquet(data: bytes) -> None:
     """The footer and the headers of the pages: numbers that can be true of a file of this size, or an error."""
     try:
-        metadata, size = metadata_of(data)
-    except pa.ArrowException as error:
+        footer = footer_of(data)
+    except (ValueError, OSError, pa.ArrowException) as error:
         raise CorruptLogError(str(error)) from None
-    except OSError as error:
-        raise CorruptLogError(str(error)) from None
-    assert size == len(data)
-    for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
+    assert footer.size == len(data)
+    for group in footer.row_groups:
+        for column in group.columns:
             try:
-                column = metadata.row_group(group).column(index)
-                start = column.data_page_offset
-                pages = pages_of(data, start, column.total_compressed_size)
-            except (ValueError, OSError, pa.ArrowException):
+                pages = pages_of(data, column.start, column.size)
+            except ValueError:
                 continue
             assert pages.dictionary <= pages.decompressed
 
@@ -116,7 +115,9 @@ def _parquet(kinds: dict[str, list[Action]], how: int) -> bytes:
     before = 0
     for kind, actions in kinds.items():
         own = _structs(kind, actions, how)
-        columns[kind] = pa.concat_arrays([pa.nulls(before, own.type), own, pa.nulls(count - before - len(own), own.type)])
+        columns[kind] = pa.concat_arrays(
+            [pa.nulls(before, own.type), own, pa.nulls(count - before - len(own), own.type)]
+        )
         before += len(own)
     names = sorted(columns) if how & 8 else list(columns)
     sink = io.BytesIO()
@@ -169,7 +170,9 @@ def _rows_seeds() -> list[bytes]:
 
 
 def _parquet_seeds() -> list[bytes]:
-    files = [data for kind in ("classic", "v2-parquet") for name, data in _alone(kind).items() if name.endswith(".parquet")]
+    files = [
+        data for kind in ("classic", "v2-parquet") for name, data in _alone(kind).items() if name.endswith(".parquet")
+    ]
     return [*files, *map(_plain_parquet, files)]
 
 

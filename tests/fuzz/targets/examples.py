@@ -1,5 +1,6 @@
 """Valid commits and tables that the cases start from."""
 
+import contextlib
 import json
 from functools import cache
 from typing import Any
@@ -32,7 +33,8 @@ SCHEMA = json.dumps(
             *({"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in COLUMNS.items()),
             {
                 "name": "st",
-                "type": {"type": "struct", "fields": [{"name": "a", "type": "integer", "nullable": True, "metadata": {}}]},
+                "type": {"type": "struct", "fields": [{"name": "a", "type": "integer",
+                "nullable": True, "metadata": {}}]},
                 "nullable": True,
                 "metadata": {},
             },
@@ -75,15 +77,17 @@ KEYS = [
     "configuration", "schemaString", "partitionColumns", "format", "provider", "options", "name", "createdTime",
     "minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures", "add", "remove", "metaData", "protocol",
     "txn", "domainMetadata", "commitInfo", "cdc", "sidecar", "checkpointMetadata", "timestamp", "inCommitTimestamp",
-    "operation", "operationParameters", "txnId", "engineInfo", "deletionVectors", "numRecords", "minValues", "maxValues",
-    "nullCount", "tightBounds", "checksum", "a.parquet", "file:///t/a.parquet", "%61.parquet", "./a.parquet", "2024-01-31",
+    "operation", "operationParameters", "txnId", "engineInfo", "deletionVectors", "numRecords", "minValues",
+    "maxValues",
+    "nullCount", "tightBounds", "checksum", "a.parquet", "file:///t/a.parquet", "%61.parquet", "./a.parquet",
+    "2024-01-31",
 ]  # fmt: skip
 
 
 def history() -> list[list[Action]]:
     """The actions of five commits: each kind of action, and files that are added, removed and added again."""
     first = [
-        CommitInfo(timestamp=1, operation="CREATE TABLE", operation_parameters={"a": "[]"}, in_commit_timestamp=5, txn_id="t"),
+        CommitInfo(timestamp=1, operation="NEW", operation_parameters={"a": "[]"}, in_commit_timestamp=5, txn_id="t"),
         Protocol(3, 7, FEATURES, FEATURES),
         metadata(PROPERTIES, schema=SCHEMA, partition_columns=("day",), table_id="table"),
     ]  # fmt: skip
@@ -103,7 +107,12 @@ def history() -> list[list[Action]]:
             DomainMetadata("d", "{}", False),
             AddCDCFile("_change_data/c", days[0], 5),
         ],
-        [remove("2.parquet"), SetTransaction("app", 2), DomainMetadata("d", "", True), add("%C3%A9", partition_values=days[0])],
+        [
+            remove("2.parquet"),
+            SetTransaction("app", 2),
+            DomainMetadata("d", "", True),
+            add("%C3%A9", partition_values=days[0]),
+        ],
     ]  # fmt: skip
 
 
@@ -150,14 +159,12 @@ def table(kind: str) -> dict[str, bytes]:
 def contents(builder: LogBuilder) -> dict[str, bytes]:
     """Name and content of each file in the log."""
     assert isinstance(builder.store, MemoryLogStore)
-    files = {name: builder.read(name) for name in builder.names()}
-    try:
-        sidecars = [s.path.rpartition("/")[2] for s in builder.store.list_from(f"{builder.log_path}/_sidecars/0")]
-    except FileNotFoundError:
-        sidecars = []
-    files.update({f"_sidecars/{name}": builder.read(f"_sidecars/{name}") for name in sidecars})
-    try:
+    files: dict[str, bytes] = {}
+    for directory in ("", "_sidecars/"):
+        with contextlib.suppress(FileNotFoundError):
+            for status in builder.store.list_from(f"{builder.log_path}/{directory}0"):
+                name = directory + status.path.rpartition("/")[2]
+                files[name] = builder.read(name)
+    with contextlib.suppress(FileNotFoundError):
         files["_last_checkpoint"] = builder.read("_last_checkpoint")
-    except FileNotFoundError:
-        pass
     return files

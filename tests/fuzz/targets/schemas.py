@@ -14,14 +14,20 @@ from . import examples
 _TYPED = [name for name, value in vars(TableProperties).items() if isinstance(value, property)]
 _ALL = Protocol(
     3, 7, frozenset({"columnMapping"}),
-    frozenset({"columnMapping", "generatedColumns", "identityColumns", "checkConstraints", "invariants", "allowColumnDefaults"}),
+    frozenset(
+        {"columnMapping", "generatedColumns", "identityColumns", "checkConstraints", "allowColumnDefaults"}
+    ),
 )  # fmt: skip
 _WORDS = [
-    "struct", "array", "map", "udt", "elementType", "keyType", "valueType", "containsNull", "valueContainsNull", "fields",
-    "name", "type", "nullable", "metadata", "decimal(38,18)", "decimal(10,2)", "decimal(" + "9" * 5000 + ",1)", "decimal",
-    "decimal(0,0)", "decimal(5,-1)", "void", "variant", "timestamp_ntz", "interval", "string", "long", "sqlType", "pyClass",
+    "struct", "array", "map", "udt", "elementType", "keyType", "valueType", "containsNull", "valueContainsNull",
+    "fields",
+    "name", "type", "nullable", "metadata", "decimal(38,18)", "decimal(10,2)", "decimal(" + "9" * 5000 + ",1)",
+    "decimal",
+    "decimal(0,0)", "decimal(5,-1)", "void", "variant", "timestamp_ntz", "interval", "string", "long", "sqlType",
+    "pyClass",
     "__CHAR_VARCHAR_TYPE_STRING", "char(5)", "varchar(" + "9" * 5000 + ")", "delta.invariants", "CURRENT_DEFAULT",
-    '{"expression":{"expression":"id > 0"}}', "delta.generationExpression", "delta.identity.start", "delta.identity.step",
+    '{"expression":{"expression":"id > 0"}}', "delta.generationExpression", "delta.identity.start",
+    "delta.identity.step",
     "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert", "delta.columnMapping.id",
     "delta.columnMapping.physicalName", "delta.typeChanges", "a", "A", "a.b", "`",
 ]  # fmt: skip
@@ -82,12 +88,13 @@ def _schema_seeds() -> list[bytes]:
 
     identity = {f"delta.identity.{key}": value for key, value in
                 {"start": 1, "step": 2, "highWaterMark": 9, "allowExplicitInsert": False}.items()}  # fmt: skip
+    doubles = {"type": "array", "elementType": "double", "containsNull": False}
     fields = [
         column("id", "long", **identity),
         column("c", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)", CURRENT_DEFAULT="'a'"),
         column("i", "integer", **{"delta.invariants": '{"expression":{"expression":"i > 0"}}'}),
         column("g", "date", **{"delta.generationExpression": "CAST(t AS DATE)", "delta.columnMapping.id": 4}),
-        column("u", {"type": "udt", "class": "C", "sqlType": {"type": "array", "elementType": "double", "containsNull": False}}),
+        column("u", {"type": "udt", "class": "C", "sqlType": doubles}),
     ]  # fmt: skip
     other = json.dumps({"type": "struct", "fields": fields})
     return [examples.SCHEMA.encode(), other.encode(), b'{"type":"struct","fields":[]}']
@@ -107,8 +114,10 @@ def _property_seeds() -> list[bytes]:
 
 
 _PROPERTY_WORDS = [
-    "interval", "week", "weeks", "day", "month", "microseconds", "seconds", "1.123456789", "-", "+", "9" * 5000, "9" * 30,
-    "true", "false", "delta.", "=", ",", "`", "``", ".", " ", "iceberg", "hudi", "2.9.9", "é", "\0", "\n", "none", "name",
+    "interval", "week", "weeks", "day", "month", "microseconds", "seconds", "1.123456789", "-", "+", "9" * 5000,
+    "9" * 30,
+    "true", "false", "delta.", "=", ",", "`", "``", ".", " ", "iceberg", "hudi", "2.9.9", "é", "\0", "\n", "none",
+    "name",
 ]  # fmt: skip
 
 TARGETS = (

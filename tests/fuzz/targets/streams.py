@@ -13,9 +13,20 @@ from tablelog.logstore import MemoryLogStore
 
 from . import examples
 
-_OFFSET_WORDS = ["sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion", "-1", "-100", "-20", "true"]
+_OFFSET_WORDS = [
+    "sourceVersion",
+    "reservoirId",
+    "reservoirVersion",
+    "index",
+    "isStartingVersion",
+    "-1",
+    "-100",
+    "-20",
+    "true",
+]
 _ENTRY_WORDS = [
-    "tableId", "deltaCommitVersion", "dataSchemaJson", "partitionSchemaJson", "sourceMetadataPath", "tableConfigurations",
+    "tableId", "deltaCommitVersion", "dataSchemaJson", "partitionSchemaJson", "sourceMetadataPath",
+    "tableConfigurations",
     "protocolJson", "previousMetadataSeqNum", "v1", "v2", *examples.KEYS,
 ]  # fmt: skip
 

@@ -12,9 +12,21 @@ from tablelog.errors import CorruptLogError
 from . import examples
 from .tables import opened
 
-_HINT_WORDS = ["version", "size", "parts", "sizeInBytes", "numOfAddFiles", "checksum", "v2Checkpoint", "tags", "é", "a b"]
+_HINT_WORDS = [
+    "version",
+    "size",
+    "parts",
+    "sizeInBytes",
+    "numOfAddFiles",
+    "checksum",
+    "v2Checkpoint",
+    "tags",
+    "é",
+    "a b",
+]
 _CHECKSUM_WORDS = [
-    "txnId", "tableSizeBytes", "numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "numMetadata", "numProtocol",
+    "txnId", "tableSizeBytes", "numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "numMetadata",
+    "numProtocol",
     "inCommitTimestampOpt", "setTransactions", "domainMetadata", "metadata", "protocol", "fileSizeHistogram",
     "histogramOpt", "sortedBinBoundaries", "fileCounts", "totalBytes", "deletedRecordCountsHistogramOpt",
     "deletedRecordCounts", "allFiles", *examples.KEYS,

@@ -33,7 +33,7 @@ def use(snapshot: Snapshot) -> None:
     use_properties(snapshot.properties)
     allowed(lambda: snapshot.schema)
     allowed(lambda: list(snapshot.add_files()))
-    allowed(lambda: snapshot.tombstones.to_pylist())
+    allowed(lambda: list(snapshot.tombstones.to_pylist()))
     allowed(lambda: snapshot.num_records().to_pylist())
     allowed(lambda: snapshot.prune_mask(Compare("<", ("id",), pa.scalar(4)), time_zone="UTC"))
     allowed(lambda: [piece.to_pylist() for piece in snapshot.pieces(with_stats=True)])
@@ -67,7 +67,7 @@ def _log_seeds() -> list[bytes]:
 
 
 def table(data: bytes) -> None:
-    """All commits are given: what a handle reads is the model, from the commits and from a checkpoint of some version."""
+    """All commits are given: what a handle reads is the model, from the commits and from a checkpoint."""
     commits = blocks(data[1:])
     if not 1 <= len(commits) <= 10:
         raise CorruptLogError("no history of up to ten commits")

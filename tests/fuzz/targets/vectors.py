@@ -46,7 +46,9 @@ def file(data: bytes) -> None:
     count = len(allowed(lambda: DeletedRows.parse(first)) or ())
     descriptors = [DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", size, count, 1)]
     if data[-1:] > b"\x80":
-        descriptors.append(DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", len(data) - 9 - size - 8, 3, 9 + size))
+        descriptors.append(
+            DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", len(data) - 9 - size - 8, 3, 9 + size)
+        )
     parsed = vectors.of_file(lambda start, end: data[start:end], descriptors)
     assert set(parsed) == set(descriptors)
     for descriptor, rows in parsed.items():
