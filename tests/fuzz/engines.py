@@ -8,6 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ def inputs(target: Target) -> Any:
     """A strategy of Hypothesis: changed seeds, and now and then any bytes."""
     from hypothesis import strategies as st
 
+    below = cache(lambda count: st.integers(0, count - 1))  # making a strategy takes longer than drawing from it
+    anything = st.binary(max_size=200)
+
     @st.composite
     def strategy(draw: Callable[[Any], Any]) -> bytes:
-        choices = Choices(lambda count: int(draw(st.integers(0, count - 1))))
-        return bytes(draw(st.binary(max_size=200))) if choices.is_one_of(32) else mutant(choices, target)
+        choices = Choices(lambda count: draw(below(count)) if count > 1 else 0)
+        return bytes(draw(anything)) if choices.is_one_of(32) else mutant(choices, target)
 
     return strategy()
 
@@ -74,7 +78,8 @@ def run_atheris(name: str, directory: Path, last: int, seed: int) -> None:
     for number, data in enumerate(target.seeds):
         (corpus / f"seed-{number}").write_bytes(data)
     options = [
-        f"-runs={last - recorder.cases}", f"-seed={seed}", f"-max_len={LONGEST}", "-rss_limit_mb=0", "-timeout=0",
+        f"-runs={last - recorder.cases}", f"-seed={seed}", f"-max_len={LONGEST}", "-rss_limit_mb=0",
+        "-timeout=1000000", f"-artifact_prefix={directory}/",
         "-print_final_stats=1", "-reload=0", "-len_control=0", str(corpus),
     ]  # fmt: skip
     limit_memory()

@@ -117,7 +117,7 @@ def condition(data: bytes) -> None:
     for token, following in pairwise(tokens):
         if following.text == "(" and token.is_name:
             assert unquoted(token.text).lower() not in ("reflect", "java_method", "try_reflect", "from", "select")
-        assert token.word not in ("from", "union") or "distinct" in text.lower()
+        assert following.word not in ("from", "union") or token.text == "." or token.word == "distinct"
 
 
 def _without_space(text: str) -> Iterator[str]:
