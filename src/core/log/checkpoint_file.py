@@ -8,8 +8,9 @@ from ...errors import CorruptLogError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
 from ..protocol.codec import parse_line
-from .parquet_footer import metadata_of, most_decoded
+from .parquet_footer import Footer, footer_of, most_decoded
 from .parquet_pages import pages_of
+from .row_groups import RowGroup
 from .segment import name_of
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class ParquetFile:
         self._share = share
         self._of = of
         self._data: bytes | IO[bytes] | None = None
-        self._metadata: tuple[pq.FileMetaData, int] | None = None
+        self._footer: Footer | None = None
         self.add_fields: frozenset[str] = frozenset()
 
     def open(self) -> "pq.ParquetFile":
@@ -103,12 +104,12 @@ class ParquetFile:
         with Damage(self.name, self.blame):
             # Spark writes the timestamps of stats_parsed as INT96: nanoseconds would overflow for the year 9999.
             assert self._data is not None
-            if self._metadata is None:
-                self._metadata = metadata_of(self._data)
+            if self._footer is None:
+                self._footer = footer_of(self._data)
             source = pa.BufferReader(self._data) if isinstance(self._data, bytes) else self._data
             file = pq.ParquetFile(
                 source,
-                metadata=self._metadata[0],
+                metadata=self._footer.metadata,
                 coerce_int96_timestamp_unit="us",
                 page_checksum_verification=True,
             )
@@ -137,7 +138,7 @@ class ParquetFile:
     def release(self, keep: int) -> None:
         """Release its bytes if they are more than `keep`."""
         if isinstance(self._data, bytes) and len(self._data) > keep:
-            self._data = self._metadata = None
+            self._data = self._footer = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
         """The rows of these kinds as actions; not for kinds with millions of rows."""
@@ -214,8 +215,9 @@ class ParquetFile:
         presence = f"{kind}.{_PRESENCE[kind]}"
         leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
         own_groups = range(self._share, file.num_row_groups, self._of)
-        groups = [index for index in own_groups if _may_hold(file.metadata.row_group(index), leaf)]
-        expected = sum(file.metadata.row_group(index).num_rows for index in groups)
+        assert self._footer is not None
+        groups = [index for index in own_groups if _may_hold(self._footer.row_groups[index], leaf)]
+        expected = sum(self._footer.row_groups[index].num_rows for index in groups)
         budget = most_decoded(self._size)
         for batch in file.iter_batches(self._batch_rows(file, groups, paths), row_groups=groups, columns=list(paths)):
             batch.validate(full=True)  # also checks that texts are UTF-8
@@ -235,8 +237,8 @@ class ParquetFile:
 
     @property
     def _size(self) -> int:
-        assert self._metadata is not None
-        return self._metadata[1]
+        assert self._footer is not None
+        return self._footer.size
 
     def _batch_rows(self, file: "pq.ParquetFile", groups: Sequence[int], paths: Sequence[str]) -> int:
         """The number of rows to decode at once. CorruptLogError if the pages of these columns decompress to too much.
@@ -245,6 +247,7 @@ class ParquetFile:
         """
         if not isinstance(self._data, bytes):
             return _BATCH_ROWS
+        assert self._footer is not None
         max_bytes = most_decoded(self._size)
         total = longest = 0
         column_indices = [
@@ -253,13 +256,9 @@ class ParquetFile:
             if any(f"{file.schema.column(index).path}.".startswith(f"{path}.") for path in paths)
         ]
         for group in groups:
-            of_group = file.metadata.row_group(group)
             for index in column_indices:
-                column = of_group.column(index)
-                start, first = column.data_page_offset, column.dictionary_page_offset
-                if first is not None and 0 < first < start:
-                    start = first
-                pages = pages_of(self._data, start, column.total_compressed_size)
+                column = self._footer.row_groups[group].columns[index]
+                pages = pages_of(self._data, column.start, column.size)
                 total, longest = total + pages.decompressed, max(longest, pages.dictionary)
                 if total > max_bytes:
                     raise CorruptLogError(f"it decompresses to more than {max_bytes} bytes, but has {self._size}")
@@ -314,10 +313,10 @@ def _existing(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[s
     return [path for path in (f"{kind}.{name}" for name in names) if any(leaf.startswith(path + ".") for leaf in known)]
 
 
-def _may_hold(group: Any, leaf: int | None) -> bool:
+def _may_hold(group: RowGroup, leaf: int | None) -> bool:
     """Whether a row group may have rows of a kind, by the null count of a leaf that all of them have."""
-    stats = None if leaf is None else group.column(leaf).statistics
-    return stats is None or not stats.has_null_count or bool(stats.null_count < group.num_rows)
+    nulls = None if leaf is None else group.columns[leaf].nulls
+    return nulls is None or nulls < group.num_rows
 
 
 # The exceptions that wrong column types cause in this module and in Arrow.

@@ -13,6 +13,7 @@ from ...errors import CorruptLogError
 from ...settings.declarations import CHECKSUM_LISTS_FILES, CHECKSUM_MAX_FILES
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from ..protocol.codec import parse_line, to_json
+from ..protocol.codec.strict_json import load, reason
 from ..protocol.features import supported
 from ..protocol.paths import canonical
 from .replay import DELETED_BINS, SIZE_BINS, Totals
@@ -117,15 +118,15 @@ def _json(action: Any, name: str) -> Any:
 def parse(data: bytes) -> VersionChecksum:
     """Parse a `.crc` file. CorruptLogError when it is invalid; the table can still be read without it."""
     try:
-        obj = json.loads(data)
+        obj = load(data.decode())
         if not isinstance(obj, dict):
             raise ValueError("not an object")
         counts, sums = _histogram(obj.get("fileSizeHistogram", obj.get("histogramOpt")))
         totals = Totals(
             num_files=_long(obj, "numFiles"),
             size_in_bytes=_long(obj, "tableSizeBytes"),
-            num_deletion_vectors=obj.get("numDeletionVectorsOpt") or 0,
-            num_deleted_records=obj.get("numDeletedRecordsOpt") or 0,
+            num_deletion_vectors=_long_or_none(obj, "numDeletionVectorsOpt") or 0,
+            num_deleted_records=_long_or_none(obj, "numDeletedRecordsOpt") or 0,
             file_counts=counts,
             file_bytes=sums,
             deleted_counts=_deleted(obj),
@@ -140,15 +141,15 @@ def parse(data: bytes) -> VersionChecksum:
             protocol=None if obj.get("protocol") is None else _action("protocol", obj["protocol"]),
             num_metadata=_long(obj, "numMetadata"),
             num_protocol=_long(obj, "numProtocol"),
-            txn_id=obj.get("txnId"),
-            in_commit_timestamp=obj.get("inCommitTimestampOpt"),
+            txn_id=_text_or_none(obj, "txnId"),
+            in_commit_timestamp=_long_or_none(obj, "inCommitTimestampOpt"),
             transactions=None if transactions is None else {txn.app_id: txn for txn in txns},
             domains=None if domains is None else {item.domain: item for item in live if not item.removed},
             has_vectors=obj.get("numDeletionVectorsOpt") is not None,
             files=None if files is None else tuple(_action("add", item) for item in files),
         )
     except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptLogError(f"not a version checksum: {error}") from None
+        raise CorruptLogError(f"not a version checksum: {reason(error)}") from None
 
 
 def _action(name: str, value: Any) -> Any:
@@ -165,16 +166,34 @@ def _long(obj: Mapping[str, Any], key: str) -> int:
     return value
 
 
+def _long_or_none(obj: Mapping[str, Any], key: str) -> int | None:
+    return None if obj.get(key) is None else _long(obj, key)
+
+
+def _text_or_none(obj: Mapping[str, Any], key: str) -> str | None:
+    value = obj.get(key)
+    if value is not None and type(value) is not str:
+        raise ValueError(f"{key!r} must be a string")
+    return value
+
+
+def _longs(obj: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    values = tuple(obj.get(key) or ())
+    if any(type(value) is not int for value in values):
+        raise ValueError(f"{key!r} must be a list of integers")
+    return values
+
+
 def _histogram(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not isinstance(value, dict) or tuple(value.get("sortedBinBoundaries") or ()) != SIZE_BINS:
         return (), ()
-    counts, sums = tuple(value.get("fileCounts") or ()), tuple(value.get("totalBytes") or ())
+    counts, sums = _longs(value, "fileCounts"), _longs(value, "totalBytes")
     return (counts, sums) if len(counts) == len(sums) == len(SIZE_BINS) else ((), ())
 
 
 def _deleted(obj: Mapping[str, Any]) -> tuple[int, ...]:
     histogram = obj.get("deletedRecordCountsHistogramOpt")
-    counts = tuple(histogram.get("deletedRecordCounts") or ()) if isinstance(histogram, dict) else ()
+    counts = _longs(histogram, "deletedRecordCounts") if isinstance(histogram, dict) else ()
     if not counts and not obj.get("numDeletionVectorsOpt"):
         return _long(obj, "numFiles"), *(0 for _ in DELETED_BINS[1:])
     return counts if len(counts) == len(DELETED_BINS) else ()

@@ -6,9 +6,10 @@ there.
 """
 
 import zlib
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ...errors import CorruptLogError
+from .row_groups import RowGroup, row_groups
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -38,11 +39,19 @@ def _length(end: bytes) -> int:
     return int.from_bytes(end[-_END:-4], "little")
 
 
-def metadata_of(source: bytes | IO[bytes]) -> "tuple[pq.FileMetaData, int]":
-    """The metadata of a Parquet file, and its size in bytes.
+class Footer(NamedTuple):
+    """The metadata of a Parquet file as pyarrow takes it, its row groups, and the size of the file in bytes."""
+
+    metadata: "pq.FileMetaData"
+    row_groups: list[RowGroup]
+    size: int
+
+
+def footer_of(source: bytes | IO[bytes]) -> Footer:
+    """The footer of a Parquet file.
 
     Raises CorruptLogError if the footer doesn't match its checksum, or says more rows than a file of this size can
-    have; Arrow's errors for an invalid footer.
+    have; ValueError or Arrow's errors for an invalid footer.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -68,7 +77,11 @@ def metadata_of(source: bytes | IO[bytes]) -> "tuple[pq.FileMetaData, int]":
     metadata = pq.read_metadata(pa.BufferReader(alone))
     if metadata.num_rows > _ROWS + _ROWS_PER_BYTE * size:
         raise CorruptLogError(f"it would have {metadata.num_rows} rows, but the file has {size} bytes")
-    return metadata, size
+    groups = row_groups(footer)
+    leaves = metadata.num_columns
+    if len(groups) != metadata.num_row_groups or any(len(group.columns) != leaves for group in groups):
+        raise CorruptLogError("its footer has other columns or row groups than its schema")
+    return Footer(metadata, groups, size)
 
 
 def _last(source: IO[bytes], size: int, count: int) -> bytes:

@@ -383,10 +383,7 @@ def serialise_value(value: Any, data_type: PrimitiveType) -> str | None:
     """The string of one value: a Python value or an Arrow scalar of the column's type; see `serialise`."""
     import pyarrow as pa
 
-    array = (
-        pa.array([value.as_py()], value.type)
-        if isinstance(value, pa.Scalar)
-        else pa.array([value], arrow_type(data_type))
-    )
+    # A scalar isn't converted to Python, which has no year after 9999.
+    array = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else pa.array([value], arrow_type(data_type))
     text: str | None = serialise(array, data_type)[0].as_py()
     return text

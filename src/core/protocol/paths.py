@@ -135,6 +135,11 @@ def _resolved(table_root: str, path: str) -> _Location:
     root = _root(table_root)
     location = _split(path, _bytes_decoded)
     if location.scheme:
+        if location.path[:1] != "/" and not location.authority:
+            raise CorruptLogError(
+                f"the path {path[:200]!r} of a file isn't a URI: after its scheme it is relative. Remove it from "
+                "the log"
+            )
         return location._replace(path=_normal(location.path))
     if location.path.startswith("/"):
         return root._replace(path=_normal(location.path))
@@ -144,7 +149,8 @@ def _resolved(table_root: str, path: str) -> _Location:
 def absolute(table_root: str, path: str) -> str:
     """The location of an action's file, decoded: a local path, or `scheme://authority/key` for fsspec.
 
-    `table_root` is a URI or a bare local path; `path` is as in the log. PROTOCOL.md, "Add File and Remove File".
+    `table_root` is a URI or a bare local path; `path` is as in the log. CorruptLogError for a path that has a scheme
+    and is relative. PROTOCOL.md, "Add File and Remove File".
     """
     location = _resolved(table_root, path)
     if location.scheme in ("", "file"):
@@ -155,7 +161,7 @@ def absolute(table_root: str, path: str) -> str:
 def absolute_uri(table_root: str, path: str) -> str:
     """The location of an action's file as a percent-encoded URI (`file:///a%20b`), for Hadoop and Spark.
 
-    CorruptLogError for a path with a host that isn't valid in a URI.
+    CorruptLogError for a path with a host that isn't valid in a URI, and for one that has a scheme and is relative.
     """
     location = _resolved(table_root, path)
     if location.authority and not _AUTHORITY(location.authority):

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..protocol.partition_values import parse_date, parse_timestamp
@@ -40,6 +40,10 @@ Tree: TypeAlias = dict[str, "Tree | DataType"]
 """The leaves of a schema by name; a struct is a dict."""
 
 _CHUNK_BYTES = 256 << 20
+_LARGEST_EXPONENT = 400
+"""No number of a type has more digits before or after its point: a double has up to 324."""
+_STRING = r'(?s)"(?:[^"\\]|\\.)*"'
+_BARE_NON_FINITE = r":\s*(?:NaN|[+-]?Infinity|[+-]?INF)"
 _NON_FINITE = r':\s*"?(NaN|[+-]?Infinity|[+-]?INF)"?\s*([,}])'
 
 
@@ -155,8 +159,12 @@ def _parse(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
         texts = pc.replace_substring(texts, "\n", " ")  # a JSON string can't contain one
         parsed = _parse_block(texts, raw_type)
     if parsed is None:
-        # Spark writes NaN as text: unknown. Outside numbers this may lose a bound, which is harmless.
-        parsed = _parse_block(pc.replace_substring_regex(texts, _NON_FINITE, r":null\2"), raw_type)
+        # Spark writes NaN as text: unknown. Text that only looks like it is part of a bound, which must not change.
+        replaced = pc.replace_substring_regex(texts, _NON_FINITE, r":null\2")
+        strings = pc.replace_substring_regex(texts, _STRING, '""')
+        outside = pc.count_substring_regex(strings, _BARE_NON_FINITE)
+        safe = pc.equal(pc.count_substring_regex(texts, _BARE_NON_FINITE), outside)
+        parsed = _parse_block(pc.if_else(safe, replaced, texts), raw_type)
     return parsed if parsed is not None else _bisect(texts, raw_type)
 
 
@@ -201,10 +209,19 @@ def _parse_block(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray 
 
 def _parse_one(text: str, raw_type: "pa.DataType") -> Any:
     try:
-        value = json.loads(text, parse_float=Decimal, parse_constant=lambda _: None)
+        value = json.loads(text, parse_float=_number, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
     return _fit(value, raw_type)
+
+
+def _number(text: str) -> Decimal | None:
+    """A number; None if its exponent is beyond those of all types, which would make an integer of any size."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number.adjusted()) <= _LARGEST_EXPONENT else None
 
 
 def _fit(value: Any, target: "pa.DataType") -> Any:
@@ -228,7 +245,9 @@ def _fit(value: Any, target: "pa.DataType") -> Any:
             return None
         if isinstance(value, bool):
             return None
-        number = Decimal(value)  # also from text, as the vectorised parser does
+        number = _number(str(value))  # also from text, as the vectorised parser does
+        if number is None:
+            return None
         if pa.types.is_integer(target):
             return pa.scalar(int(number), target).as_py() if number == number.to_integral_value() else None
         if pa.types.is_floating(target):

@@ -92,12 +92,20 @@ def parse(text: str) -> SourceOffset:
     """
     try:
         fields = json.loads(text)
-        source_version, version, index = (int(fields[name]) for name in ("sourceVersion", "reservoirVersion", "index"))
-        table_id, initial = str(fields["reservoirId"]), bool(fields["isStartingVersion"])
+        source_version, version = _long(fields["sourceVersion"]), _long(fields["reservoirVersion"])
+        index = _long(fields["index"])
+        table_id, initial = fields["reservoirId"], fields["isStartingVersion"]
+        if not isinstance(table_id, str) or not isinstance(initial, bool):
+            raise ValueError
+        if version < 0 or index == AFTER_FILES:
+            raise ValueError
         times = None
         if source_version == _WITH_TIME:
-            times = ReadTimes(str(fields["eventTimeColumn"]), int(fields["eventTimeEnd"]))
-    except (ValueError, TypeError, KeyError):
+            column = fields["eventTimeColumn"]
+            if not isinstance(column, str):
+                raise ValueError
+            times = ReadTimes(column, _long(fields["eventTimeEnd"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise CorruptLogError(
             f"The checkpoint of the stream has an offset that isn't one of a Delta table: {text[:200]!r}. If the query "
             "read another kind of source before, start it with a new checkpoint location.",
@@ -118,9 +126,17 @@ def parse(text: str) -> SourceOffset:
             condition="DELTA_INVALID_SOURCE_VERSION",
             parameters={"version": source_version},
         )
-    if source_version < _NEWEST_READ and index == _STORED_BEFORE_FILES:
+    if index == _STORED_BEFORE_FILES:
         index = BEFORE_FILES
     return SourceOffset(table_id, version, index, initial)
+
+
+def _long(value: object) -> int:
+    """A 64-bit integer; delta-spark reads a text of one too. ValueError for anything else."""
+    number = int(value) if isinstance(value, str) else value
+    if type(number) is not int or not -(1 << 63) <= number < 1 << 63:
+        raise ValueError
+    return number
 
 
 def after(position: Position, previous: SourceOffset) -> SourceOffset:

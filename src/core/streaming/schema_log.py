@@ -159,7 +159,9 @@ def _parsed(data: bytes, path: str) -> TrackedSchema:
         partitions = tuple(f.name for f in parse_schema(fields["partitionSchemaJson"]).fields)
         configuration = fields.get("tableConfigurations")
         previous = fields.get("previousMetadataSeqNum")
-        parse_schema(fields["dataSchemaJson"])
+        columns = parse_schema(fields["dataSchemaJson"])
+        if any(columns.get(name) is None for name in partitions):
+            raise ValueError("a partition column isn't a column")
         return TrackedSchema(
             str(fields["tableId"]),
             int(fields["deltaCommitVersion"]),
@@ -170,7 +172,7 @@ def _parsed(data: bytes, path: str) -> TrackedSchema:
             _protocol(fields.get("protocolJson")),
             None if previous is None else int(previous),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, CorruptLogError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, CorruptLogError):
         raise CorruptLogError(
             f"The entry {path} of a stream's schema log can't be read. Restore the file from a copy, or choose another "
             "schemaTrackingLocation.",

@@ -194,6 +194,10 @@ def test_what_is_no_checksum_is_no_reason_not_to_read(data: bytes, caplog: pytes
     [
         {"allFiles": 5}, {"allFiles": [None]}, {"allFiles": [{"path": 1}]}, {"setTransactions": [None]},
         {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": 5}}, {"domainMetadata": "d"}, {"metadata": []},
+        {"numDeletedRecordsOpt": "3"}, {"numDeletionVectorsOpt": 1.5}, {"txnId": 5}, {"inCommitTimestampOpt": "1"},
+        {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": ["0"] * len(DELETED_BINS)}},
+        {"fileSizeHistogram": {"sortedBinBoundaries": SIZE_BINS, "fileCounts": [None] * len(SIZE_BINS)}},
+        {"txnId": "\ud800"},
     ],
 )  # fmt: skip
 def test_a_field_that_is_damaged(change: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:

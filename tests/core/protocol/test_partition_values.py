@@ -183,6 +183,12 @@ def test_values_are_written_as_delta_writes_them(data_type: PrimitiveType, value
     assert serialise_value(pa.scalar(value, arrow_type(data_type)), data_type) == text
 
 
+@pytest.mark.parametrize("text", ["11900-01-01T00:00:00.000000Z", "0000-01-01T00:00:00.000000Z"])
+def test_a_year_that_python_does_not_have_is_written_too(text: str) -> None:
+    stored = serialise_value(typed_value(text, TIMESTAMP, time_zone="UTC"), TIMESTAMP)
+    assert typed_value(stored, TIMESTAMP, time_zone="UTC") == typed_value(text, TIMESTAMP, time_zone="UTC")
+
+
 def test_bytes_that_are_no_text_are_refused() -> None:
     for data_type in (BINARY, STRING):
         values = pa.array([b"a", b"\xff"], pa.binary()).view(arrow_type(data_type))

@@ -183,6 +183,14 @@ def test_a_path_with_a_host_that_none_is_called(path: str) -> None:
         paths.absolute_uri("file:///t", path)
 
 
+@pytest.mark.parametrize("path", ["file:x", "file:", "s3a:k", "a:b.parquet", "memory:../x"])
+def test_a_path_with_a_scheme_that_is_relative(path: str) -> None:
+    """It would be a file below the directory that the process happens to be in."""
+    for resolve in (paths.absolute, paths.absolute_uri, paths.below):
+        with pytest.raises(CorruptLogError, match="after its scheme it is relative"):
+            resolve("/t", path)
+
+
 @pytest.mark.parametrize("path", ["http://[::1]:80/x", "abfss://c@a.dfs.core.windows.net/x", "s3a://bücket_1/x"])
 def test_a_path_with_a_host(path: str) -> None:
     assert paths.absolute_uri("file:///t", path) == path

@@ -159,11 +159,23 @@ def test_older_and_rarer_spellings() -> None:
         ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":3}]}', "metadata of a"),
         (DEEP, "deeper"),
         ("[" * 100_000, "too deep"),
+        # What can't be written again, or has another meaning for another reader.
+        ('{"type":"struct","fields":[{"name":"\\ud800","type":"long"}]}', "unpaired surrogate"),
+        ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":{"x":NaN}}]}', "NaN is not JSON"),
+        ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":{"x":1e999}}]}', "out of range"),
+        ('{"type":"struct","fields":[{"name":"a","type":"long","type":"string"}]}', "'type' occurs twice"),
     ],
 )  # fmt: skip
 def test_what_is_no_schema_is_a_typed_error(text: str, says: str) -> None:
     with pytest.raises(CorruptLogError, match=says):
         schema.parse_schema(text)
+
+
+def test_a_number_of_many_digits_in_a_type() -> None:
+    digits = "9" * 5000
+    with pytest.raises(UnsupportedFeatureError, match="decimal"):
+        schema.parse_schema(f'{{"type":"struct","fields":[{{"name":"a","type":"decimal({digits},0)"}}]}}')
+    assert schema.char_varchar(field("a", STRING, metadata={schema.CHAR_VARCHAR_KEY: f"char({digits})"})) is None
 
 
 def test_a_type_that_nobody_knows_is_refused_by_name() -> None:

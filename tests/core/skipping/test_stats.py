@@ -252,6 +252,10 @@ def test_a_bad_text_is_unknown_and_leaves_its_neighbours_alone(texts: list[str |
         (GOOD.replace(",", ",\n  "), 7, 1), ('{"numRecords":7,"minValues":{"a":1,"d":"NaN"}}', 7, 1),
         ('{"numRecords":7,"minValues":{"a":1,"d":NaN}}', 7, 1),
         ('{"numRecords":7,"minValues":{"a":1,"other":{}}}', 7, 1),
+        # Numbers that would be integers of a billion digits, and beyond what a decimal can be.
+        ('{"numRecords":7,"minValues":{"a":1e999999999}}', 7, None), ('{"numRecords":"1e999999999"}', None, None),
+        ('{"numRecords":7,"minValues":{"a":1e99999999999999999999}}', 7, None),
+        ('{"numRecords":7,"minValues":{"d":1e99999999999999999999,"a":1}}', 7, 1),
         ('{"numRecords":7,"minValues":{"a":1},"more":' + "[" * 5000 + "]" * 5000 + "}", 7, 1),
     ],
 )  # fmt: skip
@@ -261,6 +265,16 @@ def test_texts_of_all_kinds(text: str | None, records: int | None, low: int | No
     a = found.leaves[("a",)]
     assert a.min is not None
     assert a.min.to_pylist() == [1, low, 1]
+
+
+@pytest.mark.parametrize("low", ["x:NaN,y", "x: Infinity}", ":-INF,", 'x":NaN,', "\\:NaN,", "NaN", "x:NaN"])
+def test_a_text_that_looks_like_a_number_that_is_none_is_not_changed(low: str) -> None:
+    """A changed bound could be after the text that it bounds, and the file would be left out."""
+    text = json.dumps({"numRecords": 7, "minValues": {"s": low, "d": "NaN"}}, separators=(",", ":"))
+    for texts in ([text], [GOOD, text], [text, GOOD.replace("}", ',"d":NaN}', 1)]):
+        leaf = stats.read(pa.table({"stats": texts}), [("s",), ("d",)], SCHEMA).leaves[("s",)]
+        assert leaf.min is not None
+        assert leaf.min[texts.index(text)].as_py() in (low, None)
 
 
 def one(column: str, low: Any, schema: StructType = SCHEMA) -> Any:

@@ -150,8 +150,29 @@ def test_an_entry_of_an_older_delta_has_neither_properties_nor_protocol() -> Non
     assert read.files.num_rows == snapshot.files.num_rows == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"v2\n{}", b"v1\n", b"v1\n{}", b"v1\n[]", b'v1\n{"tableId":"t"', b"\xff"])
+ENTRY = TrackedSchema("t", 0, A, ("id",), SOURCE).to_bytes()
+
+
+def _with_partition(name: str) -> bytes:
+    fields = json.loads(ENTRY.partition(b"\n")[2])
+    return (
+        b"v1\n"
+        + json.dumps({**fields, "partitionSchemaJson": fields["partitionSchemaJson"].replace("id", name)}).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"v2\n{}", b"v1\n", b"v1\n{}", b"v1\n[]", b'v1\n{"tableId":"t"', b"\xff", b"v1\n" + b"[" * 100_000,
+        ENTRY.replace(b'"deltaCommitVersion":0', b'"deltaCommitVersion":1e999'),
+        _with_partition("x"),  # which isn't a column
+    ],
+)  # fmt: skip
 def test_a_damaged_entry_is_an_error(data: bytes) -> None:
+    store = MemoryLogStore()
+    store.write(f"{LOCATION}/0", _with_partition("id"))
+    assert SchemaLog(store, LOCATION, table="t", table_id="t").current == TrackedSchema("t", 0, A, ("id",), SOURCE)
     store = MemoryLogStore()
     store.write(f"{LOCATION}/0", data)
     with pytest.raises(CorruptLogError) as raised:

@@ -72,6 +72,35 @@ def test_offsets_have_the_form_of_delta() -> None:
     assert offset.parse(at_file).to_json() == at_file
     newer = text.replace('"sourceVersion":1', '"sourceVersion":3').replace("-1", "-100")
     assert offset.parse(newer) == SourceOffset("t", 4, BEFORE_FILES, False)
+    assert offset.parse(newer.replace("-100", "-1")) == SourceOffset("t", 4, BEFORE_FILES, False)
+    assert offset.parse(text.replace(":4,", ':"4",')) == SourceOffset("t", 4, BEFORE_FILES, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sourceVersion", "1e999"), ("reservoirVersion", "4.5"), ("reservoirVersion", "-1"), ("index", "1e999"),
+        ("reservoirVersion", "9223372036854775808"), ("index", "9223372036854775808"), ("index", "true"),
+        ("index", str(offset.AFTER_FILES)), ("isStartingVersion", '"false"'), ("isStartingVersion", "null"),
+        ("reservoirId", "null"), ("reservoirId", "5"), ("reservoirId", "[" * 100_000),
+    ],
+)  # fmt: skip
+def test_a_damaged_offset_is_a_typed_error(field: str, value: str) -> None:
+    fields = {
+        "sourceVersion": "1",
+        "reservoirId": '"t"',
+        "reservoirVersion": "4",
+        "index": "0",
+        "isStartingVersion": "true",
+    }
+    offset.parse(_object(fields))
+    with pytest.raises(CorruptLogError, match="isn't one of a Delta table") as raised:
+        offset.parse(_object({**fields, field: value}))
+    assert raised.value.condition == "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
+
+
+def _object(fields: dict[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in fields.items()) + "}"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Which SQL texts are expressions over one row that give the same result each time, without Spark's parser."""
 
+import time
+
 import pytest
 
 from tablelog.engine.connect.sql_text import check, name_parts
@@ -98,3 +100,13 @@ def test_names() -> None:
     assert name_parts("a b") is None
     assert name_parts("a.") is None
     assert name_parts("") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 100_000 + "a", "1." * 50_000 + "x", "'" * 99_999, "cast(" * 3_000, " " * 100_000 + "{"]
+)
+def test_no_text_takes_long(text: str) -> None:
+    """A number that isn't followed by the end of a word was tried with each number of its digits, and of those each."""
+    started = time.process_time()
+    assert check(text, ["id"]).refused is not None
+    assert time.process_time() - started < 1

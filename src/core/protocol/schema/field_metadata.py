@@ -18,5 +18,5 @@ def is_identity(field: StructField) -> bool:
 
 def char_varchar(field: StructField) -> tuple[str, int] | None:
     """("char" or "varchar", length) of a string column that was declared with such a type, else `None`."""
-    match = re.fullmatch(r"(char|varchar)\((\d+)\)", str(field.metadata.get(CHAR_VARCHAR_KEY, "")))
+    match = re.fullmatch(r"(char|varchar)\((\d{1,10})\)", str(field.metadata.get(CHAR_VARCHAR_KEY, "")), re.ASCII)
     return (match[1], int(match[2])) if match else None

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from ....errors import CorruptLogError, UnsupportedFeatureError
+from ..codec.strict_json import load, reason
 from .types import (
     DECIMAL_NAME,
     PRIMITIVES,
@@ -95,9 +96,9 @@ def parse_schema(text: str) -> StructType:
     if not text:
         return StructType()
     try:
-        value = json.loads(text)
+        value = load(text)
     except (ValueError, RecursionError) as error:
-        raise _corrupt("the nesting is too deep" if isinstance(error, RecursionError) else str(error)) from None
+        raise _corrupt(reason(error)) from None
     if not isinstance(value, dict) or value.get("type") != "struct":
         raise _corrupt("it isn't a struct")
     parsed = _parse_type(value, "", 0)

@@ -14,7 +14,7 @@ Column: TypeAlias = tuple[str, ...]
 """The logical name of a column: one part for each struct level."""
 
 _INTEGRAL = ("byte", "short", "integer", "long")
-DECIMAL_NAME = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+DECIMAL_NAME = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,11 @@
+"""The targets, by name."""
+
+from fuzz.target import Target
+
+from . import checkpoints, commits, names, schemas, sql, streams, summaries, tables, values, vectors
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for module in (commits, tables, checkpoints, summaries, vectors, names, values, schemas, sql, streams)
+    for target in module.TARGETS
+}

@@ -1,0 +1,143 @@
+"""Partition values and statistics."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from fuzz.target import Target, allowed
+from tablelog.core.protocol.partition_values import serialise_value, typed, typed_value
+from tablelog.core.protocol.schema import PrimitiveType, arrow_type, leaves, parse_schema
+from tablelog.core.skipping import stats
+from tablelog.core.skipping.predicates import Compare
+from tablelog.errors import CorruptLogError
+
+from . import examples
+
+# Each type with a value of it and, where there is one, with a value in a form that isn't parsed as a whole column.
+TYPES: dict[str, tuple[str, str | None]] = {
+    "string": ("a", None), "binary": ("a", None), "long": ("1", None), "integer": ("-5", None), "short": ("7", None),
+    "byte": ("1", None), "boolean": ("true", "t"), "double": ("1.5", None), "float": ("1.0E10", None),
+    "decimal(10,2)": ("1.25", None), "decimal(38,18)": ("-0.5", None), "date": ("2024-01-31", "2024-1-1"),
+    "timestamp": ("2024-01-31T10:00:00.000000Z", "2024-1-1"), "timestamp_ntz": ("2024-01-31 10:00:00.5", "2024-1-1"),
+}  # fmt: skip
+ZONES = ("UTC", "America/Los_Angeles", "+05:30")
+_WORDS = [
+    "NaN", "Infinity", "-Infinity", "1e5", "1E999", "1e999999999", "-", "+", ".", "0", "00", "9" * 39, "true", "T", "Z",
+    "UTC", "+10000-01-01", "-0001-01-01", "0000-01-01", "24:00:00", "23:59:59.999999999", "+18:00", "-08", "1970-01-01",
+    "9999-12-31", "294247-01-10", "2024-02-30", "1900-01-01 00:00:00", "_", "٣", " ", "\t", "\0", "é", "",
+]  # fmt: skip
+
+
+def partition_value(data: bytes) -> None:
+    """A value is the same alone and among others, and is written as a text with the same value."""
+    name = list(TYPES)[(data[0] if data else 0) % len(TYPES)]
+    zone = ZONES[(data[1] if len(data) > 1 else 0) % len(ZONES)]
+    data_type = PrimitiveType(name)
+    text = _text(data[2:])
+    value = typed_value(text, data_type, time_zone=zone)
+    assert value.type == arrow_type(data_type)
+    odd = TYPES[name][1]
+    if odd is not None:
+        assert _same(typed(pa.array([odd, text]), data_type, time_zone=zone)[1], value)
+    if value.is_valid:
+        stored = serialise_value(value, data_type)
+        assert stored is not None
+        assert _same(typed_value(stored, data_type, time_zone="Asia/Tokyo"), value)
+
+
+def time_zone(data: bytes) -> None:
+    """The name of a time zone, which a session gives."""
+    zone = _text(data)
+    value = typed_value("2024-06-30 12:00:00", PrimitiveType("timestamp"), time_zone=zone)
+    assert value.is_valid
+    assert abs(value.value - 1_719_748_800_000_000) <= 18 * 3_600_000_000
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one.equals(other)) or (str(one) == str(other) == "nan")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise CorruptLogError("not UTF-8") from None
+
+
+SCHEMA = parse_schema(examples.SCHEMA)
+LEAVES = [(column, field.data_type) for column, field in leaves(SCHEMA)]
+TREE = stats.tree(LEAVES)
+_COMPARED = [
+    ("numRecords",),
+    *((kind, name) for kind in ("minValues", "maxValues", "nullCount") for name in ("id", "s")),
+]
+_FILTERS = [
+    Compare(">", ("id",), pa.scalar(4)),
+    Compare("<=", ("s",), pa.scalar("m")),
+    Compare("=", ("st", "a"), pa.scalar(4, pa.int32())),
+]
+
+
+def statistics(data: bytes) -> None:
+    """Each line is the statistics of a file: unknown, or what the JSON says, whatever the other lines are."""
+    texts = [_text(line) for line in data.split(b"\n")][:20]
+    parsed = stats.parse_json(pa.array(texts), TREE).to_pylist()
+    for text, value in zip(texts, parsed, strict=True):
+        alone = stats.parse_json(pa.array([text]), TREE).to_pylist()[0]
+        plain = _plain(text)
+        for at in _COMPARED:
+            known = _at(value, at)
+            assert known is None or _at(alone, at) is None or known == _at(alone, at), (at, known, alone)
+            if known is not None:
+                assert plain is not None, (at, known)
+                assert _says(_at(plain, at), known), (at, known)
+    files = pa.table({"stats": pa.array(texts)})
+    read = stats.read(files, [column for column, _ in LEAVES], SCHEMA)
+    assert len(read.num_records) == len(texts)
+    for condition in _FILTERS:
+        allowed(lambda condition=condition: stats.read(files, [condition.column], SCHEMA))  # type: ignore[misc]
+
+
+def _plain(text: str) -> Any:
+    """The statistics by Python's parser, which takes NaN and Infinity too."""
+    try:
+        return json.loads(text.strip(), parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _says(theirs: Any, known: Any) -> bool:
+    """Whether a value in the JSON is this one."""
+    if isinstance(known, str) or theirs is None:
+        return bool(theirs == known)
+    try:
+        return isinstance(theirs, str) and (theirs == str(known) or float(theirs) == float(known))
+    except ValueError:
+        return False
+
+
+def _statistics_seeds() -> list[bytes]:
+    one = examples.STATS.encode()
+    infinite = one.replace(b"-0.5", b'"NaN"').replace(b"2.5", b"-Infinity")
+    return [one, one + b"\n" + infinite, b'{"numRecords":1}\n' + one.replace(b'"z"', b'"x:NaN,y"'), infinite + b"\n{}"]
+
+
+TARGETS = (
+    Target(
+        "partition-value",
+        partition_value,
+        lambda: [bytes([at, at]) + text.encode() for at, pair in enumerate(TYPES.values()) for text in pair if text],
+        "text",
+        _WORDS,
+        keep=2,
+    ),
+    Target("time-zone", time_zone, lambda: [z.encode() for z in (*ZONES, "GMT-8", "EST")], "text", [*_WORDS, "../"]),
+    Target("statistics", statistics, _statistics_seeds, "lines", examples.KEYS),
+)  # fmt: skip
