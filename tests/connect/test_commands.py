@@ -88,7 +88,7 @@ def test_delete(numbers: Table, condition: Any, gone: set[int]) -> None:
             assert numbers.info()["operationMetrics"]["numDeletedRows"] == str(len(gone))
 
 
-@pytest.mark.parametrize("condition", ["id = 100 and name", "id = 100 and p.x = 1", "ID = 100"])
+@pytest.mark.parametrize("condition", ["id = 100 and p", "id = 100 and p.x = 1", "ID = 100"])
 def test_a_condition_is_resolved_if_no_file_can_match(spark: Any, table: Table, conf: Any, condition: str) -> None:
     table.write(spark.sql("select 1 id, 'a' name, 2 p"))
     conf("spark.sql.caseSensitive", "true")

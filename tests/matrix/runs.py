@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,6 +32,7 @@ class Result:
     failed: tuple[str, ...] = ()
     seconds: int = 0
     packages: dict[str, str] = field(default_factory=dict)
+    on: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
 
 def run(cell: Cell, wheel: Path) -> Result:
