@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import report
-from .cells import CELLS, PREVIEW, SMOKE, Cell, selected
+from .cells import PREVIEW, SMOKE, Cell, selected
 from .environments import BUILD, ROOT, build_wheel
-from .runs import FAILED, NOT_RUN, Result, run, run_preview
+from .runs import FAILED, NOT_RUN, Result, run, run_preview, without_result
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
     print(f"\n{report.text(results)}")
     report.save(results, BUILD.parent, at)
     if arguments.readme:
-        every = report.newest([*(cell.name for cell in CELLS), PREVIEW], BUILD / "results")
+        every = report.newest(without_result(), BUILD / "results")
         report.into_page(ROOT / "README.md", report.markdown(every))
     ran = [result for result in results if result.outcome != NOT_RUN]
     nothing = not ran and not arguments.smoke

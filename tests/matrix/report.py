@@ -51,10 +51,16 @@ def keep(result: Result, folder: Path) -> None:
     (folder / f"{result.name}.json").write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
 
 
-def newest(names: Iterable[str], folder: Path) -> list[Result]:
-    """The kept results of these cells. Raises FileNotFoundError for one that has none."""
-    kept = [json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in names]
-    return [Result(**{**facts, "failed": tuple(facts["failed"])}) for facts in kept]
+def newest(cells: Iterable[Result], folder: Path) -> list[Result]:
+    """The kept results of these cells; a cell that has none is as given, which is a result that says so."""
+    return [_kept(cell, folder / f"{cell.name}.json") for cell in cells]
+
+
+def _kept(cell: Result, file: Path) -> Result:
+    if not file.exists():
+        return cell
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    return Result(**{**facts, "failed": tuple(facts["failed"])})
 
 
 def save(results: Sequence[Result], folder: Path, at: datetime) -> None:

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from .cells import PREVIEW, PYTHONS, Cell
+from .cells import CELLS, PREVIEW, PYTHONS, Cell
 from .environments import BUILD, ROOT, Environment, NotHereError, newest_preview, prepare
 
 PASSED, FAILED, NOT_RUN, REFUSED = ("passed", "failed", "not run", "refused")
 _SECONDS = 900.0
+_OF_PREVIEW = "classic, the newest preview on PyPI"
 _SCENARIOS = "tests/matrix/scenarios"
 
 
@@ -35,6 +36,13 @@ class Result:
     on: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
 
+def without_result() -> list[Result]:
+    """A row for each cell, and for the preview, that says that it has no result."""
+    rows = [(cell.name, cell.python, cell.spark, cell.session) for cell in CELLS]
+    rows.append((PREVIEW, PYTHONS[-1], "", _OF_PREVIEW))
+    return [Result(*row, NOT_RUN, "no result is kept", on="") for row in rows]
+
+
 def run(cell: Cell, wheel: Path) -> Result:
     """Run all scenarios in a cell; its output is in `build/matrix/logs`."""
     began = time.monotonic()
@@ -50,7 +58,7 @@ def run(cell: Cell, wheel: Path) -> Result:
 def run_preview(wheel: Path) -> Result:
     """Try `enable` with the newest preview of Spark; if the start-up check accepts it, run all scenarios."""
     python, version, began = PYTHONS[-1], newest_preview(), time.monotonic()
-    session = "classic, the newest preview on PyPI"
+    session = _OF_PREVIEW
     if version is None:
         return Result(PREVIEW, python, "", session, NOT_RUN, "PyPI has no preview")
     try:
