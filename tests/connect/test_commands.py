@@ -88,6 +88,16 @@ def test_delete(numbers: Table, condition: Any, gone: set[int]) -> None:
             assert numbers.info()["operationMetrics"]["numDeletedRows"] == str(len(gone))
 
 
+@pytest.mark.parametrize("condition", ["id = 100 and p", "id = 100 and p.x = 1", "ID = 100"])
+def test_a_condition_is_resolved_if_no_file_can_match(spark: Any, table: Table, conf: Any, condition: str) -> None:
+    table.write(spark.sql("select 1 id, 'a' name, 2 p"))
+    conf("spark.sql.caseSensitive", "true")
+    for command in (table.delta.delete, lambda text: table.delta.update(text, {"p": "3"})):
+        with pytest.raises(pyspark.errors.AnalysisException):
+            command(condition)
+    assert table.version == 0
+
+
 def test_delete_twice_and_by_alias(numbers: Table) -> None:
     numbers.delta.alias("t").delete("t.id = 3 and t.p = 1")
     numbers.delta.delete("id = 5")

@@ -11,16 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import report
-from .cells import CELLS, PREVIEW, SMOKE, Cell, selected
+from .cells import PREVIEW, SMOKE, Cell, selected
 from .environments import BUILD, ROOT, build_wheel
-from .runs import FAILED, NOT_RUN, Result, run, run_preview
+from .runs import FAILED, NOT_RUN, Result, run, run_preview, without_result
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m matrix", description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of cells, such as 3.12-* or preview")
     parser.add_argument("--smoke", action="store_true", help="the cells that CI runs")
-    parser.add_argument("--readme", action="store_true", help="put the table of all cells into the README")
+    parser.add_argument("--readme", action="store_true", help="put the newest result of each cell into the README")
     parser.add_argument("--list", action="store_true", help="only print the names")
     arguments = parser.parse_args()
     cells = list(SMOKE) if arguments.smoke else selected(arguments.patterns)
@@ -29,17 +29,17 @@ def main() -> int:
     if arguments.list or not names:
         print("\n".join(names or ["no cell has such a name"]))
         return 0 if names else 1
-    if arguments.readme and (len(cells), preview) != (len(CELLS), True):
-        parser.error("the README has all cells: --readme goes with no pattern")
     at = datetime.now(UTC)
     results = []
     for result in _results(cells, preview, build_wheel()):
         results.append(result)
+        report.keep(result, BUILD / "results")
         print(f"{result.name}: {result.outcome}, {result.seconds} s", flush=True)
     print(f"\n{report.text(results)}")
     report.save(results, BUILD.parent, at)
     if arguments.readme:
-        report.into_page(ROOT / "README.md", report.markdown(results, at))
+        every = report.newest(without_result(), BUILD / "results")
+        report.into_page(ROOT / "README.md", report.markdown(every))
     ran = [result for result in results if result.outcome != NOT_RUN]
     nothing = not ran and not arguments.smoke
     return int(nothing or any(result.outcome == FAILED for result in ran))

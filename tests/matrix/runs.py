@@ -6,14 +6,16 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from .cells import PREVIEW, PYTHONS, Cell
+from .cells import CELLS, PREVIEW, PYTHONS, Cell
 from .environments import BUILD, ROOT, Environment, NotHereError, newest_preview, prepare
 
 PASSED, FAILED, NOT_RUN, REFUSED = ("passed", "failed", "not run", "refused")
 _SECONDS = 900.0
+_OF_PREVIEW = "classic, the newest preview on PyPI"
 _SCENARIOS = "tests/matrix/scenarios"
 
 
@@ -31,6 +33,14 @@ class Result:
     failed: tuple[str, ...] = ()
     seconds: int = 0
     packages: dict[str, str] = field(default_factory=dict)
+    on: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+
+def without_result() -> list[Result]:
+    """A row for each cell, and for the preview, that says that it has no result."""
+    rows = [(cell.name, cell.python, cell.spark, cell.session) for cell in CELLS]
+    rows.append((PREVIEW, PYTHONS[-1], "", _OF_PREVIEW))
+    return [Result(*row, NOT_RUN, "no result is kept", on="") for row in rows]
 
 
 def run(cell: Cell, wheel: Path) -> Result:
@@ -48,7 +58,7 @@ def run(cell: Cell, wheel: Path) -> Result:
 def run_preview(wheel: Path) -> Result:
     """Try `enable` with the newest preview of Spark; if the start-up check accepts it, run all scenarios."""
     python, version, began = PYTHONS[-1], newest_preview(), time.monotonic()
-    session = "classic, the newest preview on PyPI"
+    session = _OF_PREVIEW
     if version is None:
         return Result(PREVIEW, python, "", session, NOT_RUN, "PyPI has no preview")
     try:

@@ -122,8 +122,11 @@ def split_condition(
 
 
 def _unplanned(frame: "DataFrame", condition: "str | Column", alias: str | None) -> Condition:
+    from pyspark.sql import functions as F
+
     expression = public_columns.checked(frame, condition, "the condition", [] if alias is None else [alias])
-    _ = frame.where(expression).schema  # Spark resolves it here
+    # Spark resolves it here. The client doesn't ask for the schema of `where`: it keeps that of the frame below.
+    _ = frame.where(expression).select(F.lit(1)).schema
     schema, qualifiers = table_schema(frame.schema), [] if alias is None else [alias]
     if isinstance(condition, str):
         predicate = predicate_of.of_text(condition, schema, qualifiers)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from connect.reading import by_core
 from matrix.cells import CLASSIC
@@ -77,10 +77,10 @@ def test_files_of_other_partitions_are_not_read(spark: Any, table: Table) -> Non
     table.write(spark.sql(days), by=("day", "p"))
     for name in table.data_files():
         if "2024-05-02" not in name:
-            (table.root / name).unlink()
+            (table.root / name).write_bytes(b"no Parquet file")
     assert sorted(row.id for row in table.read().where("day = '2024-05-02'").collect()) == [1, 4, 7]
     assert sorted(row.id for row in table.read().where("p = 'p1' and id > 3").collect()) == [4, 7]
-    with pytest.raises(Exception, match=r"(?i)not exist|FAILED_READ_FILE|FileNotFound"):
+    with pytest.raises(PySparkException):
         table.read().collect()
 
 
