@@ -37,7 +37,11 @@ def run(engine: str, name: str, count: int, seed: int) -> dict[str, object]:
                 [sys.executable, "-m", "fuzz.engines", engine, name, str(count), str(seed + start), str(directory)],
                 cwd=Path(__file__).parents[1], stdout=file, stderr=subprocess.STDOUT,
             )  # fmt: skip
-            ended = _wait(process, watch, TARGETS[name].seconds * 10 + _WAIT)
+            try:
+                ended = _wait(process, watch, TARGETS[name].seconds * 10 + _WAIT)
+            finally:
+                process.kill()
+                process.wait()
         text = output.read_text(errors="replace")
         coverage = (re.findall(r"cov: (\d+) ft: (\d+)", text) or [("", "")])[-1][0] or coverage
         counters = watch.counters()
@@ -78,6 +82,7 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process of the target is ended too
     found = 0
     for name in arguments.targets or TARGETS:
         measured = run(arguments.engine, name, arguments.count, arguments.seed)
