@@ -7,6 +7,7 @@ import pytest
 
 from tablelog.core.protocol import paths
 from tablelog.engine.read.bulk_listing import NO_VECTORS, Vectors, uris
+from tablelog.errors import CorruptLogError
 
 
 @pytest.mark.parametrize("root", ["file:///data/t", "file:///data/a%20t", "s3://bucket/t", "file:///"])
@@ -20,12 +21,16 @@ from tablelog.engine.read.bulk_listing import NO_VECTORS, Vectors, uris
         ["plain.parquet", "/elsewhere/x.parquet"],
         ["a//b", "./c", "d/../e", "d/./e", ".hidden", "d/.hidden", "x/"],
         ["ü.parquet"],
-        ["a:b"],
     ],
 )
 def test_the_short_cut_for_plain_names_gives_the_same(root: str, names: list[str]) -> None:
     files = pa.table({"path": pa.array(names, pa.string())})
     assert uris(root, files) == [paths.absolute_uri(root, name) for name in names]
+
+
+def test_a_relative_path_with_a_scheme_is_refused() -> None:
+    with pytest.raises(CorruptLogError, match="isn't a URI: after its scheme it is relative"):
+        uris("file:///data/t", pa.table({"path": ["plain.parquet", "a:b"]}))
 
 
 class Lists:
