@@ -112,5 +112,6 @@ def _logged(table: Path, since: int) -> dict[str, Any]:
 def cross_read(spark: SparkSession, path: str) -> dict[str, Any]:
     """What an engine reads of a table that the other has written: rows, schema and detail."""
     name = f"delta.`{path}`"
+    spark.catalog.clearCache()  # delta-spark answers from CACHE TABLE with the rows from before a RESTORE
     detail = json.loads(spark.sql(f"DESCRIBE DETAIL {name}").toJSON().first())
     return {"read": _state(spark, name, Path(path), 0)["read"], "detail": detail}
