@@ -6,11 +6,14 @@ tablelog doesn't write Iceberg metadata: `delta.universalFormat.enabledFormats` 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
-from . import column_mapping, features, properties, type_widening
+from ...errors import InvalidArgumentError
+from . import column_mapping, features, nested_ids, properties, type_widening
 from .actions import Action, AddFile, Metadata, Protocol
 from .record_count import num_records
 from .schema import ArrayType, Column, DataType, MapType, PrimitiveType, StructType, all_fields, dotted, parse_schema
+
+TAG: Final = "ICEBERG_COMPAT_VERSION"
+"""The tag of an `add` whose file has all ids and the partition columns."""
 
 _VERSIONS: Final = (1, 2, 3)
 _TYPES: Final = frozenset(
@@ -21,6 +24,21 @@ _TYPES: Final = frozenset(
 def versions(configuration: Mapping[str, str]) -> list[int]:
     """The enabled versions of the compatibility; more than one isn't valid."""
     return [version for version in _VERSIONS if properties.get(configuration, f"enableIcebergCompatV{version}")]
+
+
+def with_ids(metadata: Metadata, old: Metadata | None, protocol: Protocol | None, *, replaces_table: bool) -> Metadata:
+    """The metadata with ids for all columns, if it maps them, and for elements, keys and values, if Iceberg needs them.
+
+    See `column_mapping.assigned`.
+    """
+    metadata = column_mapping.assigned(metadata, old, protocol, replaces_table=replaces_table)
+    nested = any(version > 1 for version in versions(metadata.configuration))
+    return nested_ids.assigned(metadata) if nested and column_mapping.mode_of(metadata) != "none" else metadata
+
+
+def tags(configuration: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The tags of a file that was written as the compatibility requires; the name is Delta's."""
+    return next(({TAG: str(version)} for version in versions(configuration)), None)
 
 
 def with_defaults(configuration: Mapping[str, str]) -> Mapping[str, str]:
@@ -43,7 +61,7 @@ def check(protocol: Protocol, metadata: Metadata, old: Metadata | None, actions:
     """Check the restrictions of the enabled compatibility; does nothing if none is enabled.
 
     `protocol` and `metadata` are those after the commit, `old` is the current metadata. InvalidArgumentError for a
-    violation; UnsupportedFeatureError if it needs files that Spark can't write.
+    violation.
     """
     enabled = versions(metadata.configuration)
     if not enabled:
@@ -77,14 +95,8 @@ def check(protocol: Protocol, metadata: Metadata, old: Metadata | None, actions:
             for change in type_widening.changes_of(field):
                 if not type_widening.can_widen(change.old, change.new, iceberg=True):
                     raise refuse(f"the column {dotted(column)} was widened in a way that Iceberg doesn't support")
-            if isinstance(field.data_type, ArrayType | MapType):
-                if version == 1:
-                    raise refuse(f"this excludes arrays and maps: {dotted(column)}")
-                raise UnsupportedFeatureError(
-                    f"{table} has {name} enabled, which requires ids for the elements of arrays and maps in the files, "
-                    f"but Spark can't write them: {dotted(column)}",
-                    (name,),
-                )
+            if version == 1 and isinstance(field.data_type, ArrayType | MapType):
+                raise refuse(f"this excludes arrays and maps: {dotted(column)}")
     for action in actions:
         if isinstance(action, AddFile):
             if num_records(action.stats) is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ... import observe
 from ...settings.declarations import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
+from ..iceberg import enabled as iceberg_enabled
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
@@ -56,6 +57,10 @@ def after_commit(
             lambda: manifests.after(log, read, snapshot, actions),
         ),
         _Step(
+            "Iceberg's metadata doesn't have it: the next commit tries again",
+            lambda: _write_iceberg(log, snapshot, rows),
+        ),
+        _Step(
             "its checkpoint wasn't written, or _last_checkpoint doesn't name it: reading the table takes longer until "
             "the next checkpoint",
             lambda: _write_checkpoint(log, snapshot, sidecar_writer),
@@ -99,6 +104,13 @@ def _clean_up(log: "WritableLog", snapshot: "Snapshot") -> None:
 def _compact(log: "WritableLog", snapshot: "Snapshot") -> None:
     if not _checkpoint_is_due(snapshot) and COMPACTED_LOG_WRITES.of(log.conf):
         log.compact_after(snapshot)
+
+
+def _write_iceberg(log: "WritableLog", snapshot: "Snapshot", rows: Sequence[tuple[int, Sequence[Action]]]) -> None:
+    if iceberg_enabled.is_enabled(snapshot.metadata):
+        from ..iceberg.convert import convert
+
+        convert(log, log.store, snapshot, dict(rows))
 
 
 def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) -> None:

@@ -121,7 +121,7 @@ def prepare(
         new_metadata = requested(new_metadata, base.metadata, base.conf)
         if base.protocol is not None and not operation.replaces_table:
             new_metadata = without_leftovers(new_metadata, base.protocol)
-        new_metadata = column_mapping.assigned(
+        new_metadata = iceberg_compat.with_ids(
             new_metadata, base.metadata, base.protocol, replaces_table=operation.replaces_table
         )
         if new_protocol is None:

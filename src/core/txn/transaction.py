@@ -4,7 +4,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...error_context import sets_table
@@ -14,7 +14,8 @@ from ...errors import (
     UnsupportedEnvironmentError,
 )
 from ...settings.declarations import USER_METADATA
-from ..protocol import codec, column_mapping, features, properties, row_tracking
+from ..iceberg import enabled as iceberg_enabled
+from ..protocol import codec, column_mapping, features, iceberg_compat, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
 from . import conflict
@@ -199,7 +200,7 @@ class Transaction:
         protocol = None if self.snapshot is None else self.snapshot.protocol
         if protocol is not None and not replaces_table:
             metadata = without_leftovers(metadata, protocol)
-        metadata = column_mapping.assigned(metadata, old, protocol, replaces_table=replaces_table)
+        metadata = iceberg_compat.with_ids(metadata, old, protocol, replaces_table=replaces_table)
         check_shape(metadata, self.table)
         self._metadata = metadata
 
@@ -332,6 +333,9 @@ class Transaction:
             self._whole_table = True
         if snapshot is not None and changed:
             _check_row_ids(snapshot, prepared)
+        iceberg_enabled.check(
+            prepared.metadata, base.metadata, prepared.actions, self.table, lambda: _tagged_files(snapshot)
+        )
         reads = ReadSet(
             tuple(self._predicates),
             tuple(self._files),
@@ -354,6 +358,11 @@ class Transaction:
         )
         level = isolation_level(prepared.metadata)
         return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
+
+
+def _tagged_files(snapshot: "Snapshot | None") -> "Iterable[Mapping[str, Any]]":
+    """The path and the tags of each file."""
+    return [] if snapshot is None else snapshot.files.select(["path", "tags"]).to_pylist()
 
 
 def _check_row_ids(snapshot: "Snapshot", prepared: Prepared) -> None:

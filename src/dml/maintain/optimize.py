@@ -284,7 +284,9 @@ def _rewrite(
             frame = _together(command, part)
         adds = rows.write_kept(command, frame, _AS_LAID_OUT, data_change=False).adds
         if tags is not None:
-            adds = [replace(add, tags=tags, clustering_provider=clustering.PROVIDER) for add in adds]
+            adds = [
+                replace(add, tags={**(add.tags or {}), **tags}, clustering_provider=clustering.PROVIDER) for add in adds
+            ]
         added += adds
     now = command.log.clock.now_ms()
     actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]

@@ -6,9 +6,9 @@ projection costs nothing, and filters are pushed through it.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ...core.protocol import column_mapping
+from ...core.protocol import column_mapping, nested_ids
 from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import quoted
@@ -43,7 +43,7 @@ def columns_written(mapping: ColumnMapping) -> schemas.StructType:
     """
 
     def named(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
-        return replace(field, name=column_mapping.physical_name(field), nullable=True, metadata=_field_id(field))
+        return replace(field, name=column_mapping.physical_name(field), nullable=True, metadata=_field_ids(field))
 
     schema = cast(schemas.StructType, column_mapping.transformed(without_void(mapping.logical), named))
     return cast(schemas.StructType, _with_nulls(schema))
@@ -65,6 +65,17 @@ def _field_id(field: schemas.StructField) -> dict[str, int]:
     """The metadata entry with a field's ID; empty for a column that isn't in the table."""
     number = column_mapping.field_id(field)
     return {} if number is None else {column_mapping.FIELD_ID: number}
+
+
+def _field_ids(field: schemas.StructField) -> dict[str, Any]:
+    """The metadata entries with a field's ID and those of its elements, keys and values."""
+    inside = nested_ids.of(field)
+    return {**_field_id(field), **({nested_ids.PARQUET_KEY: dict(inside)} if inside else {})}
+
+
+def has_nested_ids(written: schemas.StructType) -> bool:
+    """Whether the columns of data files have ids for elements, keys or values."""
+    return any(nested_ids.PARQUET_KEY in field.metadata for _, field in schemas.all_fields(written))
 
 
 def plain(schema: schemas.StructType) -> schemas.StructType:

@@ -26,7 +26,7 @@ from ..jvm import interrupts, plans
 from ..jvm.connection import settings
 from ..jvm.connection.messages import chain
 from ..jvm.connection.sessions import is_classic
-from ..sql.column_names import columns_written, renamed, with_extra
+from ..sql.column_names import columns_written, has_nested_ids, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
 from . import routes
@@ -94,7 +94,8 @@ def write_files(
             if not needs_hex_names(error):
                 raise
         files, place = result or _write(df, log, metadata, replace(spec, hex_names=True), below)
-    adds = [file.add(spec.partition_columns, data_change) for file in files]
+    tags = iceberg_compat.tags(metadata.configuration)
+    adds = [replace(file.add(spec.partition_columns, data_change), tags=tags) for file in files]
     return Written(adds, sum(file.rows for file in files), sum(file.size for file in files), place)
 
 
@@ -102,7 +103,7 @@ def _write(
     df: "DataFrame", log: DeltaLog, metadata: Metadata, spec: WriteSpec, below: str
 ) -> tuple[list[DataFile], WriteRoute]:
     """Write and publish the files; after an error, no file is left."""
-    place = routes.choose(df.sparkSession, log, below)
+    place = routes.choose(df.sparkSession, log, below, nested_ids=has_nested_ids(spec.schema))
     with _cleared(df.sparkSession, place):
         files = _write_small(df, spec, place) if spec.options.small_frames else None
         if files is None:

@@ -131,7 +131,7 @@ PROPERTIES: Final[dict[str, Property]] = {
         Property("randomPrefixLength", "2", integer(1), "needs to be greater than 0"),
         _bool("compatibility.symlinkFormatManifest.enabled"),
         Property(
-            "universalFormat.enabledFormats", "", formats, "needs to be a list of iceberg and hudi", foreign=True
+            "universalFormat.enabledFormats", "", formats, "needs to be a list of iceberg and hudi"
         ),
         _bool("universalFormat.iceberg.atomicConversion.supported"),
         _bool("enableIcebergCompatV1", None),

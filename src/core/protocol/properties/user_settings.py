@@ -6,7 +6,7 @@ from typing import Final
 
 from ....errors import InvalidArgumentError, UnsupportedFeatureError
 from ....settings.declarations import ALLOW_ARBITRARY_PROPERTIES, PROPERTY_DEFAULTS
-from .declarations import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, get
+from .declarations import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, Property, get
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def validate(
                 condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 parameters={"prop": known.key},
             )
-        if known.check(value) and known.foreign:
+        if "hudi" in _formats(known, value) or (known.check(value) and known.foreign):
             raise UnsupportedFeatureError(
                 f"the table property {known.key} can't be set to {value!r}: it needs a feature that "
                 "tablelog doesn't have",
@@ -93,6 +93,11 @@ def validate(
                 f"({log_ms} ms < {files_ms} ms): set both"
             )
     return result
+
+
+def _formats(known: Property, value: str) -> tuple[str, ...]:
+    """The formats that the property `delta.universalFormat.enabledFormats` lists; none for another property."""
+    return known.check(value) if known is PROPERTIES["universalformat.enabledformats"] else ()
 
 
 def defaults_from(conf: Mapping[str, str] | None) -> dict[str, str]:

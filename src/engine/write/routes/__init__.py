@@ -13,7 +13,7 @@
 
 from typing import TYPE_CHECKING
 
-from ....errors import UnsupportedEnvironmentError
+from ....errors import UnsupportedEnvironmentError, UnsupportedFeatureError
 from ....logstore.common import schemes
 from ....logstore.common.uri import scheme_of, shown
 from ....logstore.data_files import DataFiles
@@ -31,12 +31,24 @@ if TYPE_CHECKING:
 __all__ = ["WriteRoute", "choose"]
 
 
-def choose(spark: "SparkSession", log: "DeltaLog", below: str = "") -> WriteRoute:
+def choose(spark: "SparkSession", log: "DeltaLog", below: str = "", *, nested_ids: bool = False) -> WriteRoute:
     """The fastest route that the session and the storage support, or the forced one; for files below `below`.
 
-    Raises UnsupportedEnvironmentError if the storage can't be accessed.
+    `nested_ids`: the elements of arrays and maps have field IDs, which only `arrow` writes: Spark's Parquet writer
+    has none for them. Raises UnsupportedEnvironmentError if the storage can't be accessed.
     """
     scheme = scheme_of(log.table)
+    if nested_ids:
+        if not is_classic(spark):
+            raise UnsupportedFeatureError(
+                f"{shown(log.table)} has arrays or maps and icebergCompatV2, which requires ids for their elements in "
+                "the files, and the Spark of a Spark Connect server can't write them: write it in a session with a "
+                "driver of its own",
+                ("icebergCompatV2",),
+            )
+        from .arrow import ArrowRoute
+
+        return ArrowRoute(DataFiles.of(log.table, log.conf, log.storage_options), below)
     if not is_classic(spark):
         return _of_server(log, below)
     forced = session_settings.of(spark, WRITE_ROUTE)

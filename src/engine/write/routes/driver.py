@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....core.protocol import partition_values, paths
+from ....core.protocol import nested_ids, partition_values, paths
 from ....core.protocol.column_mapping import FIELD_ID
 from ....core.protocol.schema import (
     VARIANT,
@@ -87,19 +87,28 @@ def _file_field(field: StructField) -> "pa.Field":
 
     # All nullable, as in Delta's files: readers must not rely on a frame's claim to have no nulls.
     number = field.metadata.get(FIELD_ID)
-    marks = None if number is None else {"PARQUET:field_id": str(number)}
-    return pa.field(field.name, _file_type(field.data_type), True, marks)
+    inside = field.metadata.get(nested_ids.PARQUET_KEY) or {}
+    return pa.field(field.name, _file_type(field.data_type, field.name, inside), True, _field_id(number))
 
 
-def _file_type(data_type: DataType) -> "pa.DataType":
+def _field_id(number: int | None) -> dict[str, str] | None:
+    return None if number is None else {"PARQUET:field_id": str(number)}
+
+
+def _file_type(data_type: DataType, path: str, ids: Mapping[str, int]) -> "pa.DataType":
+    """The Arrow type of files; `ids` has the field IDs of elements, keys and values by their paths."""
     import pyarrow as pa
+
+    def part(name: str, inner: DataType, nullable: bool = True) -> "pa.Field":
+        where = f"{path}.{name}"
+        return pa.field(name, _file_type(inner, where, ids), nullable, _field_id(ids.get(where)))
 
     if isinstance(data_type, StructType):
         return pa.struct([_file_field(f) for f in data_type])
     if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", _file_type(data_type.element_type)))
+        return pa.list_(part("element", data_type.element_type))
     if isinstance(data_type, MapType):
-        return pa.map_(_file_type(data_type.key_type), pa.field("value", _file_type(data_type.value_type)))
+        return pa.map_(part("key", data_type.key_type, False), part("value", data_type.value_type))
     return arrow_type(data_type)
 
 
