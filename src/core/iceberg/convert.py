@@ -12,7 +12,7 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
-from ...errors import ConcurrentWriteException, CorruptLogError, VersionNotFoundError
+from ...errors import ConcurrentWriteException, VersionNotFoundError
 from ..protocol.actions import Action, AddFile, Metadata, RemoveFile
 from ..table.changes import Commit, read_commits
 from . import metadata as steps
@@ -141,7 +141,7 @@ class _Conversion:
             self._directory,
             changed.schema(),
             changed.specs(),
-            self._snapshot_id(previous, commit.version),
+            steps.snapshot_id_of(self._snapshot.metadata, commit.version, previous),
             changed.last_sequence_number + 1,
             self.written,
         )
@@ -154,22 +154,17 @@ class _Conversion:
         manifests = [*writer.added(files, changed.default_spec_id), *kept]
         added = Counts(len(files), sum(file.record_count for file in files))
         parent_id = None if parent is None else parent.snapshot_id
-        snapshot = IcebergSnapshot(
-            snapshot_id=writer.snapshot_id,
-            parent_snapshot_id=parent_id,
-            sequence_number=writer.sequence_number,
-            timestamp_ms=max(commit.timestamp_ms, previous.last_updated_ms + 1),
-            manifest_list=writer.write_list(manifests, parent_id),
-            summary=steps.summary_of(operation, commit.version, manifests, counts_of(earlier), added),
-            schema_id=changed.current_schema_id,
-        )
+        values = {
+            "snapshot-id": writer.snapshot_id,
+            "parent-snapshot-id": parent_id,
+            "sequence-number": writer.sequence_number,
+            "timestamp-ms": max(commit.timestamp_ms, previous.last_updated_ms + 1),
+            "manifest-list": writer.write_list(manifests, parent_id),
+            "summary": steps.summary_of(operation, commit.version, manifests, counts_of(earlier), added),
+            "schema-id": changed.current_schema_id,
+        }
+        snapshot = IcebergSnapshot.model_validate(values)
         return steps.with_snapshot(changed, snapshot, commit.version)
-
-    def _snapshot_id(self, previous: TableMetadataV2, version: int) -> int:
-        number = steps.snapshot_id_of(self._snapshot.metadata, version)
-        if previous.snapshot_by_id(number) is not None:
-            raise CorruptLogError(f"{self._directory.location} has a snapshot of version {version} already")
-        return number
 
     def _agrees(self, result: TableMetadataV2) -> bool:
         """Whether the newest snapshot has as many files as the version, if that is known without a request."""

@@ -3,7 +3,7 @@
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
@@ -42,27 +42,32 @@ def version_of(metadata: TableMetadataV2) -> int:
     return int(text) if text.isascii() and text.isdigit() else -1
 
 
-def snapshot_id_of(table: Metadata, version: int) -> int:
-    """The id of the snapshot of a version: always the same."""
-    digest = hashlib.sha256(f"{table.id}:{version}".encode()).digest()
-    return (int.from_bytes(digest[:8], "big") >> 1) or 1
+def snapshot_id_of(table: Metadata, version: int, previous: TableMetadataV2) -> int:
+    """The id of the snapshot of a version: always the same, unless the table has a snapshot with this id."""
+    text = f"{table.id}:{version}"
+    while True:
+        number = (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1) or 1
+        if previous.snapshot_by_id(number) is None:
+            return number
+        text += "+"
 
 
 def empty(table: Metadata, location: str) -> TableMetadataV2:
     """The metadata of a table without versions."""
-    return TableMetadataV2(
-        location=location,
-        table_uuid=uuid_of(table),
-        last_updated_ms=0,
-        last_column_id=0,
-        schemas=[Schema(schema_id=0)],
-        current_schema_id=0,
-        partition_specs=[PartitionSpec(spec_id=0)],
-        default_spec_id=0,
-        last_partition_id=FIRST_PARTITION_ID - 1,
-        sort_orders=[UNSORTED_SORT_ORDER],
-        last_sequence_number=0,
-    )
+    values: dict[str, Any] = {
+        "location": location,
+        "table_uuid": uuid_of(table),
+        "last_updated_ms": 0,
+        "last_column_id": 0,
+        "schemas": [Schema(schema_id=0)],
+        "current_schema_id": 0,
+        "partition_specs": [PartitionSpec(spec_id=0)],
+        "default_spec_id": 0,
+        "last_partition_id": FIRST_PARTITION_ID - 1,
+        "sort_orders": [UNSORTED_SORT_ORDER],
+        "last_sequence_number": 0,
+    }
+    return TableMetadataV2(**values)
 
 
 def with_table(previous: TableMetadataV2, table: Metadata, mapping: ColumnMapping) -> TableMetadataV2:
@@ -99,12 +104,11 @@ def _properties(table: Metadata) -> dict[str, str]:
 
 def operation_of(actions: Sequence[Action]) -> Operation:
     """What a commit did to the rows."""
-    adds = [action for action in actions if isinstance(action, AddFile)]
-    removes = [action for action in actions if isinstance(action, RemoveFile)]
-    if (adds or removes) and not any(action.data_change for action in (*adds, *removes)):
+    files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+    if files and not any(file.data_change for file in files):
         return Operation.REPLACE
-    if removes:
-        return Operation.OVERWRITE if adds else Operation.DELETE
+    if any(isinstance(file, RemoveFile) for file in files):
+        return Operation.OVERWRITE if any(isinstance(file, AddFile) for file in files) else Operation.DELETE
     return Operation.APPEND
 
 
@@ -133,7 +137,9 @@ def summary_of(
 
 def with_snapshot(previous: TableMetadataV2, snapshot: Snapshot, version: int) -> TableMetadataV2:
     """The metadata with one more snapshot, which is the current one."""
-    entry = SnapshotLogEntry(snapshot_id=snapshot.snapshot_id, timestamp_ms=snapshot.timestamp_ms)
+    entry = SnapshotLogEntry.model_validate(
+        {"snapshot-id": snapshot.snapshot_id, "timestamp-ms": snapshot.timestamp_ms}
+    )
     texts = {VERSION: str(version), TIMESTAMP: str(snapshot.timestamp_ms)}
     return _changed(
         previous,
@@ -168,7 +174,9 @@ def without_snapshots(
 
 def with_log(previous: TableMetadataV2, earlier: Mapping[str, int]) -> TableMetadataV2:
     """The metadata with the earlier metadata files, by location, and their times, appended to the list of them."""
-    entries = [MetadataLogEntry(metadata_file=name, timestamp_ms=time) for name, time in earlier.items()]
+    entries = [
+        MetadataLogEntry.model_validate({"metadata-file": name, "timestamp-ms": time}) for name, time in earlier.items()
+    ]
     return _changed(previous, metadata_log=[*previous.metadata_log, *entries][-MOST_LOGGED:])
 
 
