@@ -62,11 +62,12 @@ def convert(
                 result = steps.with_log(result, earlier)
             oldest = snapshot.timestamp_ms - snapshot.properties.log_retention_ms
             result, expired, kept = steps.without_snapshots(result, oldest)
-            won = directory.publish(number + 1, result)
         except BaseException:
             directory.delete_all(conversion.written)
             raise
-        if won:
+        # From here on, an error doesn't tell whether the new metadata exists: its files stay.
+        if directory.publish(number + 1, result):
+            directory.write_hint(number + 1)
             _remove_expired(directory, expired, kept)
             directory.delete_all([metadata_name(number - steps.MOST_LOGGED)] if number > steps.MOST_LOGGED else [])
             return
@@ -87,16 +88,16 @@ class _Conversion:
         if previous is not None and previous.current_snapshot() is not None:
             commits = self._commits(steps.version_of(previous), known)
             if commits is not None:
-                result = previous
-                for commit in commits:
-                    result = self._after(result, commit)
-                if self._agrees(result):
-                    return result
-                logger.warning(
-                    "%s: Iceberg's metadata doesn't have the files of version %d: it is written anew",
-                    self._log.table,
-                    self._snapshot.version,
-                )
+                try:
+                    result = previous
+                    for commit in commits:
+                        result = self._after(result, commit)
+                    if self._agrees(result):
+                        return result
+                    reason = "has other files than the log"
+                except FileNotFoundError as error:
+                    reason = f"is damaged ({error})"
+                logger.warning("%s: Iceberg's metadata %s: it is written anew", self._log.table, reason)
         return self._whole(previous)
 
     def _commits(self, done: int, known: Mapping[int, Sequence[Action]]) -> list[Commit] | None:
@@ -146,10 +147,10 @@ class _Conversion:
             self.written,
         )
         parent = previous.current_snapshot()
-        earlier = [] if parent is None else manifests_in(self._directory, parent.manifest_list)
         # Another partitioning comes with a new content of the table, and the schema may lack the old one's columns.
-        anew = removed is None or changed.default_spec_id != previous.default_spec_id
-        kept = [] if anew else writer.without(earlier, removed or ())
+        anew = parent is None or removed is None or changed.default_spec_id != previous.default_spec_id
+        earlier = [] if anew or parent is None else manifests_in(self._directory, parent.manifest_list)
+        kept = writer.without(earlier, removed or ())
         files = data_files(self._log.table, self._snapshot.mapping, adds, changed.default_spec_id)
         manifests = [*writer.added(files, changed.default_spec_id), *kept]
         added = Counts(len(files), sum(file.record_count for file in files))

@@ -114,7 +114,10 @@ class MetadataDirectory(FileIO):
             return None
 
     def publish(self, number: int, metadata: TableMetadataV2) -> bool:
-        """Create the metadata with this number, and the hint; False if another writer created it."""
+        """Create the metadata with this number; False if another writer created it.
+
+        After any error the outcome is unknown.
+        """
         data = metadata.model_dump_json().encode()
         path = self._path(metadata_name(number))
         try:
@@ -122,10 +125,9 @@ class MetadataDirectory(FileIO):
         except (FileExistsError, WriteOutcomeUnknown):
             if self._store.read(path) != data:
                 return False
-        self._hint(number)
         return True
 
-    def _hint(self, number: int) -> None:
+    def write_hint(self, number: int) -> None:
         """Write the hint so that it names the newest number, also if several writers write it at the same time."""
         while True:
             self._store.write(self._path(_HINT), str(number).encode(), overwrite=True)

@@ -35,7 +35,7 @@ def micros(text: str) -> int:
         ("timestamp_ntz", "1969-12-31T23:59:59.999", "1970-01-01T00:00:00.000", -1999, 999),
         ("decimal(9,2)", 1.5, -7, Decimal("1.50"), Decimal("-7.00")),
         ("decimal(9,2)", 1.555, "1", None, None),
-        ("decimal(38,10)", 12345678901234567890, 1, Decimal("12345678901234567890.0000000000"), Decimal("1.0000000000")),
+        ("decimal(38,10)", 12345678901234567890, 1, Decimal("12345678901234567890"), Decimal(1)),
         ("double", 1.25, 2.5, 1.25, None),
         ("float", "NaN", "NaN", None, None),
         ("double", "-Infinity", 1, None, None),
