@@ -52,12 +52,6 @@ def test_what_a_table_cannot_be(schema: str, configuration: dict[str, str], says
         create(schema, **configuration)
 
 
-def test_ids_of_elements_are_told_to_be_missing() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="elements of arrays and maps") as caught:
-        create(ARRAY, enableIcebergCompatV2="true")
-    assert caught.value.features == ("icebergCompatV2",)
-
-
 def test_what_a_commit_cannot_hold() -> None:
     log = create(enableIcebergCompatV1="true")
     log.transaction().commit([add("a")], WRITE)
@@ -82,7 +76,7 @@ def test_a_partitioning_stays() -> None:
 
 def test_what_tablelog_does_not_do_cannot_be_asked_for() -> None:
     for key, value in (
-        ("universalFormat__enabledFormats", "iceberg"),
+        ("universalFormat__enabledFormats", "hudi"),
         ("coordinatedCommits__commitCoordinator-preview", "dynamodb"),
         ("redirectReaderWriter-preview", "{}"),
     ):

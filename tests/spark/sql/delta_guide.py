@@ -448,12 +448,13 @@ FEATURES = (
             "DELTA_UNSUPPORTED_FEATURES_FOR_READ"),
     shows("Catalog-managed tables", "DESCRIBE DETAIL old", (["appendOnly", "checkConstraints", "invariants"],),
           columns="tableFeatures"),
-    refused("UniForm", "CREATE TABLE t (c INT) USING DELTA TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
-            "'delta.universalFormat.enabledFormats' = 'iceberg')",
-            "DELTA_OPERATION_NOT_ALLOWED"),
+    does("UniForm", "CREATE TABLE t (c INT) USING DELTA TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
+         "'delta.universalFormat.enabledFormats' = 'iceberg')",
+         "SHOW TBLPROPERTIES t (delta.universalFormat.enabledFormats)",
+         ("delta.universalFormat.enabledFormats", "iceberg")),
     refused("UniForm", "ALTER TABLE old SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
             "'delta.universalFormat.enabledFormats' = 'iceberg')",
-            "DELTA_OPERATION_NOT_ALLOWED"),
+            "DELTA_ICEBERG_COMPAT_VIOLATION"),
     refused("UniForm", "REORG TABLE old APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
             "DELTA_OPERATION_NOT_ALLOWED"),
     refused("UniForm", "ALTER TABLE old SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = 'hudi')",

@@ -118,7 +118,7 @@ class ArrowRoute:
     def publish(self, names: Sequence[str], *, durable: bool) -> None:
         if self._ran:
             self._files.delete(set(self._files.list(self._directory)) - set(names))
-        if durable and scheme_of(self._files.root) == "file":
+        if durable and names and scheme_of(self._files.root) == "file":
             from .local import sync
 
             sync(self._files.path, names)
