@@ -22,11 +22,11 @@ from pyiceberg.schema import Schema
 
 from .storage import MetadataDirectory
 
-MOST_ENTRIES: Final = 20_000
-"""The number of files in a manifest, so that a reader can read the manifests of a large table in parallel."""
+MOST_ENTRIES: Final = 5_000
+"""The number of files in a manifest: removing a file writes its manifest again, which takes about 0.1 ms for each."""
 
 MOST_MANIFESTS: Final = 100
-"""Small manifests are merged when a version would have more than this, as in Iceberg's own writers."""
+"""Manifests with fewer files than `MOST_ENTRIES` are merged when there are more than this, as in Iceberg's writers."""
 
 _CODEC: Final = "deflate"
 
@@ -72,12 +72,12 @@ class SnapshotWriter:
 
         Otherwise only manifests that contain one of the files are written again.
         """
-        merging = len(manifests) > MOST_MANIFESTS
+        merging = sum(map(_is_small, manifests)) > MOST_MANIFESTS
         waiting = set(removed)
         result: list[ManifestFile] = []
         merged: dict[int, list[ManifestEntry]] = {}
         for manifest in manifests:  # the newest ones come first: young files are removed more often than old ones
-            small = merging and counts_of([manifest]).files < MOST_ENTRIES
+            small = merging and _is_small(manifest)
             entries = self._entries(manifest) if waiting or small else []
             gone = {entry.data_file.file_path for entry in entries} & waiting
             if not (gone or small):
@@ -128,6 +128,10 @@ class SnapshotWriter:
                 writer.add_entry(entry)
         self.written.append(location)
         return writer.to_manifest_file()
+
+
+def _is_small(manifest: ManifestFile) -> bool:
+    return counts_of([manifest]).files < MOST_ENTRIES
 
 
 def manifests_in(directory: MetadataDirectory, manifest_list: str) -> list[ManifestFile]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import properties, schema
+from ...core.protocol import iceberg_compat, properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
 from ...core.table import bin_packing, clustering
@@ -41,8 +41,8 @@ class OptimizeLayout:
 
     Files below `smallest`, or with more than the ratio `deleted_ratio` of their rows deleted, are rewritten into files
     of up to `largest`. `by` are the columns of ZORDER BY. `full`: on a clustered table, also recluster files that were
-    clustered by other columns. `purge`: rewrite only the files with deleted rows. There is one commit for each `batch`
-    bytes (`None`: one commit).
+    clustered by other columns. `purge`: rewrite only the files with deleted rows, or with `for_iceberg` those that were
+    not written for Iceberg. There is one commit for each `batch` bytes (`None`: one commit).
     """
 
     smallest: int = declarations.OPTIMIZE_MIN_FILE_SIZE.default
@@ -51,6 +51,7 @@ class OptimizeLayout:
     by: tuple[str, ...] = ()
     full: bool = False
     purge: bool = False
+    for_iceberg: bool = False
     auto: bool = False
     batch: int | None = None
 
@@ -229,7 +230,10 @@ def _planned(
     outcome.considered = len(chosen)
     if outcome.clustered:
         return _cubes(command, layout, outcome.by)
-    if layout.purge:
+    if layout.for_iceberg:
+        tags = pc.map_lookup(snapshot.files.take(chosen).column("tags"), iceberg_compat.TAG, "last")
+        chosen = chosen.filter(pc.is_null(tags))
+    elif layout.purge:
         chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
     elif not outcome.by:
         chosen = bin_packing.worth_compacting(
@@ -348,7 +352,7 @@ def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Se
 
 def _parameters(layout: OptimizeLayout, printed: Sequence[str], outcome: OptimizeResult) -> dict[str, object]:
     if layout.purge:
-        return {"predicate": list(printed), "applyPurge": True}
+        return {"predicate": list(printed), "applyPurge": not layout.for_iceberg}
     parameters: dict[str, object] = {
         "predicate": list(printed),
         "auto": layout.auto,

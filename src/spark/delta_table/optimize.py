@@ -121,7 +121,11 @@ class DeltaOptimizeBuilder:
 
 def run_optimize(spark: SparkSession, log: DeltaLog, layout: OptimizeLayout, where: str | Column | None) -> DataFrame:
     """Run OPTIMIZE or REORG; returns its metrics as a frame with one row."""
-    outcome = optimize(spark, log, layout, where, options=commit_of(spark))
+    return frame_of(spark, optimize(spark, log, layout, where, options=commit_of(spark)))
+
+
+def frame_of(spark: SparkSession, outcome: OptimizeResult) -> DataFrame:
+    """The table and its metrics as a frame with one row."""
     return local_frame(spark, [(outcome.table, _metrics(outcome))], RESULT)
 
 

@@ -455,8 +455,9 @@ FEATURES = (
     refused("UniForm", "ALTER TABLE old SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
             "'delta.universalFormat.enabledFormats' = 'iceberg')",
             "DELTA_ICEBERG_COMPAT_VIOLATION"),
-    refused("UniForm", "REORG TABLE old APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
-            "DELTA_OPERATION_NOT_ALLOWED"),
+    does("UniForm", "REORG TABLE old APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
+         "SHOW TBLPROPERTIES old (delta.universalFormat.enabledFormats)",
+         ("delta.universalFormat.enabledFormats", "iceberg")),
     refused("UniForm", "ALTER TABLE old SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = 'hudi')",
             "DELTA_OPERATION_NOT_ALLOWED"),
 )  # fmt: skip

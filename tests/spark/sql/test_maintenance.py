@@ -105,7 +105,7 @@ def test_optimize_and_reorg(spark, named):
     message = refused(spark, "OPTIMIZE own.t\n  WHERE p = = 1", "PARSE_SYNTAX_ERROR", ParseException)
     assert "(line 2, pos 12)" in message
     refused(spark, "OPTIMIZE own.t WHERE p = :p", "UNBOUND_SQL_PARAMETER", AnalysisException)
-    apply = "UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2)"
+    apply = "UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 3)"
     with pytest.raises(UnsupportedFeatureError, match="UPGRADE UNIFORM"):
         spark.sql(f"REORG TABLE own.t APPLY ({apply})")
     assert named.version == version

@@ -1,8 +1,11 @@
 """Runs Delta's own statements about existing tables, one function for each: VACUUM, OPTIMIZE, RESTORE and others."""
 
+import re
+
 from pyspark.sql import DataFrame
 
 from ....core.schema_evolution.changes import column_of
+from ....dml.alter import upgrade_uniform
 from ....dml.alter.schema_changes import sync_identity
 from ....dml.maintain.optimize import OptimizeLayout
 from ....engine.jvm.catalog import SessionCatalog
@@ -12,7 +15,7 @@ from ... import names
 from ...conf import delta_log, session_conf
 from ...delta_table import describe
 from ...delta_table.convert import converted, hadoop_path
-from ...delta_table.optimize import run_optimize
+from ...delta_table.optimize import frame_of, run_optimize
 from ...reader import not_a_table
 from ...writer import commit_of
 from .. import results, targets
@@ -24,6 +27,7 @@ from ..values import Values
 
 _ALTER_COLUMN = "ALTER TABLE ... ALTER COLUMN"
 _DETAIL = "DESCRIBE DETAIL"
+_UPGRADE = re.compile(r"UPGRADE UNIFORM \(\s*ICEBERG_COMPAT_VERSION\s*=\s*(\d)\s*\)", re.IGNORECASE)
 _HISTORY = "DESCRIBE HISTORY"
 
 
@@ -62,14 +66,23 @@ def optimize(values: Values, node: nodes.Optimize) -> DataFrame:
 
 
 def reorg(values: Values, node: nodes.Reorg) -> DataFrame:
-    """REORG TABLE ... APPLY (PURGE). Answers the path and the metrics."""
-    if node.apply != "PURGE":
+    """REORG TABLE ... APPLY (PURGE), or (UPGRADE UNIFORM (...)). Answers the path and the metrics."""
+    upgrade = _UPGRADE.fullmatch(node.apply)
+    if node.apply != "PURGE" and (upgrade is None or int(upgrade[1]) not in upgrade_uniform.VERSIONS):
         raise UnsupportedFeatureError(
-            f"REORG TABLE ... APPLY ({node.apply}) is not supported, only APPLY (PURGE): nothing was changed.",
+            f"REORG TABLE ... APPLY ({node.apply}) is not supported, only APPLY (PURGE) and APPLY (UPGRADE UNIFORM "
+            "(ICEBERG_COMPAT_VERSION = 2)): nothing was changed.",
             (node.apply,),
         )
     table = table_of(values, node.table, "REORG")
     where = None if node.where is None else values.condition(node.where)
+    if upgrade is not None:
+        if where is not None:
+            raise InvalidArgumentError("REORG TABLE ... APPLY (UPGRADE UNIFORM) rewrites whole tables: leave WHERE out")
+        options = commit_of(values.spark)
+        return frame_of(
+            values.spark, upgrade_uniform.upgrade_uniform(values.spark, table.log, int(upgrade[1]), options)
+        )
     return run_optimize(values.spark, table.log, OptimizeLayout.of(values.spark, purge=True), where)
 
 
