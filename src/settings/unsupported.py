@@ -19,9 +19,9 @@ _KNOWN: Final = (
     ("commitLock.enabled", "the log store decides which writer wins, without a lock"),
     ("domainMetadatasInCrc.maxAllowed", "a checksum lists up to 100 domains"),
     ("history.metricsEnabled", "commits always record their metrics"),
-    ("hudi.maxPendingCommits", "UniForm isn't supported"),
-    ("iceberg.maxPendingActions", "UniForm isn't supported"),
-    ("iceberg.maxPendingCommits", "UniForm isn't supported"),
+    ("hudi.maxPendingCommits", "Hudi's metadata isn't written"),
+    ("iceberg.maxPendingActions", "Iceberg's metadata is written by each commit"),
+    ("iceberg.maxPendingCommits", "Iceberg's metadata is written by each commit"),
     ("maxSnapshotLineageLength", "the driver holds the snapshot, which has no lineage"),
     ("merge.materializeSource", "a MERGE always reads its source once"),
     ("merge.optimizeInsertOnlyMerge.enabled", "the clauses of a MERGE decide how it runs"),
@@ -33,7 +33,7 @@ _KNOWN: Final = (
     ("snapshotCache.storageLevel", "the driver holds the snapshot; Spark doesn't cache it"),
     ("stalenessLimit", "every read looks for the newest version"),
     ("stats.collect", "files have statistics unless the table property delta.dataSkippingNumIndexedCols is 0"),
-    ("uniform.iceberg.sync.convert.enabled", "UniForm isn't supported"),
+    ("uniform.iceberg.sync.convert.enabled", "Iceberg's metadata is written by each commit"),
     ("write.utcTimestampPartitionValues", "timestamps in partition values are always written in UTC"),
 )
 UNSUPPORTED: Final = {DELTA + name: Unsupported(DELTA + name, why) for name, why in _KNOWN}

@@ -85,7 +85,9 @@ class History:
         self.dice = random.Random(seed)
         self.next_id = 0
         by = self.dice.choice([(), ("p",), ("p", "da"), ("ts",), ("s",), ("lo", "tn"), ("de", "bo")])
-        table.write(self.rows(), by=by, **UNIFORM, **{"delta.enableTypeWidening": "true", "maxRecordsPerFile": "2"})
+        mode = self.dice.choice(["name", "id"])
+        more = {"delta.enableTypeWidening": "true", "delta.columnMapping.mode": mode, "maxRecordsPerFile": "2"}
+        table.write(self.rows(), by=by, **UNIFORM, **more)
         self.sql(f"ALTER TABLE {self.name} ADD COLUMNS (w INT, gone ARRAY<STRING>)")
 
     @property
@@ -236,6 +238,29 @@ def test_vacuum_keeps_the_metadata(spark: SparkSession, table: Table, conf: Any)
     table.delta.vacuum(0)
     assert_current(table)
     assert len(list(Path(table.path).glob("*.parquet"))) == len(table.logged_files() & table.data_files())
+
+
+def test_a_shallow_clone(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    table.write(spark.range(4).selectExpr("id", "array(id) a"), **UNIFORM)
+    clone = Table(spark, tmp_path / "clone")
+    spark.sql(f"CREATE TABLE delta.`{clone.path}` SHALLOW CLONE delta.`{table.path}`")
+    assert_current(clone)
+    clone.delta.delete("id = 1")
+    clone.write(spark.range(4, 6).selectExpr("id", "array(id) a"))
+    assert_current(clone)
+    assert_current(table)
+
+
+def test_without_the_compatibility_elements_need_no_ids(spark: SparkSession, table: Table) -> None:
+    table.write(spark.range(2).selectExpr("id", "array(id) a"), **{"delta.enableIcebergCompatV2": "true"})
+    table.delta.setProperties({"delta.enableIcebergCompatV2": "false"})
+    table.write(spark.range(2, 4).selectExpr("id", "array(id) a"), maxRecordsPerFile="1")
+    added = [action["add"] for action in table.actions() if "add" in action]
+    assert [add.get("tags") for add in added] == [None, None]
+    assert not any(
+        name == "element" and number for add in added for name, number in by_parquet(f"{table.path}/{add['path']}")
+    )
+    assert table.rows("id") == [0, 1, 2, 3]
 
 
 def test_a_path_with_special_characters(spark: SparkSession, tmp_path: Path) -> None:

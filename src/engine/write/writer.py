@@ -103,7 +103,8 @@ def _write(
     df: "DataFrame", log: DeltaLog, metadata: Metadata, spec: WriteSpec, below: str
 ) -> tuple[list[DataFile], WriteRoute]:
     """Write and publish the files; after an error, no file is left."""
-    place = routes.choose(df.sparkSession, log, below, nested_ids=has_nested_ids(spec.schema))
+    nested = bool(iceberg_compat.versions(metadata.configuration)) and has_nested_ids(spec.schema)
+    place = routes.choose(df.sparkSession, log, below, nested_ids=nested)
     with _cleared(df.sparkSession, place):
         files = _write_small(df, spec, place) if spec.options.small_frames else None
         if files is None:
