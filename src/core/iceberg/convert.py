@@ -48,8 +48,10 @@ def convert(
         ConcurrentWriteException: Other writers created the next metadata at each try.
     """
     directory = MetadataDirectory(store, log.table)
+    taken = 0
     for _ in range(_TRIES):
-        number, previous = directory.current()
+        newest, previous = directory.current()
+        number = max(newest, taken)  # a number whose writer ended before its file existed is left out
         if previous is not None and previous.table_uuid != steps.uuid_of(snapshot.metadata):
             previous = None  # of a table that was here before
         if previous is not None and steps.version_of(previous) >= snapshot.version:
@@ -58,7 +60,7 @@ def convert(
         try:
             result = conversion.run(previous, known or {})
             if previous is not None:
-                earlier = {f"{directory.location}/{metadata_name(number)}": previous.last_updated_ms}
+                earlier = {f"{directory.location}/{metadata_name(newest)}": previous.last_updated_ms}
                 result = steps.with_log(result, earlier)
             oldest = snapshot.timestamp_ms - snapshot.properties.log_retention_ms
             result, expired, kept = steps.without_snapshots(result, oldest)
@@ -72,6 +74,7 @@ def convert(
             directory.delete_all([metadata_name(number - steps.MOST_LOGGED)] if number > steps.MOST_LOGGED else [])
             return
         directory.delete_all(conversion.written)
+        taken = number + 1
     raise ConcurrentWriteException(f"{log.table}: other writers created Iceberg's metadata at each of {_TRIES} tries")
 
 

@@ -123,7 +123,7 @@ class MetadataDirectory(FileIO):
         try:
             self._store.write(path, data)
         except (FileExistsError, WriteOutcomeUnknown):
-            if self._store.read(path) != data:
+            if self._data(number) != data:
                 return False
         return True
 

@@ -205,6 +205,23 @@ def test_the_next_commit_repeats_what_failed(broken: str, caplog: pytest.LogCapt
     assert store.read("memory:///t/metadata/version-hint.text") == b"%d" % (3 if broken == "version-hint" else 2)
 
 
+class Blocked(MemoryLogStore):
+    """A writer has taken the number of v2 for itself, and has ended before the file existed."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        if path.endswith("/v2.metadata.json"):
+            raise FileExistsError(path)
+        super().write(path, data, overwrite=overwrite)
+
+
+def test_a_number_that_is_taken_without_a_file_is_left_out() -> None:
+    log = create(store=Blocked())
+    commit(log, tagged(log, "a"))
+    commit(log, tagged(log, "b"))
+    is_current(log)
+    assert log.store.read("memory:///t/metadata/version-hint.text") == b"4"
+
+
 def test_commits_that_are_no_longer_in_the_log_are_skipped() -> None:
     store = Failing()
     log = create(store=store)
