@@ -107,7 +107,7 @@ def options(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: An
     route = request.param
     if route.startswith("hadoop"):
 
-        def choose(spark: SparkSession, log: Any, below: str = "") -> HadoopRoute:
+        def choose(spark: SparkSession, log: Any, below: str = "", **_: Any) -> HadoopRoute:
             return HadoopRoute(spark, log.table, {}, renames=route.endswith("renamed"), below=below)
 
         monkeypatch.setattr(routes, "choose", choose)
