@@ -209,7 +209,8 @@ def by_parquet(path: str) -> list[tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("pyiceberg", marks=pytest.mark.xfail(reason="apache/iceberg-python#3833")), "DuckDB"]
+    "name",
+    [pytest.param("pyiceberg", marks=pytest.mark.xfail(reason="apache/iceberg-python#3833", strict=True)), "DuckDB"],
 )
 def test_an_array_of_structs_that_is_null(spark: SparkSession, table: Table, name: str) -> None:
     table.write(spark.createDataFrame([(1, None), (2, [(3,)])], "id int, a array<struct<x:int>>"), **UNIFORM)
