@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fuzz.target import Target, allowed
 from tablelog.core.protocol import deletion_vectors as vectors
+from tablelog.core.protocol import paths
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.protocol.deletion_vectors import DeletedRows
 
@@ -63,7 +64,9 @@ def text(data: bytes) -> None:
         descriptor = DeletionVectorDescriptor(kind, inline, size, 0)
         path = vectors.path_of(descriptor)
         assert path
-        assert kind == "p" or path.isascii()
+        # A host that isn't ASCII stays in the path, and is refused where the path becomes a location.
+        location = allowed(lambda: paths.absolute_uri("memory:/table", path))
+        assert location is None or location.isascii()
         return
     raw = vectors.z85_decode(inline)
     if len(raw) % 4 == 0:
