@@ -70,9 +70,10 @@ def row(name: str, made: Part) -> str:
     """A line of the table of parts."""
     fair = made.fairness
     wrong = ", ".join(f"{count} {what}" for what, count in made.faults.items()) or "nothing"
+    command = f"{fair.median_command:.2f} / {fair.p99_command:.2f} s"
     return (
         f"| {name} | {made.per_second:.1f}/s | {fair.fewest} / {fair.median:.0f} / {fair.most} | {fair.jain:.3f} "
-        f"| {fair.median_command:.2f} / {fair.p99_command:.2f} s | {fair.longest_wait:.1f} s | {made.failed} | {wrong} |"
+        f"| {command} | {fair.longest_wait:.1f} s | {made.failed} | {wrong} |"
     )
 
 
