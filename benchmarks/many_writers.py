@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 _PRELOADED = ["benchmarks.many_writers_work", "tablelog.core.txn.transaction", "pyarrow.compute", "botocore.session",
               "pyarrow.parquet"]  # fmt: skip
-_END_SECONDS = 300
+_END_SECONDS = 600
 
 
 @dataclass(frozen=True)

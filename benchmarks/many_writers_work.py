@@ -21,7 +21,7 @@ SCHEMA = json.dumps(
     {"type": "struct", "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}}
                                   for name, kind in (("id", "long"), ("p", "string"))]}
 )  # fmt: skip
-_WARM_UP = 3
+_WARM_UP = 1
 _COMPACTED = 8
 _METADATA_SECONDS = 30.0
 """Every change of metadata conflicts with each commit that is on its way: one of the writers does it now and then."""

@@ -87,6 +87,7 @@ def _judged(
     errors = [(name, line) for name, line in journals.others if "error" in line]
     found += [f"{name}, {line['place']}: {line['error']}" for name, line in errors
               if not outages.excuse(line["place"], line["at"], line["at"])]  # fmt: skip
+    found += _too_little(journals, run)
     resources = {}
     sampled = {f"{process.name}, {what}": samples for process in processes for what, samples in process.samples.items()}
     heaps = [Sample(line["heap"]) for name, line in journals.others if name == "driver-0.1" and "heap" in line]
@@ -101,6 +102,17 @@ def _judged(
     return report.Report(
         run.seed, seconds, run.retention_seconds, kills, counts, report.tallied(journals), resources, found
     )
+
+
+def _too_little(journals: journal.Journals, run: Run) -> list[str]:
+    """What the soak doesn't show, because it didn't happen at all."""
+    done = {(one.place, one.op.partition("-")[0]) for one in journals.intents.values() if one.outcome == "acknowledged"}
+    read = {line["place"] for line in journals.reads}
+    found = []
+    for place in run.places:
+        found += [f"{place.name}: no writer without Spark committed"] if (place.name, "core") not in done else []
+        found += [f"{place.name}: no version was read"] if place.name not in read else []
+    return found + ([] if any(who == "driver" for _, who in done) else ["no command of a driver came to its end"])
 
 
 def soak(target: str, seconds: float, seed: int, directory: str) -> report.Report:
