@@ -21,6 +21,8 @@ from soak.processes import Outages, Process
 from soak.resources import Sample, verdict
 
 _END_SECONDS = 240.0
+_LAST_SECONDS = 900.0
+"""For the last driver, which reads all that the streams have left and vacuums every place."""
 
 
 def _places(target: str, directory: str, server: MinIO | None) -> tuple[Place, ...]:
@@ -59,7 +61,7 @@ def _supervised(run: Run, seconds: float, processes: Sequence[Process], outages:
         found += [wrong for process in processes if (wrong := process.finish(_END_SECONDS)) is not None]
         last = Process(run, "driver-2", "soak.driver", ("finish",))
         last.start()
-        wrong_at_last = last.finish(_END_SECONDS)
+        wrong_at_last = last.finish(_LAST_SECONDS)
         found += [] if wrong_at_last is None else [wrong_at_last]
     finally:
         for process in processes:
