@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.speculation.minTaskRuntime": "50ms",
     "spark.speculation.efficiency.enabled": "false",
 }
-_MOST_SECONDS = 60.0
+_MOST_SECONDS = 30.0
 
 
 def meeting(mark: str) -> Callable[[Any], Any]:

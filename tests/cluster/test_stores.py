@@ -18,15 +18,12 @@ from .streams import copied_by_streams
 ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
 
 
-SETTINGS = {"spark.executor.extraClassPath": class_path()}
-
-
 @pytest.fixture(params=ROUTES, ids=" by ".join)
 def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A server; its data files take one route."""
     name, route = request.param
     server = request.getfixturevalue(name)
-    if (name, route) == ("minio", "native") and not SETTINGS["spark.executor.extraClassPath"]:
+    if (name, route) == ("minio", "native") and not class_path():
         pytest.skip("the jars of s3a can't be installed")
     with settings(spark, {**server.conf, **by_route(route)}):
         yield server

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...jvm.connection.serialization import pickled
+from ...storage import access_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -34,6 +35,7 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
     field_id = b"PARQUET:field_id"
+    of_clients, remedy = access_errors.OF_CLIENTS, access_errors.REMEDY
     name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
 
     class Ranges(io.RawIOBase):
@@ -85,8 +87,9 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
             except FileNotFoundError:
                 raise
             except Exception as error:
-                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                denied = type(error).__name__ in of_clients
+                typed = "StorageAccessError" if denied else "StorageError"
+                reason = " ".join(f"{type(error).__name__}: {error}".split()) + (f". {remedy}" if denied else "")
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
             self._at += len(data)
             if not self._tail and self._at == self._file["size"]:
