@@ -9,8 +9,6 @@ from servers import MinIO
 from support.table_work import Work, by_route, settings
 from tablelog.errors import StorageAccessError
 
-from .conftest import class_path
-
 SETTINGS = {
     "spark.executorEnv.AWS_EC2_METADATA_DISABLED": "true",
     "spark.task.maxFailures": "1",
@@ -49,36 +47,12 @@ def test_only_the_driver_has_keys(
     assert work.files() == before
 
 
-def test_the_jvm_of_executors_has_no_keys(
+def test_only_executors_have_keys(
     spark: SparkSession, minio: MinIO, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not class_path():
-        pytest.skip("the jars of s3a can't be installed")
-    with_keys(minio, monkeypatch)
-    system = spark._jvm.java.lang.System  # where the driver's JVM finds keys, and executors don't
-    system.setProperty("aws.accessKeyId", minio.access_key)
-    system.setProperty("aws.secretAccessKey", minio.secret_key)
-    provider = "software.amazon.awssdk.auth.credentials.SystemPropertyCredentialsProvider"
-    before = work.files()
-    try:
-        with settings(spark, {**by_route("native"), "fs.s3a.aws.credentials.provider": provider}):
-            with pytest.raises(
-                StorageAccessError, match="executors have no access there, and the driver has"
-            ) as caught:
-                work.write(work.frame(4, 8))
-            print(caught.value)
-            with pytest.raises(StorageAccessError, match="executors have no access there, and the driver has"):
-                work.read().collect()
-    finally:
-        system.clearProperty("aws.accessKeyId")
-        system.clearProperty("aws.secretAccessKey")
-    assert work.log.snapshot().version == 0
-    assert work.files() == before
-
-
-def test_only_executors_have_keys(spark: SparkSession, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     before = work.files()
+    spark.conf.set("fs.s3a.endpoint", minio.endpoint.replace("127.0.0.1", "localhost"))  # no client of before
     for command in (lambda: work.write(work.frame(4, 8)), lambda: work.read().collect(), work.delta.delete):
         with settings(spark, by_route("arrow")), pytest.raises(StorageAccessError) as caught:
             command()

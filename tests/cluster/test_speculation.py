@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.speculation.multiplier": "1",
     "spark.speculation.quantile": "0.1",
     "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.task.duration.threshold": "500ms",  # of a stage of one task
     "spark.speculation.efficiency.enabled": "false",
 }
 _MOST_SECONDS = 30.0

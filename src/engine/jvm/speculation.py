@@ -6,7 +6,7 @@ from ...settings.spark_own import SPECULATION
 from . import interrupts
 from .connection import settings
 from .connection.gateway import Gateway, JavaObject
-from .connection.sessions import is_classic
+from .connection.sessions import is_classic, scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ def overtaken(spark: "SparkSession", tag: str) -> bool:
 def most_copies(spark: "SparkSession", rdd: JavaObject) -> int:
     """The number of executors that store the same partition of an RDD, the most for all its partitions."""
     jvm = Gateway.of(spark).jvm
-    master = jvm.org.apache.spark.SparkEnv.get().blockManager().master()
+    master = scala_context(spark).env().blockManager().master()
     number, partitions = rdd.id(), rdd.getNumPartitions()
     blocks = (jvm.org.apache.spark.storage.RDDBlockId(number, partition) for partition in range(partitions))
     return max((master.getLocations(block).size() for block in blocks), default=0)
