@@ -25,6 +25,7 @@ from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...progress import files_text, stage
 from ...settings import declarations
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -277,6 +278,7 @@ def _rewrite(
     step = 1 if outcome.clustered else _BINS_PER_JOB
     for first in range(0, len(batch), step):
         part = batch[first : first + step]
+        stage(f"rewriting {files_text(len(numbers))}", sum(len(group.files) for group in batch[:first]), len(numbers))
         tags: dict[str, str] | None = None
         if outcome.by:
             laid = _laid_out(command, layout, part, outcome)

@@ -10,6 +10,7 @@ from ...core.table_maintenance.restore import check_there, restoration
 from ...engine.jvm.connection import settings
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...progress import stage
 from ...settings.declarations import RESTORE_DOWNGRADES
 from ...settings.spark_own import IGNORE_MISSING_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -40,6 +41,7 @@ def restore(
         if timestamp is not None:
             version = _version_at(log, timestamp)
         assert version is not None
+        stage(f"comparing version {version:,} with version {now.version:,}")
         then = now if version == now.version else _snapshot(log, version)
         command.txn.read_whole_table()
         downgrade = bool(settings.of(spark, RESTORE_DOWNGRADES))
