@@ -72,8 +72,8 @@ test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone 
 test-connect: $(BIN)/.class-archive  ## Sessions of Spark Connect, whose server runs on loopback
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/connect
 
-test-matrix: $(BIN)/.ready  ## Pythons, Sparks and kinds of session, each in a process of its own (CELLS="3.12-* preview", SMOKE=1, README=1)
-	set -f; cd tests && $(WITH_JAVA) ../$(BIN)/python -m matrix $(if $(SMOKE),--smoke) $(if $(README),--readme) $(CELLS)
+test-matrix: $(BIN)/.ready  ## Pythons, Sparks and kinds of session, each in a process of its own (CELLS="3.12-* preview", SMOKE=1, PAGE=1)
+	set -f; cd tests && $(WITH_JAVA) ../$(BIN)/python -m matrix $(if $(SMOKE),--smoke) $(if $(PAGE),--page) $(CELLS)
 
 test-tpc: $(BIN)/.class-archive  ## TPC-H, TPC-DS and changes to their tables by SQL, at scale 0.1 (ONLY=tpch: the 22 queries of TPC-H)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/tpc $(if $(ONLY),-k $(ONLY))
