@@ -51,10 +51,7 @@ class Snapshot:
         totals: Totals | None = None,
         selected: "pa.Table | None" = None,
     ) -> None:
-        """`doubt` returns why a state that contradicts its checksum may be wrong; `None`: the commits confirm it.
-
-        `selected` are the files of `with_files`.
-        """
+        """`doubt` returns why a state that contradicts its checksum may be wrong; `None`: the commits confirm it."""
         self.table = table
         self.version = version
         self._header = header
@@ -92,8 +89,8 @@ class Snapshot:
 
     def with_files(self, files: "pa.Table") -> "Snapshot":
         """The same version with only these of its files: rows with the columns of `files_with_stats_text`."""
-        nothing = CommitOverlay(self.table)
-        return Snapshot(self.table, self.version, self._header, nothing, None, timestamp=self._timestamp, selected=files)
+        version = self.table, self.version, self._header, CommitOverlay(self.table), None
+        return Snapshot(*version, timestamp=self._timestamp, selected=files)
 
     # --- the header -----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...core.log.replay import Totals
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
@@ -148,7 +149,7 @@ def planned(
     spark: "SparkSession",
     log: "DeltaLog",
     snapshot: "Snapshot",
-    condition: Condition,
+    condition: Condition | None,
     then: "large_log.Choice | None" = None,
 ) -> "large_log.PlannedFiles | None":
     """The files that may match, and that `then` selects, with statistics; executors find them in a large log.
@@ -156,8 +157,13 @@ def planned(
     The result may have files that `exact_partitions` or `candidates` exclude. None: the driver has to find the files,
     because the log isn't large, the executors can't read it, or the session is of Spark Connect.
     """
-    if isinstance(condition, UnplannedCondition) or condition._never or not large_log.wanted(spark, snapshot):
+    if not is_classic(spark) or not large_log.wanted(spark, snapshot):
         return None
+    if condition is None:
+        assert then is not None
+        return large_log.chosen(spark, log, snapshot, then, None, texts=True)
+    if condition._never:
+        return large_log.PlannedFiles(large_log.NO_FILES, Totals(), 0)
     index = FileIndex(condition._gateway, spark, Pinned(snapshot), ScanSpec(snapshot), log=log)
     of_rows = condition._gateway.seq([]) if condition.data is None else condition._data_filters
     return index.planned(snapshot, condition._partition_filters, of_rows, then=then, texts=True)

@@ -20,7 +20,7 @@ from pyspark.errors import PythonException
 
 from ...core.log.checkpoint_file import ParquetFile
 from ...core.log.checkpoint_shares import RowGroupSplit, left, parted, pieces_to_prune, texts_of
-from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
+from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, counted, table_of
 from ...core.log.replay import Totals
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import AddFile, FileKey
@@ -197,15 +197,15 @@ def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table, *, texts:
     """Combine the results of the tasks with the commits after the checkpoint."""
     schema = _WITH_TEXT if texts else FILE_SCHEMA
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
-    counted = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
+    totals = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
     after = sum(rows.column("after_partitions").to_pylist())
     adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
     if adds:
         own, of_these = choice(table_of(adds, _WITH_TEXT))
         files.append(own.select(schema.names))
-        counted = counted.changed((1, add.size, add.deletion_vector) for add in adds)
+        totals = totals.changed((1, add.size, add.deletion_vector) for add in adds)
         after += of_these
-    return PlannedFiles(pa.concat_tables(files) if files else schema.empty_table(), counted, after)
+    return PlannedFiles(pa.concat_tables(files) if files else schema.empty_table(), totals, after)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Choosing:
         return map(self._of_part, self.reading.parts(numbers))
 
     def _of_part(self, part: RowGroupSplit) -> pa.RecordBatch:
-        counted = [0] * len(_COUNTED)
+        totals = Totals()
         after = 0
         sink = pa.BufferOutputStream()
         trouble: str | None = None
@@ -271,14 +271,14 @@ class Choosing:
                 for group in file.by_row_group() if self.texts else [file]:
                     selected = []
                     for own, files, kept in self._pieces(group):
-                        counted = [before + more for before, more in zip(counted, _count(own), strict=True)]
+                        totals += counted(own)
                         after += kept
                         selected.append(files.select([*FILE_SCHEMA.names, *([_ROW] if self.texts else [])]))
                     for files in self._with_texts(group, selected) if self.texts else selected:
                         writer.write_table(files)
         except (TablelogError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-        numbers = dict(zip((*_COUNTED, "after_partitions"), (*counted, after), strict=True))
+        numbers = {**{name: getattr(totals, name) for name in _COUNTED}, "after_partitions": after}
         arrays = [pa.array([number], pa.int64()) for number in numbers.values()]
         arrays += [pa.array([sink.getvalue().to_pybytes()], pa.binary()), pa.array([trouble], pa.string())]
         return pa.record_batch(arrays, names=[*numbers, "files", "trouble"])
@@ -304,11 +304,6 @@ class Choosing:
         files = pa.concat_tables(found)
         texts = texts_of(group, pa.concat_arrays(files.column(_ROW).chunks))
         return [files.select(FILE_SCHEMA.names).append_column("stats", texts)]
-
-
-def _count(files: pa.Table) -> list[int]:
-    vectors = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
-    return [files.num_rows, pc.sum(files.column("size")).as_py() or 0, len(vectors), pc.sum(vectors).as_py() or 0]
 
 
 # --- deletion vectors too large for bitmaps -----------------------------------------------------------------------
