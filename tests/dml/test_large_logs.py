@@ -1,24 +1,31 @@
 """Commands on a log too large for the driver: the same results as on a small one, without its columns on the driver."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from support.commands import KINDS, copy_of, rows_of, values
+from support.commands import KINDS, copy_of, data_files_needed, named_files, rows_of, values
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
+from tablelog.dml.command.command import Command
 from tablelog.engine.read import large_log
 from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadException
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
+from tablelog.settings.declarations import (
+    AUTO_COMPACT,
+    AUTO_COMPACT_MIN_NUM_FILES,
+    LOG_DRIVER_BYTES,
+    RETENTION_CHECK,
+    SNAPSHOT_PARTITIONS,
+)
 from tablelog.spark import conf
 
 LARGE = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
@@ -149,3 +156,98 @@ def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch
         run(other)
     assert outcome(other, before) == outcome(small, before)
     assert jobs == expected
+
+
+@pytest.mark.parametrize("version", [1, 4, 5])
+def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    """To before the checkpoint, to it, and to a commit after it: only the files that differ are on the driver."""
+    before, small, other = base.version, copy_of(base, f"{version}, small"), copy_of(base, f"{version}, large")
+    metrics = small.delta.restoreToVersion(version).collect()
+    with monkeypatch.context() as patched, large(other, patched) as jobs:
+        assert other.delta.restoreToVersion(version).collect() == metrics
+    assert outcome(other, before) == outcome(small, before)
+    # A version before the checkpoint has no large log: the driver reads the commits.
+    assert jobs == ["OfPaths"] * (1 if version < 4 else 2)
+
+
+def test_vacuum(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copy_of(base, "vacuum")
+    table.delta.optimize().executeCompaction()
+    DeltaLog.for_path(table.path).checkpoint()
+    table.write(values(table.spark, (70, 0)))
+    rows, named = rows_of(table), named_files(table)
+    orphan = table.root / "p=0" / "orphan.parquet"
+    orphan.write_bytes(b"of a job that died")
+    unsafe = settings(table.spark, {RETENTION_CHECK.key: "false"})
+    with unsafe, monkeypatch.context() as patched, large(table, patched):
+        table.delta.vacuum(0)
+    assert table.data_files() == data_files_needed(table)
+    assert named - data_files_needed(table)
+    assert rows_of(table) == rows
+
+
+def test_changes(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copy_of(base, "changes")
+    table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
+    first = table.version + 1
+    table.delta.delete("id in (4, 64)")
+    DeltaLog.for_path(table.path).checkpoint()
+    table.delta.update("id = 61", {"id": "661"})
+    with monkeypatch.context() as patched, large(table, patched):
+        feed = table.read(readChangeFeed="true", startingVersion=str(first)).select("_change_type", "id")
+        found = sorted(tuple(row) for row in feed.collect())
+    assert found == [("delete", 4), ("delete", 64), ("update_postimage", 661), ("update_preimage", 61)]
+
+
+def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, small, other = base.version, copy_of(base, "compacted, small"), copy_of(base, "compacted, large")
+    compaction = {AUTO_COMPACT.key: "true", AUTO_COMPACT_MIN_NUM_FILES.key: "3"}
+    with settings(base.spark, compaction):
+        small.write(values(base.spark, (90, 0)))
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            other.write(values(base.spark, (90, 0)))
+    assert outcome(other, before) == outcome(small, before)
+    assert other.info()["operation"] == "OPTIMIZE"
+    assert jobs == ["RewriteCandidates"] * 2
+
+
+@pytest.mark.parametrize(
+    ("winner", "error"),
+    [
+        (lambda t: t.write(values(t.spark, (91, 1))), ConcurrentAppendException),
+        (lambda t: t.delta.delete("p = 1"), ConcurrentDeleteReadException),
+        (lambda t: t.write(values(t.spark, (92, 2))), None),
+        (lambda t: t.delta.delete("p = 2"), None),
+    ],
+    ids=["append", "delete", "append elsewhere", "delete elsewhere"],
+)
+@pytest.mark.parametrize("name", ["delete", "merge"])
+def test_conflicts(
+    base: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    winner: Callable[[Table], Any],
+    error: type[Exception] | None,
+    name: str,
+) -> None:
+    """Another command commits between the selection of the files and the commit."""
+    table = copy_of(base, f"{name}, {error}, {len(os.listdir(base.root.parent))}")
+    commit, first = Command.commit, [winner]
+
+    def after(self: Command, *arguments: Any, **named: Any) -> Any:
+        while first:
+            first.pop()(table)
+        return commit(self, *arguments, **named)
+
+    with monkeypatch.context() as patched, large(table, patched):
+        patched.setattr(Command, "commit", after)
+        run = {
+            "delete": lambda: table.delta.delete("p = 1 and id % 2 = 0"),
+            "merge": lambda: _merged("t.p = 1 and t.id = s.id + 0 and t.p = s.p")(table),
+        }[name]
+        if error is None:
+            run()
+            assert table.version == base.version + 2
+        else:
+            with pytest.raises(error):
+                run()
+            assert table.version == base.version + 1

@@ -206,7 +206,7 @@ class Needed:
         from ..log.columns import deletion_vector_of
 
         column = files.column("path")
-        self._changed = True
+        self._changed = self._changed or files.num_rows > 0
         self._chunks += [pa.array([hash(name) for name in chunk.to_pylist()], pa.int64()) for chunk in column.chunks]
         for path in column.filter(pc.match_substring_regex(column, _ODD)).to_pylist():
             self.add(path)
