@@ -117,7 +117,7 @@ def vacuum(
     try:
         newest = log.snapshot()
         if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
-            needed.add_files(newest.files)
+            needed.add_newer(newest, snapshot)
             unneeded.files = [file for file in unneeded.files if file[0] not in needed]
         removed = _deleted(files, [name for name, _ in unneeded.files], threads)
         removed += files.remove_directories(unneeded.empty)

@@ -32,8 +32,9 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
     columns of the condition finds the rows. If deletion vectors are enabled, the rows are marked in them; else a second
     job rewrites the touched files that keep rows.
     """
-    snapshot = command.snapshot
     began = time.monotonic()
+    command.select(condition)
+    snapshot = command.snapshot
     if condition.data is None:
         numbers = scan.exact_partitions(command.spark, snapshot, condition)
         record_read(command, condition.predicate, snapshot.files.take(numbers))

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, row_tracking, rules, schema
 from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
+from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
@@ -22,7 +23,7 @@ from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
-from ...engine.read import row_ids, scan
+from ...engine.read import row_ids, scan, selection
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
@@ -122,6 +123,7 @@ class Command:
             txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
         self.row_alias: str | None = None
         self.options = options
+        self._selected: Snapshot | None = None
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
         self._written: list[tuple[WriteRoute, list[str]]] = []
@@ -143,9 +145,27 @@ class Command:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that the transaction reads; the table must exist."""
+        """The snapshot that the transaction reads; the table must exist.
+
+        After `select` on a large log, it has only the selected files.
+        """
         assert self.txn.snapshot is not None
-        return self.txn.snapshot
+        return self._selected or self.txn.snapshot
+
+    def select(self, files: scan.Condition | Predicate) -> None:
+        """Restrict `snapshot` to the files that may match, if the log is too large for the driver.
+
+        Called once, before the command uses an index in `snapshot.files`. It may leave other files in: the command
+        still selects its files itself.
+        """
+        if isinstance(files, scan.Condition):
+            self._selected = selection.matching(self.spark, self.log, self.snapshot, files)
+        else:
+            self._selected = selection.satisfying(self.spark, self.log, self.snapshot, files)
+
+    def select_files(self, files: pa.Table) -> None:
+        """As `select`, by a caller that has the files already, with the columns of `files_with_stats_text`."""
+        self._selected = self.snapshot.with_files(files)
 
     @property
     def column_names(self) -> frozenset[str]:

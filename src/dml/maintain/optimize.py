@@ -220,15 +220,16 @@ def _planned(
     outcome: OptimizeResult,
 ) -> list[Bin]:
     """The bins of files to rewrite, each of one partition."""
-    snapshot = command.snapshot
     outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
     outcome.clustered = bool(outcome.by) and not layout.by
-    outcome.columns = len(snapshot.schema.fields)
+    outcome.columns = len(command.snapshot.schema.fields)
+    excluded = 0 if outcome.clustered else _select(command, layout, condition, within, lays_out=bool(outcome.by))
+    snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
     else:
         chosen = scan.exact_partitions(command.spark, snapshot, condition)
-    outcome.considered = len(chosen)
+    outcome.considered = len(chosen) + excluded
     if outcome.clustered:
         return _cubes(command, layout, outcome.by)
     if layout.for_iceberg:
@@ -248,6 +249,33 @@ def _planned(
         None if outcome.by else layout.largest,
         alone=bool(outcome.by) or layout.purge,
     )
+
+
+def _select(
+    command: Command,
+    layout: OptimizeLayout,
+    condition: scan.Condition | None,
+    within: Collection[Partition] | None,
+    *,
+    lays_out: bool,
+) -> int:
+    """Restrict `command.snapshot` to the files that may be rewritten, if the log is too large for the driver.
+
+    Returns the number of the excluded files that the condition includes.
+    """
+    kind: bin_packing.RewriteKind = "small or marked"
+    if layout.for_iceberg:
+        kind = "without Iceberg tag"
+    elif layout.purge:
+        kind = "marked"
+    elif lays_out:
+        kind = "all"
+    choice = bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
+    planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice)
+    if planned is None:
+        return 0
+    command.select_files(planned.files)
+    return planned.after_partitions - planned.files.num_rows
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:

@@ -8,6 +8,7 @@ from ...core.deltalog import DeltaLog
 from ...core.table.snapshot import Snapshot
 from ...core.table_maintenance.restore import check_there, restoration
 from ...engine.jvm.connection import settings
+from ...engine.read import selection
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
 from ...progress import stage
@@ -45,7 +46,9 @@ def restore(
         then = now if version == now.version else _snapshot(log, version)
         command.txn.read_whole_table()
         downgrade = bool(settings.of(spark, RESTORE_DOWNGRADES))
-        change = restoration(then, now, downgrade=downgrade)
+        differing = selection.differing(spark, log, then, now)
+        old, new, totals = (then, now, None) if differing is None else differing
+        change = restoration(old, new, downgrade=downgrade, totals=totals)
         if change.removed:
             command.check_removable()
         if not settings.of(spark, IGNORE_MISSING_FILES):

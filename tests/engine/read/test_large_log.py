@@ -58,14 +58,16 @@ def keys(files: pa.Table) -> list[tuple[str, Any]]:
     return sorted((path, None if vector is None else vector["offset"]) for path, vector in found)
 
 
-def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int) -> large_log.PlannedFiles:
+def planned(
+    log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int, *, texts: bool = False
+) -> large_log.PlannedFiles:
     """What the job finds, its tasks one after another in this process."""
     of_values, _ = core.split(condition, ["p"])
     filters = large_log.Filters(of_values, condition, snapshot.schema, ("p",), "UTC")
     reading = large_log.reading_in(log, snapshot, tasks)
-    work = large_log.Choosing(reading, filters, core.columns(condition) or None)
+    work = large_log.Choosing(reading, filters, core.columns(condition) or None, texts)
     ids = pa.record_batch([pa.array(range(len(reading.tasks)), pa.int64())], names=["id"])
-    return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))))
+    return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))), texts=texts)
 
 
 @settings(max_examples=30)
@@ -96,6 +98,13 @@ def test_spark_and_the_driver_find_the_same(
     everything = planned(log, fresh, core.TRUE, tasks).files
     rows = known.files.schema.names
     assert sorted(map(str, everything.select(rows).to_pylist())) == sorted(map(str, known.files.to_pylist()))
+    told = planned(log, fresh, condition, tasks, texts=True)
+    part, mask = fresh.with_files(told.files), known.prune_mask(condition, time_zone="UTC")
+    assert not fresh.base.loaded
+    assert sorted(map(str, part.add_files())) == sorted(map(str, known.add_files(mask)))
+    assert (part.num_files, part.size_in_bytes) == (found.files.num_rows, sum(found.files.column("size").to_pylist()))
+    assert part.prune(condition, time_zone="UTC").num_rows == part.num_files
+    assert told.totals == found.totals
 
 
 # --- through Spark ----------------------------------------------------------------------------------------------------

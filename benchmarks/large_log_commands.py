@@ -1,0 +1,170 @@
+"""Commands on a log of many files, made by `large_log make`. Each runs in a process of its own and says what it took.
+
+The files of the log don't exist, but the partition 2025-01-01, which `prepare` writes. So a command reads rows of that
+partition only; what it costs beside that is its work on the log. The JVM gets 1.5 GiB and the Python process as much
+data as 2.5 GiB allow: both together are a driver with 4 GiB.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from tablelog.spark import DeltaTable
+
+REAL_DAY = "2025-01-01"
+_JVM, _PYTHON = "1536m", 2560 << 20
+
+
+def _rows(spark: SparkSession, day: str, count: int, files: int) -> Any:
+    return spark.range(0, count, 1, files).selectExpr(
+        f"'{day}' AS day", "id", "id % 500 AS k", "CAST(id AS DOUBLE) AS x", "CAST(id AS STRING) AS s"
+    )
+
+
+def _write(spark: SparkSession, table: str, day: str, mode: str, **options: str) -> None:
+    _rows(spark, day, 800, 8).write.format("delta").mode(mode).options(**options).save(table)
+
+
+def _merge(delta: "DeltaTable", spark: SparkSession) -> None:
+    source = _rows(spark, REAL_DAY, 810, 1).where("id > 790").alias("s")
+    merge = delta.alias("t").merge(source, "t.day = s.day AND t.id = s.id")
+    merge.whenMatchedUpdate(set={"x": "s.x + 1"}).whenNotMatchedInsertAll().execute()
+
+
+def _optimize(delta: "DeltaTable", spark: SparkSession) -> None:
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", "1000000")  # the other files have at least as much
+    delta.optimize().executeCompaction()
+
+
+def _vacuum(delta: "DeltaTable", spark: SparkSession) -> None:
+    delta.vacuum()
+
+
+def _changes(spark: SparkSession, table: str) -> None:
+    from tablelog.spark import DeltaTable
+
+    delta = DeltaTable.forPath(spark, table)
+    delta.setProperties({"delta.enableChangeDataFeed": "true"})
+    first = delta.history(1).collect()[0].version
+    delta.delete(f"day = '{REAL_DAY}' AND id = 5")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first).load(table)
+    assert feed.count() == 1
+
+
+def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
+    from tablelog.spark import DeltaTable
+
+    delta = DeltaTable.forPath(spark, table)
+    return {
+        "prepare": lambda: _write(spark, table, REAL_DAY, "append"),
+        "DELETE of a partition": lambda: delta.delete("day = '2024-01-08'"),
+        "DELETE of rows": lambda: delta.delete(f"day = '{REAL_DAY}' AND id % 10 = 3"),
+        "UPDATE": lambda: delta.update(f"day = '{REAL_DAY}' AND id % 10 = 4", {"x": "x + 1"}),
+        "MERGE": lambda: _merge(delta, spark),
+        "OPTIMIZE": lambda: _optimize(delta, spark),
+        "overwrite of a partition": lambda: _write(
+            spark, table, "2024-01-09", "overwrite", partitionOverwriteMode="dynamic"
+        ),
+        "replaceWhere": lambda: _write(spark, table, "2024-01-10", "overwrite", replaceWhere="day = '2024-01-10'"),
+        "RESTORE": lambda: spark.sql("SET spark.sql.files.ignoreMissingFiles=true") and delta.restoreToVersion(1),
+        "VACUUM": lambda: _vacuum(delta, spark),
+        "change feed": lambda: _changes(spark, table),
+        "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
+        "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
+    }
+
+
+DISTRIBUTED = (
+    "prepare",
+    "DELETE of a partition",
+    "DELETE of rows",
+    "UPDATE",
+    "MERGE",
+    "OPTIMIZE",
+    "overwrite of a partition",
+    "replaceWhere",
+    "RESTORE",
+    "VACUUM",
+    "change feed",
+)
+"""In this order: each command changes the table."""
+WHOLE = ("clone", "overwrite")
+"""Their commits have an action for each file of the table."""
+
+
+def _below(process: int) -> list[int]:
+    """The process and its descendants, while they live: the JVM, and the Python workers of its tasks."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def _cpu(processes: list[int]) -> float:
+    """The seconds of CPU of these processes, and of their children that have ended."""
+    ticks = 0
+    for process in processes:
+        ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _most(process: int) -> int:
+    """The most memory that a process has had, in MiB."""
+    return int(Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2].split()[0]) >> 10
+
+
+def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
+    """Run a command and return its seconds and the peak memory of both processes of the driver."""
+    from tablelog.settings.declarations import LOG_DRIVER_BYTES
+    from tablelog.spark import conf, enable
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", _JVM if limited else "4g").config("spark.sql.shuffle.partitions", 2)
+    spark = enable(builder.getOrCreate())
+    if limited:
+        resource.setrlimit(resource.RLIMIT_DATA, (_PYTHON, _PYTHON))
+        spark.conf.set(LOG_DRIVER_BYTES.key, "100m")  # the logs of one million files are large too
+    spark.range(10).count()
+    work = _commands(spark, table)[name]
+    version = conf.delta_log(table, conf.session_conf(spark, table)).snapshot().version
+    jvm = spark.sparkContext._gateway.proc.pid
+    start, cpu, of_tasks = time.perf_counter(), time.process_time(), _cpu(_below(jvm))
+    work()
+    seconds, cpu, of_tasks = time.perf_counter() - start, time.process_time() - cpu, _cpu(_below(jvm)) - of_tasks
+    workers = [process for process in _below(jvm) if process != jvm]
+    snapshot = conf.delta_log(table, conf.session_conf(spark, table)).snapshot()
+    written = [
+        path.stat().st_size
+        for number in range(version + 1, snapshot.version + 1)
+        if (path := Path(table, "_delta_log", f"{number:020}.json")).exists()
+    ]
+    return {
+        "command": name,
+        "seconds": round(seconds, 1),
+        "CPU of the driver's Python": round(cpu, 1),
+        "CPU of JVM and tasks": round(of_tasks, 1),
+        "Python, MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "JVM, MiB": _most(jvm),
+        "a worker, MiB": max(map(_most, workers), default=0),
+        "columns on the driver": snapshot.base is not None and snapshot.base.loaded,
+        "commits, KiB": sum(written) >> 10,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(sys.argv[1], sys.argv[2], limited="unlimited" not in sys.argv[3:])))
