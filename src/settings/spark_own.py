@@ -36,6 +36,12 @@ CATALOG = Setting[str](
     TEXT,
     "`enable` refuses a session that has delta-spark's catalog, and replaces the setting where its jar is missing.",
 )
+CHECKPOINT_LOCATION = Setting[str](
+    "spark.sql.streaming.checkpointLocation",
+    "",
+    TEXT,
+    "Where a stream into a table on Spark Connect keeps its checkpoint, unless the option `checkpointLocation` says it.",
+)
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",
     None,
