@@ -40,7 +40,7 @@ CHECKPOINT_LOCATION = Setting[str](
     "spark.sql.streaming.checkpointLocation",
     "",
     TEXT,
-    "Where a stream into a table on Spark Connect keeps its checkpoint, unless the option `checkpointLocation` says it.",
+    "Where a stream into a table on Spark Connect keeps its checkpoint, without the option `checkpointLocation`.",
 )
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",

@@ -197,9 +197,7 @@ def calls_function(writer: Any) -> bool:
 
 
 @contextmanager
-def by_batch_function(
-    writer: Any, function: "Callable[[DataFrame, int], None]", checkpoint: str
-) -> Iterator[None]:
+def by_batch_function(writer: Any, function: "Callable[[DataFrame, int], None]", checkpoint: str) -> Iterator[None]:
     """While it lasts, the stream writer calls a function for each batch, and writes nothing itself."""
     write = writer._write_proto
     before = type(write)()

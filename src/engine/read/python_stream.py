@@ -12,13 +12,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-
 from ... import __version__
 from ...core.protocol import schema as schemas
-from ...errors import UnsupportedEnvironmentError
 from ...settings.declarations import EXTERNAL_PATHS
-from ..connect import server_errors
 from ..jvm.connection import settings
 from ..jvm.types import frame_schema, read_schema, spark_type
 from ..sql import column_names
@@ -37,21 +33,21 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
 
 _NAME = "tablelog_stream"
-_MISSING = "tablelog is not installed in the Python of the server"
+_MISSING = (
+    "tablelog.errors.UnsupportedEnvironmentError: a stream of a Delta table needs tablelog in the Python of the server, "
+    "in the client's version {wanted}, and the server has {installed}. Install it on the driver, or add its "
+    "wheel to the session as a file with the suffix .zip: spark.addArtifacts(path, pyfile=True)"
+)
 
 
 def frame(
-    spark: "SparkSession",
-    log: "DeltaLog",
-    snapshot: "Snapshot",
-    options: "StreamOptions",
-    more: "Sequence[schemas.StructField]",
-) -> "DataFrame":
-    """The streaming DataFrame of a table with the columns of `snapshot`, and `more` that the options add.
-
-    Raises:
-        UnsupportedEnvironmentError: tablelog isn't installed in the Python of the server, or in another version.
-    """
+    spark: SparkSession,
+    log: DeltaLog,
+    snapshot: Snapshot,
+    options: StreamOptions,
+    more: Sequence[schemas.StructField],
+) -> DataFrame:
+    """The streaming DataFrame of a table with the columns of `snapshot`, and `more` that the options add."""
     shown = schemas.StructType((*read_schema(snapshot.schema).fields, *more))
     schemas.arrow_schema(shown)  # raises here, not in a worker, for a type that Arrow doesn't support
     source = stream_source(log.conf)
@@ -68,22 +64,11 @@ def frame(
         "zone": settings.time_zone(spark),
     }
     rows = spark.readStream.format(source.name()).schema(spark_type(shown)).option("spec", json.dumps(spec)).load()
-    try:
-        rows.schema  # noqa: B018  the server creates the data source, which looks for tablelog
-    except PySparkException as error:
-        if _MISSING not in server_errors.text_of(error):
-            raise
-        raise UnsupportedEnvironmentError(
-            f"{_MISSING}, in the version {__version__} of this client: a stream of a Delta table needs it there. Install "
-            "it on the driver of the server, or add its wheel to the session, as a file with the suffix .zip: "
-            "spark.addArtifacts(path, pyfile=True)",
-            table=log.table,
-        ) from None
     return column_names.with_void(rows, frame_schema(snapshot.schema), [field.name for field in more])
 
 
-def stream_source(conf: Mapping[str, str]) -> "type[DataSource]":
-    """The data source class. `read` uses only names defined inside, and the rest imports tablelog where it is called."""
+def stream_source(conf: Mapping[str, str]) -> type[DataSource]:
+    """The data source class. `read` uses only names defined inside; the other methods import tablelog."""
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
     read_files = file_reader()
@@ -123,9 +108,10 @@ def stream_source(conf: Mapping[str, str]) -> "type[DataSource]":
             try:
                 from ... import __version__ as installed
             except ImportError:
-                installed = None
-            if installed != json.loads(options["spec"])["tablelog"]:
-                raise RuntimeError(missing)
+                installed = "none"
+            wanted = json.loads(options["spec"])["tablelog"]
+            if installed != wanted:
+                raise RuntimeError(missing.format(wanted=wanted, installed=installed))
 
         @classmethod
         def name(cls) -> str:

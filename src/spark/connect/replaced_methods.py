@@ -142,6 +142,7 @@ class _Methods:
                 refusal = refusals.of_statement(sqlQuery)
                 if refusal is not None:
                     raise refusal
+                other_formats.check_statement(self_, sqlQuery, args, formatted=bool(kwargs))
             return original(self_, sqlQuery, args, **kwargs)
 
         return sql

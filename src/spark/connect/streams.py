@@ -81,7 +81,9 @@ def _check_options(spark: SparkSession, options: Options) -> None:
         if options.get(name) is not None and options.get(name) != "false":
             raise refusals.refused(f"The option {name} of a stream", "a stream without it")
     if is_ordered(spark, options):
-        raise refusals.refused("withEventTimeOrder of a stream", "a stream without it, and a watermark with a long delay")
+        raise refusals.refused(
+            "withEventTimeOrder of a stream", "a stream without it, and a watermark with a long delay"
+        )
     for name in _LIMITS:
         if options.get(name) is not None and spark.version.startswith(_WITHOUT_LIMITS):
             raise UnsupportedFeatureError(
