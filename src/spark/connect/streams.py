@@ -1,6 +1,5 @@
 """Streams of Delta tables on Spark Connect: `readStream` by a Python data source, `writeStream` by foreachBatch."""
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
@@ -10,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.connect import client, server_errors
+from ...engine.connect.plain_paths import without_pattern
 from ...engine.jvm.connection import settings
 from ...engine.read import python_stream
 from ...errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
@@ -37,7 +37,6 @@ _REFUSED = (
 )
 _LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 _WITHOUT_LIMITS = "4.1."  # the versions of Spark whose Python data sources don't bound batches
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def load(reader: Any, path: Any) -> DataFrame:
@@ -141,7 +140,7 @@ def _write(sink: TableSink, checkpoint: str, batch: DataFrame, number: int) -> N
 @cache
 def _query_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of the query, which Spark stores in the checkpoint; a function for batches isn't told it."""
-    place = _PATTERN.sub(r"\\\g<0>", checkpoint.rstrip("/"))
+    place = without_pattern(checkpoint.rstrip("/"))
     row = spark.read.text(f"{place}/metadata", wholetext=True).selectExpr("get_json_object(value, '$.id') id").first()
     if row is None or not row.id:
         raise InvalidArgumentError(f"The checkpoint {checkpoint} of the stream has no id of its query.")
