@@ -42,6 +42,12 @@ CONSOLE_PROGRESS = Setting[bool](
     FLAG,
     "Whether Spark shows its progress bar on the terminal. If so, the progress of commands has lines of its own.",
 )
+CHECKPOINT_LOCATION = Setting[str](
+    "spark.sql.streaming.checkpointLocation",
+    "",
+    TEXT,
+    "Where a stream into a table on Spark Connect keeps its checkpoint, without the option `checkpointLocation`.",
+)
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",
     None,

@@ -16,6 +16,7 @@ from ...core.schema_evolution.merging import merged_schema
 from ...core.table_maintenance.unneeded_files import ListedFile
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
+from ...engine.connect.plain_paths import with_scheme
 from ...engine.jvm.connection import settings
 from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel
@@ -301,7 +302,9 @@ class _Sources:
         """Merge the schema of a file into the table's; called once per distinct schema."""
         own = foreign_parquet.schema_of(footer)
         if own is None:
-            own = foreign_parquet.schema_by_spark(self._spark, footer)
+            own = foreign_parquet.schema_by_spark(
+                self._spark, footer, with_scheme(paths.absolute(self._table, paths.encode(file.name)))
+            )
         partitions = {name.lower() for name in self._partition_by}
         data = StructType(tuple(f for f in own.fields if f.name.lower() not in partitions))
         merged = merged_schema(self.merged, data) if self._schemas else data
