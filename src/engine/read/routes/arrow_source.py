@@ -33,6 +33,7 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
+    footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
     field_id = b"PARQUET:field_id"
     name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
 
@@ -48,6 +49,11 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
             self._file = file
             self._at = 0
             self._tail = b""  # the bytes of the first request: the footer, or a whole small file
+
+        def read_footer(self) -> None:
+            """Make the first request, which Arrow would make."""
+            start = max(0, self._file["size"] - footer_size)
+            self._tail = self._fetch(start, self._file["size"])
 
         def readable(self) -> bool:
             return True
@@ -72,18 +78,21 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
                 return (
                     self._tail[start:][: end - self._file["size"]] if end < self._file["size"] else self._tail[start:]
                 )
+            data = self._fetch(self._at, end)
+            self._at += len(data)
+            if not self._tail and self._at == self._file["size"]:
+                self._tail = data
+            return data
+
+        def _fetch(self, start: int, end: int) -> bytes:
             try:
-                data = bytes(self._system.cat_file(self._file["path"], start=self._at, end=end))
+                return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
             except FileNotFoundError:
                 raise
             except Exception as error:
                 typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
-            self._at += len(data)
-            if not self._tail and self._at == self._file["size"]:
-                self._tail = data
-            return data
 
     class TablelogReader(DataSourceReader):
         def __init__(self, options: Mapping[str, str], arrow: Any, table_schema: Any) -> None:
@@ -116,9 +125,9 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
         def read(self, partition: Any) -> Iterator[Any]:
             import pyarrow as pa
 
-            for file in partition.value:
+            for file, opened in ahead(partition.value):
                 try:
-                    yield from self._read_file(file)
+                    yield from self._read_file(file, opened())
                 except FileNotFoundError:
                     raise FileNotFoundError(file["missing"]) from None
                 except (pa.ArrowException, OSError) as error:
@@ -127,12 +136,11 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
                     reason = " ".join(str(error).split())
                     raise ValueError(f"{file['bad']}{reason}. Restore the file, or remove it from the table.") from None
 
-        def _read_file(self, file: dict[str, Any]) -> Iterator[Any]:
+        def _read_file(self, file: dict[str, Any], source: Any) -> Iterator[Any]:
             import pyarrow as pa
             import pyarrow.parquet as pq
 
             remote = file["place"] in systems
-            source = Ranges(file) if remote else file["path"]
             with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
                 metadata = parquet.schema_arrow.metadata or {}
                 legacy = b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata
@@ -170,6 +178,35 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
             return filters  # all are returned, so that Spark applies them to the rows
 
     reader = SkippingReader if takes_filters else TablelogReader
+
+    def opened(file: dict[str, Any]) -> Any:
+        """What Arrow reads the file from; of a remote file, the footer has been read."""
+        if file["place"] not in systems:
+            return file["path"]
+        source = Ranges(file)
+        source.read_footer()
+        return source
+
+    def ahead(files: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each file, and a function that waits for what `opened` returns for it.
+
+        The next files are opened while one is read: a request takes longer than a small file's rows. How many is
+        doubled with each file up to `most_ahead`, so that a query that ends early, as with LIMIT, opens few in vain.
+        """
+        from collections import deque
+        from concurrent.futures import ThreadPoolExecutor
+
+        waiting, pending, window = deque(files), deque[Any](), 1
+        pool = ThreadPoolExecutor(most_ahead, thread_name_prefix="tablelog-read")
+        try:
+            while waiting or pending:
+                while waiting and len(pending) < window:
+                    file = waiting.popleft()
+                    pending.append((file, pool.submit(opened, file).result))
+                window = min(2 * window, most_ahead)
+                yield pending.popleft()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def place(stored: list[Any], field: Any) -> int | None:
         """The index of the file's field that has the column: by the ID or the name in its metadata, else its name."""
