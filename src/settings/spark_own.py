@@ -152,6 +152,15 @@ SOURCE_COMMIT_PROTOCOL = Setting[str](
 SOURCE_DEFAULT = Setting[str](
     "spark.sql.sources.default", "parquet", TEXT, "The format of reads, writes and statements that don't name a format."
 )
+SPECULATION = Setting[bool](
+    "spark.speculation",
+    False,
+    FLAG,
+    "Whether a slow task may run twice: a write then waits until the attempts that another one overtook have ended.",
+)
+SUBMITTED_PYTHON = Setting[str](
+    "spark.submit.pyFiles", "", TEXT, "`enable` gives Spark's Python workers the wheel of tablelog among `--py-files`."
+)
 STORE_ASSIGNMENT = Setting[str](
     "spark.sql.storeAssignmentPolicy", "ANSI", TEXT, "How UPDATE and MERGE cast values to the types of the columns."
 )

@@ -9,7 +9,7 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from ...engine.jvm import builders, spark_log
+from ...engine.jvm import builders, spark_log, worker_python
 from ...engine.jvm.connection.environment import check_environment
 from ...engine.jvm.connection.gateway import Gateway
 from ...engine.jvm.connection.sessions import is_classic, session_id
@@ -72,6 +72,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _enabled_sessions.add(session_id(spark))
         spark.conf.set(ENABLED.key, "true")
     session_tables.install(spark)
+    worker_python.include_wheel(spark)
     return spark
 
 

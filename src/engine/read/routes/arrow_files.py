@@ -30,7 +30,15 @@ def file_reader() -> Read:
 
             super().__init__()
             (module, _, kind), options = systems[file["place"]][0].partition(":"), systems[file["place"]][1]
-            self._system = getattr(import_module(module), kind)(**options)
+            try:
+                file_system = getattr(import_module(module), kind)
+            except ImportError as error:
+                raise ImportError(
+                    "tablelog.errors.UnsupportedEnvironmentError: the Python of Spark's executors lacks the package "
+                    f"{error.name or module}, which reads {file['path']}: install it there, or send it with "
+                    "spark.archives"
+                ) from None
+            self._system = file_system(**options)
             self._file = file
             self._at = 0
             self._tail = b""  # the bytes of the first request: the footer, or a whole small file
