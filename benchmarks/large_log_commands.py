@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tablelog.spark import DeltaTable
 
 REAL_DAY = "2025-01-01"
+_FILES = 3
 _JVM, _PYTHON = "1536m", 2560 << 20
 
 
@@ -64,7 +65,7 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
 
     delta = DeltaTable.forPath(spark, table)
     return {
-        "prepare": lambda: _write(spark, table, REAL_DAY, "append"),
+        "prepare": lambda: [_write(spark, table, REAL_DAY, "append") for _ in range(_FILES)],
         "DELETE of a partition": lambda: delta.delete("day = '2024-01-08'"),
         "DELETE of rows": lambda: delta.delete(f"day = '{REAL_DAY}' AND id % 10 = 3"),
         "UPDATE": lambda: delta.update(f"day = '{REAL_DAY}' AND id % 10 = 4", {"x": "x + 1"}),
@@ -74,7 +75,7 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
             spark, table, "2024-01-09", "overwrite", partitionOverwriteMode="dynamic"
         ),
         "replaceWhere": lambda: _write(spark, table, "2024-01-10", "overwrite", replaceWhere="day = '2024-01-10'"),
-        "RESTORE": lambda: spark.sql("SET spark.sql.files.ignoreMissingFiles=true") and delta.restoreToVersion(1),
+        "RESTORE": lambda: spark.sql("SET spark.sql.files.ignoreMissingFiles=true") and delta.restoreToVersion(_FILES),
         "VACUUM": lambda: _vacuum(delta, spark),
         "change feed": lambda: _changes(spark, table),
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
@@ -129,6 +130,7 @@ def _most(process: int) -> int:
 
 def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
     """Run a command and return its seconds and the peak memory of both processes of the driver."""
+    from tablelog.core.log import checkpoint
     from tablelog.settings.declarations import LOG_DRIVER_BYTES
     from tablelog.spark import conf, enable
 
@@ -138,7 +140,9 @@ def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
     spark = enable(builder.getOrCreate())
     if limited:
         resource.setrlimit(resource.RLIMIT_DATA, (_PYTHON, _PYTHON))
-        spark.conf.set(LOG_DRIVER_BYTES.key, "100m")  # the logs of one million files are large too
+        # The log of one million files is large too, as that of ten million is.
+        spark.conf.set(LOG_DRIVER_BYTES.key, "100m")
+        checkpoint._AT_ONCE = 100 << 20
     spark.range(10).count()
     work = _commands(spark, table)[name]
     version = conf.delta_log(table, conf.session_conf(spark, table)).snapshot().version
@@ -162,7 +166,7 @@ def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
         "JVM, MiB": _most(jvm),
         "a worker, MiB": max(map(_most, workers), default=0),
         "columns on the driver": snapshot.base is not None and snapshot.base.loaded,
-        "commits, KiB": sum(written) >> 10,
+        "commits, KiB": -(-sum(written) // 1024),
     }
 
 
