@@ -14,19 +14,23 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, row_tracking, rules, schema
-from ...core.protocol.actions import Action, AddFile, SetTransaction
+from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
 from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
+from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import row_ids, scan, selection
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
 from ...errors import AppendOnlyTableError, CommandInterrupted, TablelogError, TableNotFoundError, committed_text
+from ...progress import Screen, files_text, reported, screen_of_process, stage
+from ...settings.declarations import SHOW_PROGRESS
+from ...settings.spark_own import CONSOLE_PROGRESS
 from .hidden_names import HiddenNames
 
 logger = logging.getLogger(__name__)
@@ -67,7 +71,11 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
     commit, a note with the commits is added to it. The field `table` of errors is set to `table`.
     """
     handled = sys.exc_info()[1]
-    with interrupts.tagged(spark, "tablelog") as tag, recorded() as records:
+    with (
+        reported(operation, table, partial(_screen, spark)),
+        interrupts.tagged(spark, "tablelog") as tag,
+        recorded() as records,
+    ):
         try:
             yield
         except BaseException as error:
@@ -83,6 +91,12 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
             if isinstance(error, TablelogError):
                 error.with_context(table=table)
             raise
+
+
+def _screen(spark: SparkSession) -> Screen | None:
+    """The terminal or the notebook, unless the session's settings say that the progress isn't shown there."""
+    screen = screen_of_process(shares_line=lambda: is_classic(spark) and settings.of(spark, CONSOLE_PROGRESS))
+    return screen if screen is not None and settings.of(spark, SHOW_PROGRESS) else None
 
 
 def reports_table(
@@ -267,7 +281,9 @@ class Command:
             self._move_marks(actions, operation)
         if (actions or empty) and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
+        stage(f"committing {_files_of(actions)}")
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
+        stage(f"version {committed.version} is committed")
         try:
             scan.refresh_cached(self.spark, self.log)
         except Exception as error:  # the commit is complete; a failed refresh doesn't change that
@@ -320,6 +336,12 @@ class Command:
         for route, names in self._written:
             route.remove(names)
         self._written.clear()
+
+
+def _files_of(actions: Sequence[Action]) -> str:
+    added = sum(isinstance(action, AddFile) for action in actions)
+    removed = sum(isinstance(action, RemoveFile) for action in actions)
+    return f"{files_text(added)} added, {files_text(removed)} removed"
 
 
 PostCommitStep = Callable[[Command, Committed], None]

@@ -24,7 +24,8 @@ from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError
+from ...progress import files_text, stage
 from ...settings import declarations
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -108,15 +109,9 @@ def optimize(
     with command_scope(spark, name, log.table):
         outcome = OptimizeResult(log.table, log.clock.now_ms())
         command = Command.on(spark, log, options)
-        if not is_classic(spark) and (where is not None or (_columns(command, layout) and not layout.purge)):
-            raise UnsupportedFeatureError(
-                f"{name} of {log.table}: on Spark Connect only a compaction of the whole table is supported, without a "
-                "condition, ZORDER BY and clustering columns. Use a classic session, or `tablelog optimize`",
-                ("OPTIMIZE with a layout on Spark Connect",),
-            )
         condition = None if where is None else _condition(command, layout, name, where)
         planned = _planned(command, layout, condition, within, outcome)
-        printed = [] if where is None else scan.printed_conjuncts(spark, where)
+        printed = [] if condition is None or where is None else _printed(spark, condition, where)
         for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
@@ -138,7 +133,7 @@ def _condition(command: Command, layout: OptimizeLayout, name: str, where: str |
             parameters={"predicates": where},
         )
     split = scan.split_condition(scan.for_conditions(command.spark, command.snapshot), where, command.snapshot.mapping)
-    if split.data is not None:
+    if not scan.only_partitions(command.spark, command.snapshot, split):
         raise InvalidArgumentError(
             f"{name} on {command.log.table} supports only conditions on partition columns "
             f"({', '.join(command.snapshot.partition_columns) or 'the table has none'}), not {where}",
@@ -146,6 +141,10 @@ def _condition(command: Command, layout: OptimizeLayout, name: str, where: str |
             parameters={"columnName": where, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
     return split
+
+
+def _printed(spark: SparkSession, condition: scan.Condition, where: str | Column) -> Sequence[str]:
+    return scan.printed_conjuncts(spark, where) if is_classic(spark) else condition.sql
 
 
 def _columns(command: Command, layout: OptimizeLayout) -> list[schema.Column]:
@@ -305,6 +304,7 @@ def _rewrite(
     step = 1 if outcome.clustered else _BINS_PER_JOB
     for first in range(0, len(batch), step):
         part = batch[first : first + step]
+        stage(f"rewriting {files_text(len(numbers))}", sum(len(group.files) for group in batch[:first]), len(numbers))
         tags: dict[str, str] | None = None
         if outcome.by:
             laid = _laid_out(command, layout, part, outcome)

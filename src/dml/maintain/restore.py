@@ -11,6 +11,7 @@ from ...engine.jvm.connection import settings
 from ...engine.read import selection
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...progress import stage
 from ...settings.declarations import RESTORE_DOWNGRADES
 from ...settings.spark_own import IGNORE_MISSING_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -41,6 +42,7 @@ def restore(
         if timestamp is not None:
             version = _version_at(log, timestamp)
         assert version is not None
+        stage(f"comparing version {version:,} with version {now.version:,}")
         then = now if version == now.version else _snapshot(log, version)
         command.txn.read_whole_table()
         downgrade = bool(settings.of(spark, RESTORE_DOWNGRADES))

@@ -15,6 +15,7 @@ from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
+from ...progress import files_text, stage
 from ..command.command import Command
 from .clauses import only_delete
 from .resolve import Resolved, Taken
@@ -68,6 +69,7 @@ def find(command: Command, resolved: Resolved, source: MergeSource, *, places: b
     candidates = _candidates(command, resolved, source)
     if len(candidates) == 0:
         return Matches(candidates)
+    stage(f"searching {files_text(len(candidates))} for matching rows")
     if source.held is not None and not resolved.by_source:
         matches = _on_driver(command, resolved, source, candidates)
         if matches is not None:

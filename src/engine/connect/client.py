@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -149,7 +150,7 @@ def options_of(builder: Any) -> dict[str, str]:
 
 
 def reader_state(reader: Any) -> ReaderState:
-    """The settings of a `DataFrameReader`."""
+    """The settings of a `DataFrameReader` or a `DataStreamReader`."""
     options = {key: value for key, value in reader._options.items() if value is not None}
     return ReaderState(options, bool(reader._schema))
 
@@ -165,6 +166,51 @@ def writer_state(writer: Any) -> WriterState:
         bucketed=write.num_buckets > 0,
         sorted=bool(write.sort_cols),
     )
+
+
+@dataclass(frozen=True)
+class StreamWriterState:
+    """A stream writer's options, output mode, name of the query and layout."""
+
+    options: dict[str, str]
+    output_mode: str
+    query_name: str | None
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+
+
+def stream_writer_state(writer: Any) -> StreamWriterState:
+    """The settings of a `DataStreamWriter`."""
+    write = writer._write_proto
+    return StreamWriterState(
+        options=dict(write.options),
+        output_mode=str(write.output_mode) or "append",
+        query_name=str(write.query_name) or None,
+        partition_columns=tuple(write.partitioning_column_names),
+        clustering_columns=tuple(getattr(write, "clustering_column_names", ())),
+    )
+
+
+def calls_function(writer: Any) -> bool:
+    """Whether `foreachBatch` or `foreach` was called on a stream writer."""
+    return bool(writer._write_proto.HasField("foreach_batch") or writer._write_proto.HasField("foreach_writer"))
+
+
+@contextmanager
+def by_batch_function(writer: Any, function: "Callable[[DataFrame, int], None]", checkpoint: str) -> Iterator[None]:
+    """While it lasts, the stream writer calls a function for each batch, and writes nothing itself."""
+    write = writer._write_proto
+    before = type(write)()
+    before.CopyFrom(write)
+    try:
+        write.ClearField("format")
+        write.ClearField("partitioning_column_names")
+        write.ClearField("options")
+        write.options["checkpointLocation"] = checkpoint
+        writer.foreachBatch(function)
+        yield
+    finally:
+        write.CopyFrom(before)
 
 
 def frame_of(writer: Any) -> "DataFrame":

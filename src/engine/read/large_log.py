@@ -30,6 +30,7 @@ from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from ..jvm.connection import settings
+from ..jvm.worker_python import Work, with_tablelog
 from . import deletion_vectors
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ _ROW = "row"
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
 
-Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled."""
 Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 """Maps a piece of the live files to the selected files, and the number left by partition values. It is pickled."""
 
@@ -217,14 +216,17 @@ class Reading:
     tasks: list[list[RowGroupSplit]]
     superseded: frozenset[FileKey]
 
-    def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
-        """Run the job and return its result rows; `None` if a task failed: then the driver reads the log itself."""
+    def run(self, spark: "SparkSession", work: Work, schema: str) -> pa.Table | None:
+        """Run the job and return its result rows; `None` if a task failed: then the driver reads the log itself.
+
+        `work` maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled.
+        """
         tasks = len(self.tasks)
         try:
-            rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, schema).toArrow()
-        except PythonException as error:  # failed before the task's code, e.g. tablelog isn't installed there
+            rows = spark.range(0, tasks, 1, tasks).mapInArrow(with_tablelog(work), schema).toArrow()
+        except (PythonException, UnsupportedEnvironmentError) as error:  # before the task's code
             reason = str(error).strip().rpartition("\n")[2]
-            logger.warning("%s: the driver reads the log itself; the executors' Python failed: %s", self.table, reason)
+            logger.warning("%s: the driver reads the large log itself: %s", self.table, reason)
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:
