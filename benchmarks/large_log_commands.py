@@ -1,4 +1,4 @@
-"""Commands on a log of many files, made by `large_log make`. Each runs in a process of its own and says what it took.
+"""Commands on a log of many files, made by `large_log make`: one after another in one process, and what each took.
 
 The files of the log don't exist, but the partition 2025-01-01, which `prepare` writes. So a command reads rows of that
 partition only; what it costs beside that is its work on the log. The JVM gets 1.5 GiB and the Python process as much
@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +128,8 @@ def _most(process: int) -> int:
     return int(Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2].split()[0]) >> 10
 
 
-def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
-    """Run a command and return its seconds and the peak memory of both processes of the driver."""
+def run(table: str, names: Sequence[str], *, limited: bool = True) -> Iterator[dict[str, Any]]:
+    """Run commands, one after another; what each took, and the peak memory of the driver's processes until then."""
     from tablelog.core.log import checkpoint
     from tablelog.settings.declarations import LOG_DRIVER_BYTES
     from tablelog.spark import conf, enable
@@ -144,31 +144,34 @@ def run(table: str, name: str, *, limited: bool = True) -> dict[str, Any]:
         spark.conf.set(LOG_DRIVER_BYTES.key, "100m")
         checkpoint._AT_ONCE = 100 << 20
     spark.range(10).count()
-    work = _commands(spark, table)[name]
-    version = conf.delta_log(table, conf.session_conf(spark, table)).snapshot().version
     jvm = spark.sparkContext._gateway.proc.pid
-    start, cpu, of_tasks = time.perf_counter(), time.process_time(), _cpu(_below(jvm))
-    work()
-    seconds, cpu, of_tasks = time.perf_counter() - start, time.process_time() - cpu, _cpu(_below(jvm)) - of_tasks
-    workers = [process for process in _below(jvm) if process != jvm]
-    snapshot = conf.delta_log(table, conf.session_conf(spark, table)).snapshot()
-    written = [
-        path.stat().st_size
-        for number in range(version + 1, snapshot.version + 1)
-        if (path := Path(table, "_delta_log", f"{number:020}.json")).exists()
-    ]
-    return {
-        "command": name,
-        "seconds": round(seconds, 1),
-        "CPU of the driver's Python": round(cpu, 1),
-        "CPU of JVM and tasks": round(of_tasks, 1),
-        "Python, MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "JVM, MiB": _most(jvm),
-        "a worker, MiB": max(map(_most, workers), default=0),
-        "columns on the driver": snapshot.base is not None and snapshot.base.loaded,
-        "commits, KiB": -(-sum(written) // 1024),
-    }
+    commands = _commands(spark, table)
+    for name in names:
+        log = conf.delta_log(table, conf.session_conf(spark, table))
+        version = log.snapshot().version
+        start, cpu, of_tasks = time.perf_counter(), time.process_time(), _cpu(_below(jvm))
+        commands[name]()
+        seconds, cpu, of_tasks = time.perf_counter() - start, time.process_time() - cpu, _cpu(_below(jvm)) - of_tasks
+        base = log.snapshot().base
+        written = [
+            path.stat().st_size
+            for number in range(version + 1, log.snapshot().version + 1)
+            if (path := Path(table, "_delta_log", f"{number:020}.json")).exists()
+        ]
+        yield {
+            "command": name,
+            "seconds": round(seconds, 1),
+            "CPU of the driver's Python": round(cpu, 1),
+            "CPU of JVM and tasks": round(of_tasks, 1),
+            "Python, MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "JVM, MiB": _most(jvm),
+            "a worker, MiB": max((_most(process) for process in _below(jvm) if process != jvm), default=0),
+            "columns on the driver": base is not None and base.loaded,
+            "commits, KiB": -(-sum(written) // 1024),
+        }
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(sys.argv[1], sys.argv[2], limited="unlimited" not in sys.argv[3:])))
+    unlimited = sys.argv[2:] == ["whole"]
+    for taken in run(sys.argv[1], WHOLE if unlimited else sys.argv[2:] or DISTRIBUTED, limited=not unlimited):
+        print(json.dumps(taken), flush=True)

@@ -23,6 +23,7 @@ from tablelog.settings.declarations import (
     AUTO_COMPACT,
     AUTO_COMPACT_MIN_NUM_FILES,
     LOG_DRIVER_BYTES,
+    OPTIMIZE_BATCH_SIZE,
     RETENTION_CHECK,
     SNAPSHOT_PARTITIONS,
 )
@@ -109,6 +110,13 @@ def _merged(condition: str, *, by_source: str | None = None) -> Callable[[Table]
     return run
 
 
+def _optimize_in_two_commits(table: Table) -> None:
+    with settings(table.spark, {OPTIMIZE_BATCH_SIZE.key: "1"}):
+        before = table.version
+        table.delta.optimize().where("p < 2").executeCompaction()
+        assert table.version == before + 2
+
+
 OTHERS: dict[str, Callable[[Table], Any]] = {
     "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) = 'x1'"),
     "delete by opaque partitions and data": lambda t: t.delta.delete("concat('x', p) = 'x1' and id % 2 = 0"),
@@ -121,6 +129,7 @@ OTHERS: dict[str, Callable[[Table], Any]] = {
     "merge, not matched by source": _merged("t.id = s.id and t.p = s.p", by_source="t.p = 2"),
     "optimize all": lambda t: t.delta.optimize().executeCompaction(),
     "optimize opaque partitions": lambda t: t.delta.optimize().where("concat('x', p) = 'x1'").executeCompaction(),
+    "optimize in two commits": _optimize_in_two_commits,
     "purge": lambda t: t.delta.reorg(),
 }
 COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
@@ -143,6 +152,7 @@ COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
     "delete never": (OTHERS["delete never"], []),
     "optimize all": (OTHERS["optimize all"], ["RewriteCandidates"]),
     "optimize opaque partitions": (OTHERS["optimize opaque partitions"], ["OneOfEachTuple", "Then"]),
+    "optimize in two commits": (_optimize_in_two_commits, ["Then"]),
     "purge": (OTHERS["purge"], ["RewriteCandidates"]),
 }
 

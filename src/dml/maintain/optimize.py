@@ -18,7 +18,6 @@ from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
@@ -115,7 +114,7 @@ def optimize(
         for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
-                command = Command(spark, log, Transaction(log, command.snapshot), options)
+                command = command.for_next_commit()
             with command.discarded_on_failure():
                 _rewrite(command, layout, batch, printed, outcome)
         outcome.ended_ms = log.clock.now_ms()
