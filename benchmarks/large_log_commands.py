@@ -101,14 +101,22 @@ WHOLE = ("clone", "overwrite")
 """Their commits have an action for each file of the table."""
 
 
+def _read(process: int, name: str) -> str:
+    """A file of a process in /proc; nothing if the process has ended."""
+    try:
+        return Path(f"/proc/{process}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _numbers(process: int) -> list[int]:
+    """The numbers of a process in /proc/PID/stat from its parent on; zeros if it has ended."""
+    return [int(text) for text in _read(process, "stat").rpartition(")")[2].split()[1:15]] or [0] * 14
+
+
 def _below(process: int) -> list[int]:
     """The process and its descendants, while they live: the JVM, and the Python workers of its tasks."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    parents = {int(entry.name): _numbers(int(entry.name))[0] for entry in Path("/proc").glob("[0-9]*")}
     found = [process]
     for one in found:
         found += [child for child, parent in parents.items() if parent == one]
@@ -117,15 +125,13 @@ def _below(process: int) -> list[int]:
 
 def _cpu(processes: list[int]) -> float:
     """The seconds of CPU of these processes, and of their children that have ended."""
-    ticks = 0
-    for process in processes:
-        ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(sum(_numbers(process)[10:14]) for process in processes) / os.sysconf("SC_CLK_TCK")
 
 
 def _most(process: int) -> int:
-    """The most memory that a process has had, in MiB."""
-    return int(Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2].split()[0]) >> 10
+    """The most memory that a process has had, in MiB; 0 if it has ended."""
+    told = _read(process, "status").partition("VmHWM:")[2].split()
+    return int(told[0]) >> 10 if told else 0
 
 
 def run(table: str, names: Sequence[str], *, limited: bool = True) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,12 +23,13 @@ from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadExcep
 from tablelog.settings.declarations import (
     AUTO_COMPACT,
     AUTO_COMPACT_MIN_NUM_FILES,
+    CLUSTERING_MIN_CUBE_SIZE,
     LOG_DRIVER_BYTES,
     OPTIMIZE_BATCH_SIZE,
     RETENTION_CHECK,
     SNAPSHOT_PARTITIONS,
 )
-from tablelog.spark import conf
+from tablelog.spark import DeltaTable, conf
 
 LARGE = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
 _TIMES = ("Time", "Bytes", "Size")
@@ -219,6 +221,35 @@ def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(other, before) == outcome(small, before)
     assert other.info()["operation"] == "OPTIMIZE"
     assert jobs == ["RewriteCandidates"] * 2
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
+    """A cube that is large enough stays, unless it was clustered by another column and all is to be clustered."""
+    base = Table(spark, tmp_path / "clustered")
+    created = DeltaTable.create(spark).location(base.path).addColumn("id", "long").addColumn("p", "int")
+    created.clusterBy("p").execute()
+    base.write(values(spark, (1, 1), (2, 2)))
+    base.delta.optimize().executeCompaction()
+    base.delta.clusterBy("id")
+    for first in (3, 5):
+        base.write(values(spark, (first, 1), (first + 1, 2)))
+    with settings(spark, {CLUSTERING_MIN_CUBE_SIZE.key: "1"}):
+        base.delta.optimize().executeCompaction()
+        base.write(values(spark, (7, 1)))
+        base.write(values(spark, (8, 1)))
+        DeltaLog.for_path(base.path).checkpoint()
+        before, small, other = base.version, copy_of(base, "small"), copy_of(base, "large")
+        _cluster(small, full=full)
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            _cluster(other, full=full)
+    assert outcome(other, before) == outcome(small, before)
+    assert other.info()["operationMetrics"]["numRemovedFiles"] == ("3" if full else "2")
+    assert jobs == ["OneOfEachCube", "OfCubes"]
+
+
+def _cluster(table: Table, *, full: bool) -> None:
+    table.spark.sql(f"OPTIMIZE delta.`{table.path}`{' FULL' if full else ''}")
 
 
 @pytest.mark.parametrize(
