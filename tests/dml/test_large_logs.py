@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +23,13 @@ from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadExcep
 from tablelog.settings.declarations import (
     AUTO_COMPACT,
     AUTO_COMPACT_MIN_NUM_FILES,
+    CLUSTERING_MIN_CUBE_SIZE,
     LOG_DRIVER_BYTES,
+    OPTIMIZE_BATCH_SIZE,
     RETENTION_CHECK,
     SNAPSHOT_PARTITIONS,
 )
-from tablelog.spark import conf
+from tablelog.spark import DeltaTable, conf
 
 LARGE = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
 _TIMES = ("Time", "Bytes", "Size")
@@ -109,6 +112,13 @@ def _merged(condition: str, *, by_source: str | None = None) -> Callable[[Table]
     return run
 
 
+def _optimize_in_two_commits(table: Table) -> None:
+    with settings(table.spark, {OPTIMIZE_BATCH_SIZE.key: "1"}):
+        before = table.version
+        table.delta.optimize().where("p < 2").executeCompaction()
+        assert table.version == before + 2
+
+
 OTHERS: dict[str, Callable[[Table], Any]] = {
     "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) = 'x1'"),
     "delete by opaque partitions and data": lambda t: t.delta.delete("concat('x', p) = 'x1' and id % 2 = 0"),
@@ -121,6 +131,7 @@ OTHERS: dict[str, Callable[[Table], Any]] = {
     "merge, not matched by source": _merged("t.id = s.id and t.p = s.p", by_source="t.p = 2"),
     "optimize all": lambda t: t.delta.optimize().executeCompaction(),
     "optimize opaque partitions": lambda t: t.delta.optimize().where("concat('x', p) = 'x1'").executeCompaction(),
+    "optimize in two commits": _optimize_in_two_commits,
     "purge": lambda t: t.delta.reorg(),
 }
 COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
@@ -143,6 +154,7 @@ COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
     "delete never": (OTHERS["delete never"], []),
     "optimize all": (OTHERS["optimize all"], ["RewriteCandidates"]),
     "optimize opaque partitions": (OTHERS["optimize opaque partitions"], ["OneOfEachTuple", "Then"]),
+    "optimize in two commits": (_optimize_in_two_commits, ["Then"]),
     "purge": (OTHERS["purge"], ["RewriteCandidates"]),
 }
 
@@ -209,6 +221,35 @@ def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(other, before) == outcome(small, before)
     assert other.info()["operation"] == "OPTIMIZE"
     assert jobs == ["RewriteCandidates"] * 2
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
+    """A cube that is large enough stays, unless it was clustered by another column and all is to be clustered."""
+    base = Table(spark, tmp_path / "clustered")
+    created = DeltaTable.create(spark).location(base.path).addColumn("id", "long").addColumn("p", "int")
+    created.clusterBy("p").execute()
+    base.write(values(spark, (1, 1), (2, 2)))
+    base.delta.optimize().executeCompaction()
+    base.delta.clusterBy("id")
+    for first in (3, 5):
+        base.write(values(spark, (first, 1), (first + 1, 2)))
+    with settings(spark, {CLUSTERING_MIN_CUBE_SIZE.key: "1"}):
+        base.delta.optimize().executeCompaction()
+        base.write(values(spark, (7, 1)))
+        base.write(values(spark, (8, 1)))
+        DeltaLog.for_path(base.path).checkpoint()
+        before, small, other = base.version, copy_of(base, "small"), copy_of(base, "large")
+        _cluster(small, full=full)
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            _cluster(other, full=full)
+    assert outcome(other, before) == outcome(small, before)
+    assert other.info()["operationMetrics"]["numRemovedFiles"] == ("3" if full else "2")
+    assert jobs == ["OneOfEachCube", "OfCubes"]
+
+
+def _cluster(table: Table, *, full: bool) -> None:
+    table.spark.sql(f"OPTIMIZE delta.`{table.path}`{' FULL' if full else ''}")
 
 
 @pytest.mark.parametrize(

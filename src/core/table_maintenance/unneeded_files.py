@@ -16,6 +16,7 @@ from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNot
 from ...settings.declarations import RETENTION_CHECK
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
+from ..table.checked_pieces import checked_pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,22 +174,12 @@ class Needed:
         Raises ChecksumMismatchError.
         """
         from ..log.checkpoint_file import DamagedCheckpointError
-        from ..log.columns import counted
-        from ..log.replay import Totals
 
-        base = snapshot.base
-        if base is None or not base.is_large or base.loaded:
-            self.add_files(snapshot.files)
-            return
-        totals = Totals()
         try:
-            for piece in snapshot.pieces(with_stats=False):
+            for piece in checked_pieces(snapshot):
                 self._add_hashes(piece)
-                totals += counted(piece)
         except DamagedCheckpointError:  # other files of the log may have the version
-            self.add_files(snapshot.files)
-            return
-        snapshot.verify(totals)
+            self._add_hashes(snapshot.files)
         self._sources.append(lambda: snapshot.pieces(with_stats=False))
 
     def add_newer(self, snapshot: "Snapshot", known: "Snapshot") -> None:

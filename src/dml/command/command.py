@@ -163,6 +163,12 @@ class Command:
         else:
             self._selected = selection.satisfying(self.spark, self.log, self.snapshot, files)
 
+    def for_next_commit(self) -> "Command":
+        """A command with a transaction of its own, which reads the same version, and works on the same files."""
+        command = Command(self.spark, self.log, Transaction(self.log, self.txn.snapshot), self.options)
+        command._selected = self._selected
+        return command
+
     def select_files(self, files: pa.Table) -> None:
         """As `select`, by a caller that has the files already, with the columns of `files_with_stats_text`."""
         self._selected = self.snapshot.with_files(files)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
+from ...core.log.columns import adds_of
 from ...core.protocol import iceberg_compat, properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
@@ -18,7 +19,6 @@ from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
@@ -115,7 +115,7 @@ def optimize(
         for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
-                command = Command(spark, log, Transaction(log, command.snapshot), options)
+                command = command.for_next_commit()
             with command.discarded_on_failure():
                 _rewrite(command, layout, batch, printed, outcome)
         outcome.ended_ms = log.clock.now_ms()
@@ -221,7 +221,10 @@ def _planned(
     outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
     outcome.clustered = bool(outcome.by) and not layout.by
     outcome.columns = len(command.snapshot.schema.fields)
-    excluded = 0 if outcome.clustered else _select(command, layout, condition, within, lays_out=bool(outcome.by))
+    if outcome.clustered:
+        excluded = _select_cubes(command, layout, outcome.by)
+    else:
+        excluded = _select(command, layout, condition, within, lays_out=bool(outcome.by))
     snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
@@ -274,6 +277,22 @@ def _select(
         return 0
     command.select_files(planned.files)
     return planned.after_partitions - planned.files.num_rows
+
+
+def _select_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> int:
+    """As `_select`, for a clustered table: the files of the cubes to cluster again, by the sizes of all cubes."""
+    choice = clustering.OneOfEachCube()
+    found = scan.planned(command.spark, command.log, command.snapshot, None, choice)
+    if found is None:
+        return 0
+    smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
+    chosen = clustering.to_cluster(adds_of(found.files), by, smallest_cube=smallest, full=layout.full)
+    of_cubes = clustering.OfCubes(frozenset(map(clustering.cube_of, chosen)))
+    planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes)
+    if planned is None:
+        return 0
+    command.select_files(planned.files)
+    return planned.total - planned.files.num_rows
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:

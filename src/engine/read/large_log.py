@@ -29,7 +29,7 @@ from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
-from ..jvm.connection import settings
+from ..jvm.connection import java_errors, settings
 from ..jvm.worker_python import Work, with_tablelog
 from . import deletion_vectors
 
@@ -45,6 +45,8 @@ _WITH_TEXT = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))
 NO_FILES = _WITH_TEXT.empty_table()
 _ROW = "row"
 """The index of a file in its row group, until the statistics of the selected files are read."""
+_TOO_MUCH = "spark.driver.maxResultSize"
+"""The setting that limits the bytes of a job's result. The text is in Spark's error for a larger result."""
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
 
@@ -227,6 +229,11 @@ class Reading:
         except (PythonException, UnsupportedEnvironmentError) as error:  # before the task's code
             reason = str(error).strip().rpartition("\n")[2]
             logger.warning("%s: the driver reads the large log itself: %s", self.table, reason)
+            return None
+        except java_errors.thrown_by_java() as error:
+            if _TOO_MUCH not in str(error):
+                raise
+            logger.warning("%s: the driver reads the log itself; the selected files exceed %s", self.table, _TOO_MUCH)
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -183,6 +184,29 @@ def test_the_driver_reads_where_executors_have_no_tablelog(
     log = clustered.log
     assert large_log.chosen(spark, log, log.snapshot(), OfAMissingModule(), None) is None
     assert "no_such_module" in caplog.text
+
+
+def test_the_driver_reads_where_the_selected_files_are_too_many_for_a_result(
+    spark: SparkSession, clustered: HandMade, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clustered.log.checkpoint()
+    log = clustered.log
+    reading = large_log.reading_of(spark, log, log.snapshot())
+    assert reading is not None
+    told = "Total size of serialized results of 1 tasks (6.5 KiB) is bigger than spark.driver.maxResultSize (2.0 KiB)"
+    for words in (told, "something else"):
+
+        def fails(_: Any, words: str = words) -> None:
+            raise PySparkException(words)
+
+        monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.toArrow", fails)
+        work = large_log.Choosing(reading, large_log.OneOfEachTuple(("p",)), None)
+        if words == told:
+            assert reading.run(spark, work, large_log.Choosing.SCHEMA) is None
+            assert "the selected files exceed spark.driver.maxResultSize" in caplog.text
+        else:
+            with pytest.raises(PySparkException, match="something else"):
+                reading.run(spark, work, large_log.Choosing.SCHEMA)
 
 
 def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: None) -> None:
