@@ -176,7 +176,7 @@ def _milliseconds(text: str) -> int:
         return parse_timestamp(padded, None) // 1000
     except ValueError:
         raise click.BadParameter(
-            "expected a version such as 7, or a time such as 2026-11-23 or '2026-11-23 10:00:00'", param_hint="--at"
+            "expected a version such as 7, or a time such as 2026-11-23 or '2026-11-23 10:00:00'", param_hint="version"
         ) from None
 
 
