@@ -276,7 +276,7 @@ def _select(
     if planned is None:
         return 0
     command.select_files(planned.files)
-    return planned.after_partitions - planned.files.num_rows
+    return planned.after_partitions - int(planned.files.num_rows)
 
 
 def _select_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> int:
