@@ -36,6 +36,18 @@ CATALOG = Setting[str](
     TEXT,
     "`enable` refuses a session that has delta-spark's catalog, and replaces the setting where its jar is missing.",
 )
+CONSOLE_PROGRESS = Setting[bool](
+    "spark.ui.showConsoleProgress",
+    False,
+    FLAG,
+    "Whether Spark shows its progress bar on the terminal. If so, the progress of commands has lines of its own.",
+)
+CHECKPOINT_LOCATION = Setting[str](
+    "spark.sql.streaming.checkpointLocation",
+    "",
+    TEXT,
+    "Where a stream into a table on Spark Connect keeps its checkpoint, without the option `checkpointLocation`.",
+)
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",
     None,
@@ -163,7 +175,7 @@ SETTINGS: Final[dict[str, Setting[object]]] = {
 
 LOCAL_SESSION: Final = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    CONSOLE_PROGRESS.key: "false",
     "spark.log.level": "ERROR",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
