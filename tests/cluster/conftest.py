@@ -82,6 +82,7 @@ class Sessions:
 def sessions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
     scratch = tmp_path_factory.mktemp("spark")
     running = Sessions(cluster, scratch)
+    running.of({})  # its settings become those of the JVM, which all later sessions have too
     yield running
     running.stop()
     shutil.rmtree(scratch, ignore_errors=True)
