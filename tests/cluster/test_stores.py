@@ -51,5 +51,6 @@ def test_a_large_log(spark: SparkSession, place: Any, monkeypatch: pytest.Monkey
         assert work.ids() == [*range(3), *range(4, 40)]
 
 
+@pytest.mark.parametrize("place", [p for p in ROUTES if p[1] == "native"], ids=" by ".join, indirect=True)
 def test_streams(spark: SparkSession, place: Any, tmp_path: Path) -> None:
     copied_by_streams(spark, place.url("source"), tmp_path)
