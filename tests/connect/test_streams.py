@@ -49,6 +49,7 @@ def test_rows_go_from_table_to_table_once(spark: Any, table: Table, target: Tabl
     assert copy() == 0
     assert target.rows() == [(0, 0), (1, 10), (2, 20), (3, 30), (4, 40)]
     assert target.info()["operation"] == "STREAMING UPDATE"
+    assert target.info()["operationParameters"]["outputMode"] == "Append"
     # Classic sessions and delta-spark can go on with the checkpoint: it has their offsets and the id of the query.
     read = offset.parse((checkpoint / "offsets" / "2").read_text().splitlines()[-1])
     assert (read.version, read.index, read.initial) == (3, offset.BEFORE_FILES, False)
@@ -155,7 +156,7 @@ def test_what_a_stream_does_not_do(spark: Any, table: Table, target: Table, conf
     writer = source(table).writeStream.format("delta")
     with pytest.raises(InvalidArgumentError, match="checkpointLocation"):
         writer.start(target.path)
-    with pytest.raises(InvalidArgumentError, match="output mode update"):
+    with pytest.raises(InvalidArgumentError, match="output mode Update"):
         writer.start(target.path, outputMode="update")
     with pytest.raises(UnsupportedFeatureError, match="toTable"):
         writer.toTable("t")
