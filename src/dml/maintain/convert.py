@@ -30,6 +30,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from ...progress import stage
 from ...settings.declarations import CONVERT_IGNORES_CAST_FAILURE, PROPERTY_DEFAULTS
 from ...settings.spark_own import IGNORE_CORRUPT_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -80,8 +81,8 @@ def convert(
         table_properties = properties.TableProperties(properties.defaults_from(log.conf))
         sources = _Sources(spark, files, log.table, partition_schema.names, table_properties if statistics else None)
         for start in range(0, len(listed), _BATCH):
+            stage("reading footers", start, len(listed))
             sources.read(listed[start : start + _BATCH])
-            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.readable), len(listed))
         _stage(txn, _with_partitions(sources.merged, partition_schema), partition_schema.names, log)
         adds = [
             AddFile(

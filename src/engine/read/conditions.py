@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...core.log.replay import Totals
 from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.partition_values import typed_columns
@@ -22,6 +23,7 @@ from ..jvm.scans import planned_scan
 from ..jvm.types import spark_type, table_schema
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
+from . import large_log
 from .file_index import FileIndex
 from .pinned_versions import Pinned
 from .scan_spec import ScanSpec
@@ -29,6 +31,7 @@ from .scan_spec import ScanSpec
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
 
 
@@ -145,6 +148,30 @@ def _unplanned(frame: "DataFrame", condition: "str | Column", alias: str | None)
 def printed_conjuncts(spark: "SparkSession", condition: "str | Column") -> list[str]:
     """The conjuncts of a condition, as Delta prints them for OPTIMIZE. Raises ParseException."""
     return Gateway.of(spark).printed_conjuncts(spark, condition)
+
+
+def planned(
+    spark: "SparkSession",
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    condition: Condition | None,
+    then: "large_log.Choice | None" = None,
+) -> "large_log.PlannedFiles | None":
+    """The files that may match, and that `then` selects, with statistics; executors find them in a large log.
+
+    The result may have files that `exact_partitions` or `candidates` exclude. None: the driver has to find the files,
+    because the log isn't large, the executors can't read it, or the session is of Spark Connect.
+    """
+    if not is_classic(spark) or not large_log.wanted(spark, snapshot):
+        return None
+    if condition is None:
+        assert then is not None
+        return large_log.chosen(spark, log, snapshot, then, None, texts=True)
+    if condition._never:
+        return large_log.PlannedFiles(large_log.NO_FILES, Totals(), 0)
+    index = FileIndex(condition._gateway, spark, Pinned(snapshot), ScanSpec(snapshot), log=log)
+    of_rows = condition._gateway.seq([]) if condition.data is None else condition._data_filters
+    return index.planned(snapshot, condition._partition_filters, of_rows, then=then, texts=True)
 
 
 def only_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> bool:

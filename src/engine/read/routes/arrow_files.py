@@ -19,6 +19,7 @@ def file_reader() -> Read:
 
     A file at a place that isn't in the systems is on a local disk.
     """
+    footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
     field_id = b"PARQUET:field_id"
 
     class Ranges(io.RawIOBase):
@@ -29,10 +30,23 @@ def file_reader() -> Read:
 
             super().__init__()
             (module, _, kind), options = systems[file["place"]][0].partition(":"), systems[file["place"]][1]
-            self._system = getattr(import_module(module), kind)(**options)
+            try:
+                file_system = getattr(import_module(module), kind)
+            except ImportError as error:
+                raise ImportError(
+                    "tablelog.errors.UnsupportedEnvironmentError: the Python of Spark's executors lacks the package "
+                    f"{error.name or module}, which reads {file['path']}: install it there, or send it with "
+                    "spark.archives"
+                ) from None
+            self._system = file_system(**options)
             self._file = file
             self._at = 0
             self._tail = b""  # the bytes of the first request: the footer, or a whole small file
+
+        def read_footer(self) -> None:
+            """Make the first request, which Arrow would make."""
+            start = max(0, self._file["size"] - footer_size)
+            self._tail = self._fetch(start, self._file["size"])
 
         def readable(self) -> bool:
             return True
@@ -57,25 +71,28 @@ def file_reader() -> Read:
                 return (
                     self._tail[start:][: end - self._file["size"]] if end < self._file["size"] else self._tail[start:]
                 )
+            data = self._fetch(self._at, end)
+            self._at += len(data)
+            if not self._tail and self._at == self._file["size"]:
+                self._tail = data
+            return data
+
+        def _fetch(self, start: int, end: int) -> bytes:
             try:
-                data = bytes(self._system.cat_file(self._file["path"], start=self._at, end=end))
+                return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
             except FileNotFoundError:
                 raise
             except Exception as error:
                 typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
-            self._at += len(data)
-            if not self._tail and self._at == self._file["size"]:
-                self._tail = data
-            return data
 
     def read(systems: Systems, arrow: Any, files: Sequence[dict[str, Any]]) -> Iterator[Any]:
         import pyarrow as pa
 
-        for file in files:
+        for file, opened_file in ahead(systems, files):
             try:
-                yield from read_file(systems, arrow, file)
+                yield from read_file(systems, arrow, file, opened_file())
             except FileNotFoundError:
                 raise FileNotFoundError(file["missing"]) from None
             except (pa.ArrowException, OSError) as error:
@@ -84,12 +101,40 @@ def file_reader() -> Read:
                 reason = " ".join(str(error).split())
                 raise ValueError(f"{file['bad']}{reason}. Restore the file, or remove it from the table.") from None
 
-    def read_file(systems: Systems, arrow: Any, file: dict[str, Any]) -> Iterator[Any]:
+    def opened(systems: Systems, file: dict[str, Any]) -> Any:
+        """What Arrow reads the file from; of a remote file, the footer has been read."""
+        if file["place"] not in systems:
+            return file["path"]
+        source = Ranges(systems, file)
+        source.read_footer()
+        return source
+
+    def ahead(systems: Systems, files: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
+        """Each file, and a function that waits for what `opened` returns for it.
+
+        The next files are opened while one is read: a request takes longer than a small file's rows. How many is
+        doubled with each file up to `most_ahead`, so that a query that ends early, as with LIMIT, opens few in vain.
+        """
+        from collections import deque
+        from concurrent.futures import ThreadPoolExecutor
+
+        waiting, pending, window = deque(files), deque[Any](), 1
+        pool = ThreadPoolExecutor(most_ahead, thread_name_prefix="tablelog-read")
+        try:
+            while waiting or pending:
+                while waiting and len(pending) < window:
+                    file = waiting.popleft()
+                    pending.append((file, pool.submit(opened, systems, file).result))
+                window = min(2 * window, most_ahead)
+                yield pending.popleft()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def read_file(systems: Systems, arrow: Any, file: dict[str, Any], source: Any) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         remote = file["place"] in systems
-        source = Ranges(systems, file) if remote else file["path"]
         with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
             metadata = parquet.schema_arrow.metadata or {}
             legacy = b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata
