@@ -1,6 +1,7 @@
 """Streams that read and write Delta tables on Spark Connect."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyspark.errors
 import pytest
 
 from support.spark_tables import Table
+from tablelog import __version__
 from tablelog.core import DeltaLog
 from tablelog.core.streaming import offset
 from tablelog.engine.read import python_stream
@@ -171,7 +173,8 @@ def test_the_server_has_another_tablelog(
     table.write(spark.range(1))
     monkeypatch.setattr(python_stream, "__version__", "0")
     query = source(table).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(pyspark.errors.StreamingQueryException, match=r"client's version 0, and the server has 0\.1"):
+    found = re.escape(f"the client's version 0, and the server has {__version__}")
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=found):
         query.awaitTermination(60)
 
 

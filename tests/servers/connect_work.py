@@ -1,8 +1,9 @@
 """`python -m servers.connect_work JARS SCRATCH`: a table on a published MinIO, by a Spark Connect server with the jars.
 
-The client and the server's Python reach MinIO by fsspec, and Spark by s3a.
+The client and the server's Python reach MinIO by the SDK, and Spark by s3a.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def main(jars: str, scratch: str) -> None:
 
     server = MinIO.of_environment()
     assert server is not None
+    os.environ.update(server.environment)  # the client, and the server's Python: a server shows no Hadoop keys to them
     hadoop = {f"spark.hadoop.{key}": value for key, value in server.conf.items()}
     with connect_server.running(Path(scratch), {"spark.jars": jars, **hadoop}) as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
