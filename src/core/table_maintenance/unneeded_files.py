@@ -95,7 +95,7 @@ def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: 
         raise InvalidArgumentError(
             f"{table}: a retention of {hours} hours is less than the table's, {-(-default_ms // _HOUR_MS)} hours. "
             "Running writers, and readers of older versions, would lose files. If there are none, set "
-            f"{RETENTION_CHECK.key} to false",
+            f"{RETENTION_CHECK.key} to false (`tablelog vacuum`: --no-retention-check)",
             condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             parameters={"configuredRetentionHours": -(-default_ms // _HOUR_MS)},
         )

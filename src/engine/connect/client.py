@@ -3,12 +3,15 @@
 `INTERNALS` lists these attributes and `PATCHES` the methods that `enable` replaces; tests/connect checks both.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.errors import PySparkException
 
 from ...errors import UnsupportedEnvironmentError
 
@@ -124,6 +127,18 @@ def session_of_pipeline(registry: Any) -> "SparkSession":
 def has_pipelines() -> bool:
     """Whether this PySpark has the client of declarative pipelines."""
     return find_spec("pyspark.pipelines") is not None
+
+
+def in_pipeline() -> bool:
+    """Whether the definitions of a declarative pipeline are being loaded in this thread."""
+    registry = sys.modules.get("pyspark.pipelines.graph_element_registry")
+    if registry is None:
+        return False
+    try:
+        registry.get_active_graph_element_registry()
+    except PySparkException:
+        return False
+    return True
 
 
 def format_of(builder: Any) -> str | None:

@@ -59,6 +59,8 @@ def table(reader: Any, name: str) -> DataFrame | None:
 
 
 def _frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
+    if client.in_pipeline():
+        raise refusals.refused(refusals.STREAM_IN_PIPELINE, refusals.INSTEAD_OF_STREAM)
     texts = Options(options)
     _check_options(spark, texts)
     wanted = stream_options(spark, texts)
