@@ -57,7 +57,7 @@ test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance tests/fuzz \
-		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry retries)) \
+		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry progress retries)) \
 		-m "not slow and not thorough" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
