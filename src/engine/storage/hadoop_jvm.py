@@ -125,19 +125,29 @@ class Statuses:
     def deleted(self, file_system: JavaObject, uris: list[str]) -> int:
         """Delete files in the JVM, one by one; returns how many of them existed."""
         gateway = self._gateway
-        text, path, system = "java.lang.String", _PATH, "org.apache.hadoop.fs.FileSystem"
-        to_uri = gateway.lookup.findConstructor(gateway.type("java.net.URI"), gateway.signature("void", text))
-        to_path = gateway.lookup.findConstructor(gateway.type(path), gateway.signature("void", "java.net.URI"))
-        make = self._function(
-            "java.util.function.Function", gateway.handles.filterReturnValue(to_uri, to_path), "java.lang.Object"
-        )
         delete = gateway.lookup.findVirtual(
-            gateway.type(system), "delete", gateway.signature("boolean", path, "boolean")
+            gateway.type("org.apache.hadoop.fs.FileSystem"), "delete", gateway.signature("boolean", _PATH, "boolean")
         ).bindTo(file_system)
         flat = gateway.handles.insertArguments(delete, 1, gateway.array(gateway.jvm.java.lang.Object, [False]))
         remove = self._function("java.util.function.Predicate", flat, "boolean")
-        names = gateway.jvm.java.util.regex.Pattern.compile("\0").splitAsStream("\0".join(uris))
-        return int(names.map(make).filter(remove).count())
+        return int(self._paths(uris).filter(remove).count())
+
+    def paths(self, uris: list[str]) -> JavaObject:
+        """A `java.util.List` of Hadoop's Path for percent-encoded URIs."""
+        return self._paths(uris).toList()
+
+    def _paths(self, uris: list[str]) -> JavaObject:
+        names = self._gateway.jvm.java.util.regex.Pattern.compile("\0").splitAsStream("\0".join(uris))
+        return names.map(self._make_path)
+
+    @cached_property
+    def _make_path(self) -> JavaObject:
+        gateway = self._gateway
+        text, uri = "java.lang.String", "java.net.URI"
+        to_uri = gateway.lookup.findConstructor(gateway.type(uri), gateway.signature("void", text))
+        to_path = gateway.lookup.findConstructor(gateway.type(_PATH), gateway.signature("void", uri))
+        make = gateway.handles.filterReturnValue(to_uri, to_path)
+        return self._function("java.util.function.Function", make, "java.lang.Object")
 
     def _getter(self, owner: str, name: str, result: str) -> JavaObject:
         gateway = self._gateway

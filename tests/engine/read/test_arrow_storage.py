@@ -1,11 +1,14 @@
 """The Arrow route on storage that isn't local: how little it asks of the store, and that it keeps its secrets."""
 
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from fsspec.implementations.local import LocalFileSystem
 from pyspark.sql import SparkSession
 
@@ -38,16 +41,82 @@ class Counting(LocalFileSystem):
         return super()._open(path, *args, **kwargs)
 
 
+class Together(LocalFileSystem):
+    """A file system whose requests wait, for at most half a second, until four of them are under way."""
+
+    cachable = False
+    lock: ClassVar[Any] = threading.Lock()
+    four: ClassVar[Any] = threading.Event()
+    active: ClassVar[int] = 0
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+        with self.lock:
+            Together.active += 1
+            if Together.active == 4:
+                self.four.set()
+        self.four.wait(0.5)
+        with self.lock:
+            Together.active -= 1
+        return super().cat_file(path, start=start, end=end, **kwargs)
+
+
+def batches_of(system: str, paths: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of the files, as a worker reads them by this file system."""
+    systems = {"file://": (f"{__name__}:{system}", {})}
+    method: Any = data_source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
+    reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
+    arrow = pa.schema([pq.read_schema(paths[0]).field(name) for name in columns])
+    entries = [
+        {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "missing": path.name}
+        for path in paths
+    ]
+    batches: Iterator[pa.RecordBatch] = reader_type({}, arrow, None).read(SimpleNamespace(value=entries))
+    return batches
+
+
 def read(path: Path, columns: list[str]) -> tuple[list[str], pa.Table]:
     """What reading the file's columns asks, and the rows."""
     Counting.asked.clear()
-    systems = {"file://": (f"{__name__}:Counting", {})}
-    method: Any = data_source(systems, takes_filters=False)({}).reader  # type: ignore[attr-defined]
-    reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
-    arrow = pa.schema([pq.read_schema(path).field(name) for name in columns])
-    entry = {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "missing": ""}
-    batches = list(reader_type({}, arrow, None).read(SimpleNamespace(value=[entry])))
+    batches = list(batches_of("Counting", [path], columns))
     return list(Counting.asked), pa.Table.from_batches(batches)
+
+
+def small_files(directory: Path, count: int) -> list[Path]:
+    paths = [directory / f"{number}" for number in range(count)]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.table({"a": [number]}), path)
+    return paths
+
+
+def test_the_next_files_are_requested_while_one_is_read_and_their_order_stays(tmp_path: Path) -> None:
+    Together.four.clear()
+    batches = list(batches_of("Together", small_files(tmp_path, 40), ["a"]))
+    assert Together.four.is_set()
+    assert pa.Table.from_batches(batches)["a"].to_pylist() == list(range(40))
+
+
+def test_many_small_files_are_one_request_each(tmp_path: Path) -> None:
+    Counting.asked.clear()
+    assert len(list(batches_of("Counting", small_files(tmp_path, 40), ["a"]))) == 40
+    assert len(Counting.asked) == 40
+
+
+def test_a_query_that_ends_early_requests_few_files(tmp_path: Path) -> None:
+    Counting.asked.clear()
+    batches: Any = batches_of("Counting", small_files(tmp_path, 40), ["a"])
+    next(batches)
+    batches.close()
+    assert len(Counting.asked) == 1
+
+
+def test_a_file_that_is_missing_is_named_when_its_turn_comes(tmp_path: Path) -> None:
+    paths = small_files(tmp_path, 4)
+    batches = batches_of("Counting", paths, ["a"])
+    paths[2].unlink()
+    assert next(batches)["a"].to_pylist() == [0]
+    assert next(batches)["a"].to_pylist() == [1]
+    with pytest.raises(FileNotFoundError, match="2"):
+        next(batches)
 
 
 def test_a_small_file_is_one_request_and_no_look(tmp_path: Path) -> None:
