@@ -1,7 +1,7 @@
 """A table of 100,000 files on MinIO behind a slow network: the requests and seconds of each command, for each engine.
 
-`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and in
-front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
+`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and
+in front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
 own with the same files, and works on it in a process of its own (`benchmarks.store_scale_work`) after a warm-up on a
 small table. Spark engines need TABLELOG_PEER_PYTHON, as for `make bench`. It prints Markdown tables.
 """

@@ -8,6 +8,8 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ...storage import access_errors
+
 Systems: TypeAlias = Mapping[str, tuple[str, Mapping[str, Any]]]
 """`scheme://authority` -> the fsspec file system there, as `module:Class`, and its options."""
 
@@ -21,6 +23,7 @@ def file_reader() -> Read:
     """
     footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
     field_id = b"PARQUET:field_id"
+    of_clients, remedy = access_errors.OF_CLIENTS, access_errors.REMEDY
 
     class Ranges(io.RawIOBase):
         """A file in a store, read by range requests; its size is known from the log."""
@@ -83,8 +86,9 @@ def file_reader() -> Read:
             except FileNotFoundError:
                 raise
             except Exception as error:
-                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                denied = type(error).__name__ in of_clients
+                typed = "StorageAccessError" if denied else "StorageError"
+                reason = " ".join(f"{type(error).__name__}: {error}".split()) + (f". {remedy}" if denied else "")
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
 
     def read(systems: Systems, arrow: Any, files: Sequence[dict[str, Any]]) -> Iterator[Any]:
