@@ -21,7 +21,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +157,12 @@ $(DBT)/.ready: $(BIN)/.ready
 
 test-dbt: $(DBT)/.ready  ## A project of dbt on Delta tables, built twice, in an environment with pinned versions of dbt
 	$(WITH_JAVA) $(DBT)/bin/python -m pytest tests/dbt_project
+
+soak: $(BIN)/.class-archive  ## Mixed commands with kills for SECONDS (180) on TARGET (local, minio, both) from SEED, counted; report in build/soak
+	cd tests && $(WITH_JAVA) ../$(BIN)/python -m soak --seconds $(or $(SECONDS),180) --target $(or $(TARGET),both) --seed $(or $(SEED),1) --out ../build/soak
+
+bench-writers: $(BIN)/.ready  ## PROCESSES (64) on one table on MinIO for SECONDS (600), and against delta-rs; all commits are counted
+	$(BIN)/python -m benchmarks.many_writers --processes $(or $(PROCESSES),64) --seconds $(or $(SECONDS),600)
 
 simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
 	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)

@@ -203,7 +203,10 @@ class Driver:
 
     def _stream(self, place: Place, **trigger: Any) -> Any:
         """The copying of events, from where the earlier incarnations came to."""
-        rows = self._spark.readStream.format("delta").option("maxFilesPerTrigger", "20").load(place.url("events"))
+        reader = self._spark.readStream.format("delta")
+        if "processingTime" in trigger:
+            reader = reader.option("maxFilesPerTrigger", "20")
+        rows = reader.load(place.url("events"))
         writer = rows.writeStream.format("delta").option("checkpointLocation", place.url("checkpoint"))
         return writer.trigger(**trigger).start(place.url("copied"))
 
