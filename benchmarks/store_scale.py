@@ -141,7 +141,12 @@ def make_table(server: Any, url: str, each: int) -> None:
 
 def allow_anonymous(server: Any) -> None:
     """Unsigned uploads: signing 100,000 requests takes longer than their upload."""
-    statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{server.bucket}/*"}
+    statement = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{server.bucket}/*",
+    }
     policy = {"Version": "2012-10-17", "Statement": [statement]}
     server.client().put_bucket_policy(Bucket=server.bucket, Policy=json.dumps(policy))
 

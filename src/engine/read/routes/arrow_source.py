@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ....logstore.s3.settings import EXPIRED
 from ...jvm.connection.serialization import pickled
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
 
     split_size, cost_of_opening = 128 << 20, 4 << 20
     footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
-    field_id = b"PARQUET:field_id"
+    field_id, expired = b"PARQUET:field_id", EXPIRED
     name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
 
     class Ranges(io.RawIOBase):
@@ -86,12 +87,21 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
 
         def _fetch(self, start: int, end: int) -> bytes:
             try:
+                try:
+                    return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
+                except PermissionError as error:
+                    reply = getattr(error.__cause__, "response", None) or {}
+                    options = systems[self._file["place"]][1]
+                    if reply.get("Error", {}).get("Code") not in expired or options.get("key"):
+                        raise
+                self._system.connect(refresh=True)  # takes the credentials again from their source
                 return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
             except FileNotFoundError:
                 raise
             except Exception as error:
                 typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                cause = type(error).__name__  # the text of this one has what a program of the user printed
+                reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
 
     class TablelogReader(DataSourceReader):
