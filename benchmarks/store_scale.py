@@ -1,9 +1,9 @@
 """A table of 100,000 files on MinIO behind a slow network: the requests and seconds of each command, for each engine.
 
-`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and in
-front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
+`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and
+in front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
 own with the same files, and works on it in a process of its own (`benchmarks.store_scale_work`) after a warm-up on a
-small table. Spark engines need TABLELOG_PEER_PYTHON, as for `make bench`. It prints Markdown tables.
+small table. delta-spark needs TABLELOG_PEER_PYTHON, as for `make bench`. It prints Markdown tables.
 """
 
 import argparse
@@ -154,8 +154,7 @@ def allow_anonymous(server: Any) -> None:
 @contextmanager
 def working(engine: str, endpoint: str, conf: dict[str, str], directory: Path) -> Iterator[Worker]:
     """The process of an engine."""
-    ours = os.environ.get("TABLELOG_OWN_PYTHON", sys.executable)
-    python = os.environ["TABLELOG_PEER_PYTHON"] if engine == "delta-spark" else ours
+    python = os.environ["TABLELOG_PEER_PYTHON"] if engine == "delta-spark" else sys.executable
     os.environ["STORE_SCALE"] = json.dumps({"endpoint": endpoint, "conf": conf})
     worker = Worker([python, "-m", "benchmarks.store_scale_work", engine], directory / f"{engine}.log")
     try:

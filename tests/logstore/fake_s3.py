@@ -128,10 +128,8 @@ class FakeS3:
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         headers = {name.lower(): value for name, value in handler.headers.items()}
         body = handler.rfile.read(int(headers.get("content-length", 0)))
-        bucket = headers["host"].partition(".")[0] if headers["host"].startswith(f"{BUCKET}.") else ""
-        asked = Asked(
-            handler.command, f"/{bucket}{unquote(parts.path)}" if bucket else unquote(parts.path), query, headers
-        )
+        in_host = f"/{BUCKET}" if headers["host"].startswith(f"{BUCKET}.") else ""
+        asked = Asked(handler.command, in_host + unquote(parts.path), query, headers)
         with self._lock:
             self.asked.append(asked)
             reply = self.refused(asked)

@@ -2,7 +2,7 @@
 
 Credentials, endpoint and region are each taken as a whole from the first of the three that has them. A setting that
 changes where or how data is stored, but isn't supported, raises an error. A key that asks for a different form of a
-request is named in one warning. Keys that only tune Hadoop's client (threads, buffers, retries, committers) are ignored.
+request is named in one warning. Keys that only tune Hadoop's client (threads, buffers, retries) are ignored.
 `fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
 """
 
@@ -399,8 +399,8 @@ def _write_arguments(keys: Mapping[str, str]) -> dict[str, str]:
     if storage_class:
         if storage_class not in _STORAGE_CLASSES:
             raise LogStoreConfigurationError(
-                f"fs.s3a.create.storage.class = {keys['create.storage.class']} isn't supported: a table's files must be "
-                f"readable at once. The supported ones: {', '.join(sorted(_STORAGE_CLASSES))}"
+                f"fs.s3a.create.storage.class = {keys['create.storage.class']} isn't supported: a table's files must "
+                f"be readable at once. The supported ones: {', '.join(sorted(_STORAGE_CLASSES))}"
             )
         arguments["StorageClass"] = storage_class
     return arguments

@@ -1,4 +1,4 @@
-"""How a bucket is reached and paid for, for each request of the log and of the data files that Python workers handle."""
+"""How a bucket is reached and paid for, by each request of the log and of the data files of Python workers."""
 
 import datetime
 import ipaddress

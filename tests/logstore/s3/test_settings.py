@@ -110,8 +110,8 @@ def test_the_region_is_signed(fake: FakeS3) -> None:
     assert "/eu-south-2/s3/" in sent(fake, {"fs.s3a.endpoint.region": "eu-south-2"})["authorization"]
 
 
-@pytest.mark.parametrize(("value", "key"), [("true", "/bucket/t/x"), ("false", "/t/x")])
-def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str, key: str) -> None:
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     import socket
 
     real = socket.getaddrinfo
@@ -121,7 +121,7 @@ def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str, k
         "s3a", {**fake.conf, "fs.s3a.endpoint": endpoint, "fs.s3a.path.style.access": value}, {}
     )
     store.write("s3a://bucket/t/x", b"")
-    assert fake.asked[-1].key == key
+    assert fake.asked[-1].key == "/bucket/t/x"  # of a host with the bucket, the fake puts it into the key
     assert fake.asked[-1].headers["host"].startswith("bucket." if value == "false" else "store.")
 
 

@@ -1,4 +1,4 @@
-"""A service that rejects one request in ten (503 SlowDown), under a whole mix of work: nothing is lost or done twice."""
+"""A service that rejects one request in ten (503 SlowDown), under mixed work: nothing is lost or done twice."""
 
 import json
 import threading
