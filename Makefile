@@ -20,7 +20,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -175,6 +175,9 @@ bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ra
 
 bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the requests that each step costs
 	$(BIN)/python -m benchmarks.store_work
+
+bench-stores-scale: $(BIN)/.ready $(PEER)/.ready  ## A table of 100,000 files on MinIO behind a slow network: requests and seconds of each command (WHAT=engines)
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks.store_scale $(WHAT)
 
 $(DOCS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS)
