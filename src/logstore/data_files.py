@@ -278,7 +278,14 @@ class DataFiles:
     def _opened(self) -> Any:
         module, _, name = self.system.implementation.partition(":")
         loaded = needed(module, _EXTRAS[module]) if module in _EXTRAS else import_module(module)
-        return getattr(loaded, name)(**self.system.options)
+        opened = getattr(loaded, name)(**self.system.options)
+        if module == "s3fs":
+            from .s3.settings import parse_times_fast
+
+            with self._translated("opening", ""):
+                opened.connect()
+            parse_times_fast(opened.session)
+        return opened
 
     def _done(self, method: str, *arguments: Any, **options: Any) -> Any:
         """The result of a method of the file system. If the credentials have expired, it takes them again once.

@@ -9,7 +9,9 @@ request is named in one warning. Keys that only tune Hadoop's client (threads, b
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
@@ -119,6 +121,7 @@ class S3Access:
                 arguments["signature_version"] = botocore.UNSIGNED
             session = botocore.session.Session(profile=self.profile)
             session.register_component("data_loader", _loader(botocore))
+            parse_times_fast(session)
             return session.create_client(
                 service,
                 region_name=region or self.region or session.get_config_variable("region") or "us-east-1",
@@ -267,11 +270,29 @@ def sdk() -> Any:
         import botocore.loaders
         import botocore.parsers
         import botocore.session
+        import botocore.utils
     except ImportError as error:
         raise UnsupportedEnvironmentError(
             "a path on S3 needs the packages s3fs and botocore: pip install 'tablelog[s3]'"
         ) from error
     return botocore
+
+
+def parse_times_fast(session: Any) -> None:
+    """Let the SDK parse the times of a listing by the standard library: its own parser takes 80 % of a page's time.
+
+    `session` is one of botocore or aiobotocore, also after it made a client.
+    """
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_time)
+
+
+def _time(value: Any) -> datetime:
+    with suppress(TypeError, ValueError):
+        parsed = datetime.fromisoformat(value)
+        if parsed.tzinfo is not None:
+            return parsed
+    other: datetime = sdk().utils.parse_timestamp(value)
+    return other
 
 
 _loaders: list[Any] = []

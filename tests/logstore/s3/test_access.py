@@ -359,3 +359,29 @@ def test_a_service_that_cant_be_reached_is_no_certificate_error(fake: FakeS3) ->
     with pytest.raises(StorageUnavailableError) as caught:
         fake.store(**{"fs.s3a.endpoint": "https://127.0.0.1:1"}).read(f"{ROOT}/x")
     assert "AWS_CA_BUNDLE" not in str(caught.value)
+
+
+@ROUTES
+def test_the_times_of_a_listing_arent_parsed_by_the_slow_parser_of_the_sdk(
+    fake: FakeS3, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import botocore.parsers
+
+    slow = botocore.parsers.DEFAULT_TIMESTAMP_PARSER
+
+    def parse(value: Any) -> Any:
+        assert not str(value).startswith("2026-")  # the fake's form of the times in a listing
+        return slow(value)
+
+    monkeypatch.setattr(botocore.parsers, "DEFAULT_TIMESTAMP_PARSER", parse)
+    work(fake.conf)
+
+
+def test_the_times_of_a_listing_are_the_services(fake: FakeS3) -> None:
+    fake.objects["/bucket/t/_delta_log/a"] = b""
+    fake.objects["/bucket/t/b"] = b""
+    expected = int(datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.UTC).timestamp() * 1000)
+    (status,) = fake.store().list_from(f"{ROOT}/_delta_log/a")
+    assert status.modification_time_ms == expected
+    files = DataFiles.of(ROOT, fake.conf, {"skip_instance_cache": True})
+    assert {name: modified for name, _, modified in files.statuses()} == {"_delta_log/a": expected, "b": expected}
