@@ -344,7 +344,7 @@ class S3Requests:
         try:
             return self._send(client, operation, place, arguments)
         except sdk().exceptions.ClientError as error:
-            if reply_of(error)[1] not in EXPIRED or not client.access.renews:  # type: ignore[index]
+            if not (_may_have_expired(error, operation) and client.access.renews):
                 raise
         return self._send(self._renewed(place.bucket, client), operation, place, arguments)
 
@@ -436,6 +436,12 @@ def _ask_region_once(**_: Any) -> None:
         unknown = {"Error": {"Code": "301"}, "ResponseMetadata": {"HTTPStatusCode": 301, "HTTPHeaders": {}}}
         raise sdk().exceptions.ClientError(unknown, "HeadBucket")
     _asked_region.set(True)
+
+
+def _may_have_expired(error: Exception, operation: str) -> bool:
+    """Whether the service rejected the credentials as expired; its answer to a HEAD has no code."""
+    status, code = reply_of(error) or (0, "")
+    return code in EXPIRED or (operation == "head_object" and status == 400)
 
 
 def _follow(request: Any, operation_name: str, **_: Any) -> None:
