@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.table_work import by_route, settings
+from tablelog.errors import UntrustedTableError
 from tablelog.settings.declarations import EXTERNAL_PATHS
 from tablelog.spark import DeltaTable
 
@@ -93,9 +94,12 @@ def test_insert_and_merge_from_another_store(stores: Stores) -> None:
 
 def test_a_shallow_clone_reads_the_files_of_the_other_store_and_writes_its_own(stores: Stores) -> None:
     stores.write(stores.source, 0, 6)
-    DeltaTable.forPath(stores.spark, stores.source).clone(stores.target, isShallow=True)
+    source = DeltaTable.forPath(stores.spark, stores.source)
+    with pytest.raises(UntrustedTableError, match=EXTERNAL_PATHS.key):
+        source.clone(stores.target, isShallow=True)
+    assert not DeltaTable.isDeltaTable(stores.spark, stores.target)
     with settings(stores.spark, {EXTERNAL_PATHS.key: "allow"}):
-        clone = DeltaTable.forPath(stores.spark, stores.target)
+        clone = source.clone(stores.target, isShallow=True)
         assert stores.rows(stores.target) == [(id_, id_ * 10) for id_ in range(6)]
         clone.update("id = 3", {"x": "99"})
         clone.delete("id = 0")
