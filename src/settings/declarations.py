@@ -472,6 +472,12 @@ READ_SCRATCH = Setting[str | None](
     TEXT,
     "The directory for the manifests of the read route `manifest`. The Python process and Spark must both reach it.",
 )
+SHOW_PROGRESS = Setting[bool](
+    f"{TABLELOG}showProgress",
+    True,
+    FLAG,
+    "Whether a terminal or a notebook shows what a long command does ([log records and metrics](guide/logging.md)).",
+)
 TRUSTED_FUNCTIONS = Setting[str](
     f"{TABLELOG}trustedFunctions",
     "",

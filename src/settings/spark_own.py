@@ -36,6 +36,18 @@ CATALOG = Setting[str](
     TEXT,
     "`enable` refuses a session that has delta-spark's catalog, and replaces the setting where its jar is missing.",
 )
+CONSOLE_PROGRESS = Setting[bool](
+    "spark.ui.showConsoleProgress",
+    False,
+    FLAG,
+    "Whether Spark shows its progress bar on the terminal. If so, the progress of commands has lines of its own.",
+)
+CHECKPOINT_LOCATION = Setting[str](
+    "spark.sql.streaming.checkpointLocation",
+    "",
+    TEXT,
+    "Where a stream into a table on Spark Connect keeps its checkpoint, without the option `checkpointLocation`.",
+)
 EXECUTION_ID = Setting[str | None](
     "spark.sql.execution.id",
     None,
@@ -140,6 +152,15 @@ SOURCE_COMMIT_PROTOCOL = Setting[str](
 SOURCE_DEFAULT = Setting[str](
     "spark.sql.sources.default", "parquet", TEXT, "The format of reads, writes and statements that don't name a format."
 )
+SPECULATION = Setting[bool](
+    "spark.speculation",
+    False,
+    FLAG,
+    "Whether a slow task may run twice: a write then waits until the attempts that another one overtook have ended.",
+)
+SUBMITTED_PYTHON = Setting[str](
+    "spark.submit.pyFiles", "", TEXT, "`enable` gives Spark's Python workers the wheel of tablelog among `--py-files`."
+)
 STORE_ASSIGNMENT = Setting[str](
     "spark.sql.storeAssignmentPolicy", "ANSI", TEXT, "How UPDATE and MERGE cast values to the types of the columns."
 )
@@ -154,7 +175,7 @@ SETTINGS: Final[dict[str, Setting[object]]] = {
 
 LOCAL_SESSION: Final = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    CONSOLE_PROGRESS.key: "false",
     "spark.log.level": "ERROR",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

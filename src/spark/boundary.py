@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from ..engine.jvm.connection.messages import make_readable
 from ..errors import TablelogError
+from .error_log import errors_not_logged
 from .exceptions import as_spark
 
 P = ParamSpec("P")
@@ -27,7 +28,8 @@ def pyspark_errors(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            with errors_not_logged():
+                return function(*args, **kwargs)
         except TablelogError as error:
             as_spark(error)
             make_readable(error)

@@ -8,8 +8,10 @@ from pyspark.sql import SparkSession
 
 from ..core.deltalog import DeltaLog
 from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ..engine.jvm.connection.sessions import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
+from .connect.refusals import refused
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -103,6 +105,13 @@ def log_of(spark: SparkSession, entry: CatalogEntry) -> DeltaLog:
     return log
 
 
+def of_catalog(spark: SparkSession, name: str) -> SessionCatalog:
+    """The catalog in which a name is looked up. Raises UnsupportedFeatureError on Spark Connect."""
+    if not is_classic(spark):
+        raise refused(f"The name {name} in the catalog", "a path, as in delta.`/path`")
+    return SessionCatalog(spark)
+
+
 def place(spark: SparkSession, identifier: str | None, location: str | None) -> TableLocation:
     """The location of a table by its name, its path, or both, which must agree."""
     if identifier is None:
@@ -124,7 +133,7 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
                 parameters={"identifier": path, "location": location},
             )
         return TableLocation(path)
-    catalog = SessionCatalog(spark)
+    catalog = of_catalog(spark, identifier)
     entry = catalog.find(identifier)
     if entry is None:
         default = catalog.location_of_new(identifier)

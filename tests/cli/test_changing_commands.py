@@ -168,6 +168,7 @@ def test_commands_and_options_are_completed() -> None:
 
     assert completed("tablelog his", 1).split(",")[-1].strip() == "history"
     assert "--json" in completed("tablelog history t --js", 3)
+    assert completed("tablelog history ./ta", 2).startswith("dir,")
 
 
 def test_nothing_is_asked_without_a_terminal(shrunk: ArrowTable) -> None:

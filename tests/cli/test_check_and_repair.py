@@ -259,6 +259,8 @@ def test_row_ids_are_checked(tmp_path: Path, run: Run) -> None:
 
 def test_orphans_are_counted(table: ArrowTable, run: Run) -> None:
     (table.root / "day=2024-05-01" / "left.parquet").write_bytes(b"12345")
+    (table.root / "_change_data" / "day=2024-05-01").mkdir(parents=True)
+    (table.root / "_change_data" / "day=2024-05-01" / "cdc.parquet").write_bytes(b"named by a commit alone")
     document = run("check", table.path, "--json").json
     assert document["orphans"] == {"numFiles": 1, "sizeInBytes": 5, "examples": ["day=2024-05-01/left.parquet"]}
     assert document["sound"] is True

@@ -14,7 +14,7 @@ import pytest
 from support.arrow_table import ArrowTable
 from support.command_line import Run, in_process, on_terminal
 from tablelog.cli.group import root
-from tablelog.core import Operation
+from tablelog.core import DeltaLog, Operation
 from tablelog.core.protocol.actions import CommitInfo, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
 from tablelog.core.protocol.schema import from_arrow, to_json
@@ -280,6 +280,19 @@ def test_a_damaged_log_is_its_own_exit_code(table: ArrowTable, run: Run) -> None
     ran = run("detail", table.path)
     assert ran.code == 5
     assert len(ran.err.splitlines()) == 1
+
+
+def test_an_interrupted_command_is_one_line(
+    table: ArrowTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeltaLog, "snapshot", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        root.main(["detail", table.path], prog_name="tablelog")
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "tablelog detail: interrupted\n"
 
 
 def test_verbose_shows_the_traceback_of_an_error(table: ArrowTable) -> None:

@@ -1,13 +1,18 @@
 """A standalone Spark cluster on 127.0.0.1: one master and two workers, each a process of its own.
 
-Executors are processes of the workers. They share the local disk with the driver, and not its working directory.
+Executors are processes of the workers. They share the local disk with the driver, but not its working directory, and
+not the directories `apart` and `half`: there each has a disk of its own, by a mount namespace of its worker.
 """
 
+import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +23,19 @@ from servers import process
 WORKERS = 2
 _SPARK = Path(pyspark.__file__).parent
 _START_SECONDS = 90.0
+_NAMESPACE = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
+
+
+@cache
+def can_mount() -> bool:
+    """Whether a process here may have mounts of its own; without that, executors see all that the driver sees."""
+    try:
+        tried = subprocess.run(
+            ["unshare", *_NAMESPACE, "mount", "--bind", "/tmp", "/mnt"], capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        return False
+    return tried.returncode == 0
 
 
 @dataclass(frozen=True)
@@ -27,6 +45,20 @@ class Cluster:
     home: Path
     url: str
 
+    @property
+    def apart(self) -> Path:
+        """A directory of the driver: executors see other directories by this path, `own(number)`."""
+        return self.home / "apart"
+
+    @property
+    def half(self) -> Path:
+        """A directory that the driver shares with the executors of one of the workers."""
+        return self.home / "half"
+
+    def own(self, number: int) -> Path:
+        """What executors of a worker see by the path `apart`, and of the last worker also by `half`."""
+        return self.home / f"own-{number}"
+
     @classmethod
     def start(cls) -> Self:
         """Start the master, then the workers, and wait until every worker is registered."""
@@ -35,13 +67,29 @@ class Cluster:
         cluster = cls(home, f"spark://127.0.0.1:{port}")
         try:
             cluster._launch("master", "Master", ["--port", str(port)], "I have been elected leader")
-            for name in cluster._workers():
+            cluster.apart.mkdir()
+            cluster.half.mkdir()
+            for number, name in enumerate(cluster._workers()):
+                cluster.own(number).mkdir()
                 arguments = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / name / "work"), cluster.url]
-                cluster._launch(name, "Worker", arguments, "Successfully registered with master")
+                cluster._launch(
+                    name, "Worker", arguments, "Successfully registered with master", cluster._mounting(number)
+                )
         except BaseException:
             cluster.stop()
             raise
         return cluster
+
+    def executors(self) -> list[int]:
+        """The process ids of all executors that run: the children of the workers."""
+        workers = {int((self.home / name / "pid").read_text()) for name in self._workers()}
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and (entry / "stat").exists():
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) in workers:
+                        found.append(int(entry.name))
+        return sorted(found)
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """End all processes, executors too, and remove the directory unless `keep_logs`."""
@@ -50,11 +98,19 @@ class Cluster:
         if not keep_logs:
             shutil.rmtree(self.home)
 
-    def _launch(self, name: str, kind: str, arguments: Sequence[str], ready: str) -> None:
+    def _mounting(self, number: int) -> list[str]:
+        """The command before a worker's own, which gives it another disk; none where the system doesn't permit that."""
+        if not can_mount():
+            return []
+        over = [self.apart, *([self.half] if number == WORKERS - 1 else [])]
+        mounts = "".join(f"mount --bind '{self.own(number)}' '{path}' && " for path in over)
+        return ["unshare", *_NAMESPACE, "sh", "-c", f'{mounts}exec "$@"', "sh"]
+
+    def _launch(self, name: str, kind: str, arguments: Sequence[str], ready: str, before: Sequence[str] = ()) -> None:
         home = self.home / name
         home.mkdir()
         program = str(_SPARK / "bin" / "spark-class")
-        command = [program, f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1"]
+        command = [*before, program, f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1"]
         command += ["--webui-port", "0", *arguments]
         log = home / "log"
         process.launch(

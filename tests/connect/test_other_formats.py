@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions
 
 from support.spark_tables import Table
 from tablelog.errors import InvalidArgumentError
@@ -49,6 +50,52 @@ def test_writers(spark: Any, table: Table, writer: str, place: str) -> None:
     assert sorted(table.root.rglob("*")) == before
 
 
+STATEMENTS = (
+    "INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1 id",
+    "INSERT OVERWRITE LOCAL DIRECTORY '{path}' USING parquet SELECT 1 id",
+    "INSERT OVERWRITE DIRECTORY USING parquet OPTIONS (path '{path}') SELECT 1 id",
+    "CREATE TABLE other (id INT) USING parquet LOCATION '{path}'",
+    "EXECUTE IMMEDIATE 'INSERT OVERWRITE DIRECTORY \"{path}\" USING parquet SELECT 1 id'",
+    "BEGIN INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1 id; END",
+)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statements(spark: Any, table: Table, statement: str) -> None:
+    table.write(spark.sql("SELECT 1 AS part, 7 AS id"), by=("part",))
+    before = sorted(table.root.rglob("*"))
+    for place in ("", "/part=1", "/_delta_log"):
+        with pytest.raises(InvalidArgumentError, match=REFUSED):
+            spark.sql(statement.format(path=table.path + place))
+    assert sorted(table.root.rglob("*")) == before
+
+
+def test_a_directory_of_a_statement_that_is_not_known(spark: Any, table: Table, tmp_path: Path) -> None:
+    table.write(spark.range(1))
+    before = sorted(table.root.rglob("*"))
+    statement = "INSERT OVERWRITE DIRECTORY :place USING parquet SELECT 1 id"
+    with pytest.raises(InvalidArgumentError, match=REFUSED):
+        spark.sql(statement, args={"place": table.path})
+    for unknown in ({"place": functions.lit(table.path)}, None):
+        with pytest.raises(InvalidArgumentError, match="doesn't know the directory"):
+            spark.sql(statement, args=unknown)
+    with pytest.raises(InvalidArgumentError, match="doesn't know the directory"):
+        spark.sql("INSERT OVERWRITE DIRECTORY {place} USING parquet SELECT 1 id", place=table.path)
+    assert sorted(table.root.rglob("*")) == before
+    spark.sql(f"INSERT OVERWRITE DIRECTORY '{tmp_path}/elsewhere' USING parquet SELECT 1 id")
+    assert spark.read.parquet(f"{tmp_path}/elsewhere").count() == 1
+
+
+def test_a_view_of_the_directory(spark: Any, table: Table) -> None:
+    table.write(spark.range(1))
+    spark.read.schema("id bigint").parquet(table.path).createOrReplaceTempView("of_directory")
+    before = sorted(table.root.rglob("*"))
+    for statement in ("INSERT OVERWRITE of_directory SELECT 5L", "INSERT INTO TABLE of_directory VALUES (5L)"):
+        with pytest.raises(InvalidArgumentError, match=REFUSED):
+            spark.sql(statement)
+    assert sorted(table.root.rglob("*")) == before
+
+
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_table_of_parquet_that_became_a_delta_table(spark: Any, tmp_path: Path, overwrite: bool) -> None:
     directory = tmp_path / "converted"
@@ -59,6 +106,7 @@ def test_a_table_of_parquet_that_became_a_delta_table(spark: Any, tmp_path: Path
         for write in (
             lambda: spark.range(2).write.insertInto("converted", overwrite=overwrite),
             lambda: spark.range(2).write.mode("overwrite" if overwrite else "append").saveAsTable("converted"),
+            lambda: spark.sql(f"INSERT {'OVERWRITE' if overwrite else 'INTO'} converted SELECT 1L"),
         ):
             with pytest.raises(InvalidArgumentError, match=REFUSED):
                 write()

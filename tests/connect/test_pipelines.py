@@ -80,7 +80,13 @@ def test_a_materialized_view_reads_a_table_and_is_written_to_one(
         (
             "py",
             '@dp.table(format="parquet")\ndef target():\n    return spark.readStream.format("delta").load({path!r})',
-            "A stream that reads a Delta table (also in a declarative pipeline",
+            "A stream that reads a Delta table in a declarative pipeline",
+        ),
+        (
+            "py",
+            "rows = spark.readStream.table('delta.`{path}`')\n"
+            '@dp.table(format="parquet")\ndef target():\n    return rows',
+            "A stream that reads a Delta table in a declarative pipeline",
         ),
         (
             "sql",

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ _DATA = re.compile(r"/(?:data|tmp)/")
 
 _OPENS = re.compile(r"```python\s*$|<!-- setup\s*$")
 _NOT_RUN = re.compile(r"# not run: *(.*)$")
-_TABLE = ("# +", "# |")
+_SHOWN = ("# +", "# |", "# > ")
+"""How a comment begins that shows output: a part of a table, or after `>` another line."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def blocks(text: str) -> list[Block]:
 def run(page: Path, names: Mapping[str, Any], data: Path) -> None:
     """Run the page's blocks in one namespace that begins with `names`, with its tables below `data`.
 
-    A table drawn in comments right under a statement is what the statement prints: AssertionError where it isn't.
+    What comments right under a statement show is what the statement prints: AssertionError where it isn't.
     """
     space = {"__name__": "page", **names}
     for block in blocks(page.read_text(encoding="utf-8")):
@@ -78,10 +80,14 @@ def _run(block: Block, page: Path, space: dict[str, Any], data: Path) -> None:
 
 
 def _shown(after: list[str]) -> list[str]:
-    """The table that comments draw from the first of these lines on; [] where they draw none."""
-    drawn: list[str] = []
-    for line in after:
-        if not line.startswith(_TABLE):
-            break
-        drawn.append(line.removeprefix("# ").rstrip())
-    return drawn
+    """The output that comments show from the first of these lines on; [] where they show none."""
+    return [_line_of_output(line) for line in takewhile(lambda line: line.startswith(_SHOWN), after)]
+
+
+def shown(code: str) -> list[str]:
+    """All output that the comments of a block show."""
+    return [_line_of_output(line) for line in code.splitlines() if line.startswith(_SHOWN)]
+
+
+def _line_of_output(comment: str) -> str:
+    return comment.removeprefix("# ").removeprefix("> ").rstrip()

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from . import pages
+from . import consoles, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
-PAGES = [ROOT / "README.md", GUIDE, *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+PAGES = [ROOT / "README.md", TUTORIAL, GUIDE, *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 
 
 @pytest.fixture
@@ -31,6 +32,8 @@ def settings(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_does_what_it_shows(spark: SparkSession, tmp_path: Path, page: Path) -> None:
     pages.run(page, {"spark": spark}, tmp_path)
+    if page == TUTORIAL:  # its commands look at the table that its Python made
+        assert consoles.run(page, tmp_path) > 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -66,6 +69,8 @@ for row in rows:
     print(f"| {row} |")
 # | 1 |
 # | 2 |
+print("done")
+# > done
 rows = rows[:1]  # in one namespace
 # not a table
 open("/data/a", "w").close()
@@ -86,6 +91,9 @@ def test_a_page_runs_in_order_and_a_wrong_one_fails(tmp_path: Path) -> None:
 
     page.write_text(PAGE.replace("# | 2 |", "# | 3 |"))
     with pytest.raises(AssertionError, match="line 7"):
+        pages.run(page, {}, tmp_path)
+    page.write_text(PAGE.replace("# > done", "# > not done"))
+    with pytest.raises(AssertionError, match="line 10"):
         pages.run(page, {}, tmp_path)
     page.write_text(PAGE.replace("rows = [1, 2]", "rows = one"))
     with pytest.raises(NameError):

@@ -6,6 +6,7 @@ ended it. The last lines are a table of what was run; findings are in `build/fuz
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
@@ -19,7 +20,9 @@ from .targets import TARGETS
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "fuzz"
 _WAIT = 30
-"""A process that ends no case for this many seconds, and ten times what a case may take, is ended."""
+"""A process that ends no case in this many seconds of processor time, and ten times what a case may take, is ended."""
+_PATIENCE = 20
+"""How much longer that may be on the clock: a process with a low priority waits for others."""
 _MOST_STARTS = 50
 
 
@@ -62,17 +65,26 @@ def run(engine: str, name: str, count: int, seed: int) -> dict[str, object]:
 
 def _wait(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float) -> str:
     """How the process ended: "done", or why not."""
-    cases, since = -1, time.monotonic()
+    cases, used, since = -1, 0.0, time.monotonic()
     while process.poll() is None:
         time.sleep(0.2)
         now = watch.counters().cases
         if now != cases:
-            cases, since = now, time.monotonic()
-        elif time.monotonic() - since > seconds:
+            cases, used, since = now, _processor_time(process.pid), time.monotonic()
+        elif _processor_time(process.pid) - used > seconds or time.monotonic() - since > seconds * _PATIENCE:
             process.send_signal(signal.SIGABRT)
             process.wait()
             return f"a case ran for more than {seconds:.0f} s"
     return "done" if process.returncode == 0 else f"the process ended with {process.returncode}"
+
+
+def _processor_time(process: int) -> float:
+    """The seconds of processor time that a process has used."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:  # it has just ended, or this isn't Linux
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""`python -m matrix [--smoke] [--readme] [PATTERN ...]`: run the cells whose names fit, one after another.
+"""`python -m matrix [--smoke] [--page] [PATTERN ...]`: run the cells whose names fit, one after another.
 
 A cell whose Python isn't on the machine isn't run, and the table says so. The exit code is 1 if a cell failed, or if
 none could run; the machines of CI may have none of the Pythons.
@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m matrix", description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of cells, such as 3.12-* or preview")
     parser.add_argument("--smoke", action="store_true", help="the cells that CI runs")
-    parser.add_argument("--readme", action="store_true", help="put the newest result of each cell into the README")
+    parser.add_argument("--page", action="store_true", help="put the newest result of each cell into docs/tested.md")
     parser.add_argument("--list", action="store_true", help="only print the names")
     arguments = parser.parse_args()
     cells = list(SMOKE) if arguments.smoke else selected(arguments.patterns)
@@ -37,9 +37,9 @@ def main() -> int:
         print(f"{result.name}: {result.outcome}, {result.seconds} s", flush=True)
     print(f"\n{report.text(results)}")
     report.save(results, BUILD.parent, at)
-    if arguments.readme:
+    if arguments.page:
         every = report.newest(without_result(), BUILD / "results")
-        report.into_page(ROOT / "README.md", report.markdown(every))
+        report.into_page(ROOT / "docs" / "tested.md", report.markdown(every))
     ran = [result for result in results if result.outcome != NOT_RUN]
     nothing = not ran and not arguments.smoke
     return int(nothing or any(result.outcome == FAILED for result in ran))

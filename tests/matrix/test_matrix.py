@@ -1,4 +1,4 @@
-"""The selection of cells, the choice of Pythons, and the README's table."""
+"""The selection of cells, the choice of Pythons, and the table of docs/tested.md."""
 
 import platform
 from dataclasses import replace
@@ -10,7 +10,7 @@ from matrix import environments, report
 from matrix.cells import CELLS, PREVIEW, SMOKE, Cell, pairs, possible, selected
 from matrix.runs import FAILED, NOT_RUN, PASSED, Result, _counts
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tested.md"
 
 
 def test_every_pair_of_values_is_in_a_cell() -> None:
@@ -106,8 +106,8 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def test_the_readme_has_a_row_for_each_cell() -> None:
-    _, _, rest = README.read_text(encoding="utf-8").partition(report.BEGIN)
+def test_the_page_has_a_row_for_each_cell() -> None:
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition(report.BEGIN)
     table = rest.partition(report.END)[0]
     rows = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| ")][2:]
     shown = [(minor(python), minor(spark), session) for python, spark, session, *_ in rows[:-1]]

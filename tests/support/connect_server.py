@@ -37,7 +37,7 @@ def _free_port() -> int:
 def _start(scratch: Path, port: int, more: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     import pyspark
 
-    home = Path(pyspark.__file__).parent
+    home = _home_without_archives(Path(pyspark.__file__).parent, scratch / "home")
     settings: dict[str, object] = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
@@ -61,6 +61,17 @@ def _start(scratch: Path, port: int, more: Mapping[str, str]) -> "subprocess.Pop
         environment.pop(name, None)
     log = (scratch / "server.log").open("wb")
     return subprocess.Popen(list(map(str, command)), env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+def _home_without_archives(installed: Path, home: Path) -> Path:
+    """A home of Spark without the archives of Python modules that its workers would import before the installed ones.
+
+    Modules in an archive are compiled again by each worker. That takes seconds, and a stream's worker has ten to start.
+    """
+    home.mkdir()
+    for name in ("bin", "jars"):
+        (home / name).symlink_to(installed / name)
+    return home
 
 
 def _wait_for(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -105,7 +105,7 @@ def document(health: "LogHealth", data: "DataCheck | None", obstacle: str | None
                 ],
             }
         )
-    if obstacle is not None:
+    if obstacle is not None and all(problem.message != obstacle for problem in health.problems):
         problem = {"severity": "error", "kind": "version-unreadable", "files": [], "message": obstacle}
         checks[0]["errors"] += 1
         checks[0]["problems"].append(problem)

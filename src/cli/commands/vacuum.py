@@ -8,7 +8,7 @@ from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Column, Output
 from ..parameters import Command, Location, limit_option, on_table, writes_output
-from ..progress import progress_bar
+from ..progress import command_bar
 
 _COLUMNS = (Column("file or directory", wraps=True),)
 
@@ -63,8 +63,7 @@ def command(
     checked = retention_check and RETENTION_CHECK.of(log.conf)
     window = window_of(log, snapshot, retain_hours, checked=checked)
     mode: Mode = "LITE" if lite else "FULL"
-    with progress_bar(enabled=not output.as_json) as advance:
-        advance("list", 0, 0)
+    with command_bar("VACUUM", log.table, enabled=not output.as_json):
         planned = vacuum(log, snapshot, files, window, mode=mode, dry_run=True)
     names = (*planned.files, *planned.directories)
     if not output.as_json:
@@ -74,8 +73,7 @@ def command(
     apply = bool(names) and confirmed("Delete them?", output, yes=yes)
     removed = None
     if apply:
-        with progress_bar(enabled=not output.as_json) as advance:
-            advance("delete", 0, 0)
+        with command_bar("VACUUM", log.table, enabled=not output.as_json):
             removed = vacuum(log, snapshot, files, window, mode=mode)
     document: dict[str, Any] = {
         "table": text.shown(log.table),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import CorruptLogError
 from ..protocol.actions import FileKey
@@ -79,6 +80,38 @@ def pieces_to_prune(file: ParquetFile, columns: "Collection[Column] | None") -> 
     if "stats_parsed" in file.add_fields:
         return pieces(file, [f"stats_parsed.{leaf}" for leaf in parsed_leaves(columns)])
     return pieces(file, ["stats"])
+
+
+def texts_of(file: ParquetFile, rows: pa.Array) -> pa.ChunkedArray:
+    """The statistics of some files that a Parquet file of a checkpoint adds, as JSON text.
+
+    `rows` are ascending indices among all files that it adds. Statistics that exist only as structs become text.
+    """
+    from ..skipping.stats_text import stats_texts
+
+    file.open()
+    texts = pa.chunked_array([pa.nulls(len(rows), ADD_TYPES["stats"])])
+    if "stats" in file.add_fields:
+        chunks = _taken(file, "stats", rows)
+        with Damage(file.name, file.blame):
+            texts = pa.chunked_array([fitted(chunk, ADD_TYPES["stats"]) for chunk in chunks], ADD_TYPES["stats"])
+    if texts.null_count and "stats_parsed" in file.add_fields:
+        parsed = _taken(file, "stats_parsed", rows)
+        with Damage(file.name, file.blame):
+            texts = stats_texts(texts, pa.chunked_array(parsed))
+    return texts
+
+
+def _taken(file: ParquetFile, name: str, rows: pa.Array) -> list[pa.Array]:
+    chunks: list[pa.Array] = []
+    first = 0
+    for batch in file.structs("add", [name]):
+        inside = pc.and_(pc.greater_equal(rows, first), pc.less(rows, first + len(batch)))
+        own = pc.subtract(rows.filter(inside), first)
+        first += len(batch)
+        if len(own):
+            chunks.append(batch.flatten()[0].take(own))
+    return chunks
 
 
 def left(piece: pa.Table, table: str, superseded: Collection[FileKey]) -> pa.Table:

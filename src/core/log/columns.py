@@ -189,6 +189,13 @@ def removes_of(table: pa.Table) -> list[RemoveFile]:
     ]
 
 
+def counted(files: pa.Table) -> Totals:
+    """The number, bytes, deletion vectors and deleted rows of files, without size classes."""
+    cardinality = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
+    size = pc.sum(files.column("size")).as_py() or 0
+    return Totals(files.num_rows, size, len(cardinality), pc.sum(cardinality).as_py() or 0)
+
+
 _FEW = 10_000
 
 

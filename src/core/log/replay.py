@@ -90,6 +90,15 @@ class Totals:
     file_bytes: tuple[int, ...] = ()
     deleted_counts: tuple[int, ...] = ()
 
+    def __add__(self, other: "Totals") -> "Totals":
+        """The sums, without size classes."""
+        return Totals(
+            self.num_files + other.num_files,
+            self.size_in_bytes + other.size_in_bytes,
+            self.num_deletion_vectors + other.num_deletion_vectors,
+            self.num_deleted_records + other.num_deleted_records,
+        )
+
     def changed(self, changes: Iterable[tuple[int, int, DeletionVectorDescriptor | None]]) -> "Totals":
         """The totals after files were added or removed: (1 or -1, size in bytes, deletion vector) for each."""
         files, size, vectors, records = (

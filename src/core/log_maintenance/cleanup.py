@@ -20,6 +20,7 @@ from ..log.segment import Checkpoint, Listing, name_of, parse_listing
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
 from ..protocol.paths import SIDECAR_DIRECTORY, checkpoint_name, decode, listing_name, parse_log_name
+from ..table.checked_pieces import checked_pieces
 from ..table.snapshot import Snapshot
 from ..table.version_times import file_times, monotonic
 
@@ -178,7 +179,9 @@ def _is_sound(
             checksum=checksum,
             fatal=True,
         )
-        _ = whole.files, whole.tombstones
+        for _piece in checked_pieces(whole):
+            pass
+        _ = whole.tombstones
     except (CorruptLogError, ReplacedError) as error:
         _log.warning("%s: nothing is removed for the checkpoint %s: %s", table, checkpoint.names[0], error)
         return False

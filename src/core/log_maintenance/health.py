@@ -179,7 +179,9 @@ class _Examination:
             if start > last:
                 continue
             missing = _missing(self._listing.commits, start, last)
-            reason = f"the commits {ranges_text(missing)} are missing" if missing else "see the problems above"
+            one = len(missing) == 1 and missing[0][0] == missing[0][1]
+            lost = f"the commit {ranges_text(missing)} is" if one else f"the commits {ranges_text(missing)} are"
+            reason = f"{lost} missing" if missing else "see the problems above"
             self._error(
                 "versions-missing",
                 (),

@@ -22,6 +22,17 @@ from ..protocol.type_widening import can_widen
 from ..table.snapshot import Snapshot
 
 
+def changed_at_start(read: Snapshot) -> SchemaChangedError:
+    """The error for a query that starts with a streaming DataFrame that has other columns than `read`."""
+    return SchemaChangedError(
+        f"The schema of {read.table} changed since the streaming DataFrame was created. Create it again, and start the "
+        "query.",
+        condition="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
+        table=read.table,
+        version=read.version,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSchema:
     """The version with whose schema a stream reads. `has_start`: the user chose the version or time to start with."""

@@ -160,7 +160,7 @@ class TableStream:
         pending = None if start is None else self._at_schema_change(start)
         if pending is not None:
             return pending
-        begin = start or self._first
+        begin = start or self.first
         if start is None:
             self._begin_tracking(min(begin.version, self._newest.version))
         self._forget_before(begin)
@@ -219,7 +219,7 @@ class TableStream:
         It makes no listing. Commits that aren't read yet are read now, at most 100: files and bytes of further commits
         aren't counted.
         """
-        begin = offset or self._first
+        begin = offset or self.first
         files = size = 0
         versions, ahead = 0, 0
         if begin.initial:
@@ -280,7 +280,7 @@ class TableStream:
     # --- the start ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _first(self) -> SourceOffset:
+    def first(self) -> SourceOffset:
         """The offset before the first file of the stream."""
         version = self._start_version
         if version is None:
@@ -327,7 +327,7 @@ class TableStream:
     def _first_before(self, end: SourceOffset) -> SourceOffset:
         """The start of the first batch, whose end was stored by a query that did not finish it."""
         if self._start_version is not None:
-            return self._first
+            return self.first
         version = end.version if end.initial else end.version - 1
         return SourceOffset(end.table_id, max(version, 0), BEFORE_FILES, True)
 

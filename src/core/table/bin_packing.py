@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..protocol.iceberg_compat import TAG
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +85,40 @@ def worth_compacting(snapshot: "Snapshot", rows: "pa.Array", *, smallest: int, d
         many = pc.coalesce(pc.greater(share, deleted_ratio), pc.is_valid(deleted))
         chosen = pc.or_(chosen, many)
     return rows.filter(chosen)
+
+
+RewriteKind: TypeAlias = Literal["all", "small or marked", "marked", "without Iceberg tag"]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteCandidates:
+    """Selects the files that OPTIMIZE may rewrite, where it can't have all files: a superset of what it rewrites.
+
+    A file is marked if it has a deletion vector, and small below `smallest` bytes. `partitions`, if given, are the only
+    ones.
+    """
+
+    kind: RewriteKind
+    smallest: int
+    partitions: frozenset[Partition] | None = None
+
+    def __call__(self, files: "pa.Table") -> "tuple[pa.Table, int]":
+        """The selected rows of `Snapshot.files`, and the number of rows before."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        chosen = files
+        if self.kind == "without Iceberg tag":
+            chosen = files.filter(pc.is_null(pc.map_lookup(files.column("tags"), TAG, "last")))
+        elif self.kind != "all":
+            selected = pc.is_valid(files.column("deletionVector"))
+            if self.kind == "small or marked":
+                selected = pc.or_(selected, pc.less(files.column("size"), self.smallest))
+            chosen = files.filter(selected)
+        if self.partitions is not None:
+            partitions = map(partition_of, chosen.column("partitionValues").to_pylist())
+            chosen = chosen.filter(pa.array([one in self.partitions for one in partitions], pa.bool_()))
+        return chosen, files.num_rows
 
 
 def partition_of(values: Mapping[str, str | None] | Sequence[tuple[str, str | None]]) -> Partition:

@@ -6,12 +6,17 @@ Files that were clustered together form a cube. As in Delta, their tags identify
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ...errors import CorruptLogError
 from ..protocol.actions import AddFile, DomainMetadata
 from ..protocol.schema import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DOMAIN = "delta.clustering"
 PROVIDER = "liquid"
@@ -69,6 +74,55 @@ def to_cluster(files: Iterable[AddFile], columns: Sequence[str], *, smallest_cub
             return []
     order = sorted(small, key=lambda cube: cube or "")
     return [*(file for cube in order for file in small[cube]), *foreign]
+
+
+Cube = tuple[str | None, str | None, str | None]
+"""What `to_cluster` knows of a file's cube: its ID, its columns, and the implementation that clustered it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfEachCube:
+    """Selects one file of each cube, with the bytes of all its files: enough for `to_cluster` to choose cubes."""
+
+    def __call__(self, files: "pa.Table") -> "tuple[pa.Table, int]":
+        """The selected rows of `Snapshot.files`, and the number of rows before."""
+        import pyarrow as pa
+
+        firsts: dict[Cube, int] = {}
+        sizes: dict[Cube, int] = defaultdict(int)
+        for row, (cube, size) in enumerate(zip(_cubes(files), files.column("size").to_pylist(), strict=True)):
+            firsts.setdefault(cube, row)
+            sizes[cube] += size
+        chosen = files.take(pa.array(firsts.values(), pa.int64()))
+        place = chosen.column_names.index("size")
+        return chosen.set_column(place, "size", pa.array(sizes.values(), pa.int64())), files.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class OfCubes:
+    """Selects the files of these cubes."""
+
+    cubes: frozenset[Cube]
+
+    def __call__(self, files: "pa.Table") -> "tuple[pa.Table, int]":
+        """The selected rows of `Snapshot.files`, and the number of rows before."""
+        import pyarrow as pa
+
+        mask = pa.array([cube in self.cubes for cube in _cubes(files)], pa.bool_())
+        return files.filter(mask), files.num_rows
+
+
+def cube_of(file: AddFile) -> Cube:
+    """The cube of a file."""
+    tags = file.tags or {}
+    return tags.get(_ID), tags.get(_COLUMNS), file.clustering_provider
+
+
+def _cubes(files: "pa.Table") -> "Iterator[Cube]":
+    import pyarrow.compute as pc
+
+    ids, columns = (pc.map_lookup(files.column("tags"), key, "last").to_pylist() for key in (_ID, _COLUMNS))
+    return zip(ids, columns, files.column("clusteringProvider").to_pylist(), strict=True)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..protocol import features, paths
+from ..protocol.actions import AddFile, RemoveFile
 from ..protocol.column_mapping import physical_name
 from ..protocol.schema import StructType, dotted, type_text
 from ..protocol.schema.lookup import all_fields
@@ -12,6 +13,7 @@ from ..protocol.schema.lookup import all_fields
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .readable_log import ReadableLog
     from .snapshot import Snapshot
 
 
@@ -90,6 +92,39 @@ def differing_files(then: "Snapshot", now: "Snapshot") -> tuple[list[int], list[
         [row for key, row in keys_then.items() if key not in keys_now],
         [row for key, row in keys_now.items() if key not in keys_then],
     )
+
+
+def changed_paths(log: "ReadableLog", then: "Snapshot", now: "Snapshot") -> set[str] | None:
+    """The canonical paths of the files that may differ between two versions, by the commits after the earlier one.
+
+    `None` if a commit is missing.
+    """
+    listed = log.reader.list(then.version + 1).commits
+    versions = range(then.version + 1, now.version + 1)
+    if any(version not in listed for version in versions):
+        return None
+    changed: set[str] = set()
+    for version, data in zip(versions, log.reader.each([listed[version] for version in versions]), strict=True):
+        if data is None:
+            return None
+        actions = log.reader.parsed(version, data)
+        changed.update(paths.canonical(a.path, now.table) for a in actions if isinstance(a, AddFile | RemoveFile))
+    return changed
+
+
+@dataclass(frozen=True)
+class OfPaths:
+    """Selects the files of these canonical paths, in pieces of `Snapshot.files`."""
+
+    table: str
+    paths: "pa.Array"
+
+    def __call__(self, files: "pa.Table") -> "tuple[pa.Table, int]":
+        """The selected rows, and the number of rows before."""
+        import pyarrow.compute as pc
+
+        names = paths.canonical_column(files.column("path"), self.table)
+        return files.filter(pc.is_in(names, value_set=self.paths)), files.num_rows
 
 
 def _keys(snapshot: "Snapshot") -> dict[tuple[str, str | None], int]:

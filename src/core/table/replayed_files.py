@@ -159,3 +159,32 @@ class ReplayedFiles:
         if rows:
             base = base.filter(mask_of(bytearray(row not in rows for row in range(base.num_rows))))
         return pa.concat_tables([base, newer])
+
+
+class SelectedFiles(ReplayedFiles):
+    """Some files of a version, as rows in memory: the columns of `Snapshot.files`, and "stats" as JSON text."""
+
+    def __init__(self, table: str, files: "pa.Table") -> None:
+        super().__init__(table, CommitOverlay(table), None)
+        self._files = files
+        self._num_base_rows = files.num_rows
+        self._loaded = True
+
+    def select(self, names: Sequence[str]) -> "pa.Table":
+        """These columns of `add`, by name; null for a column that the rows don't have."""
+        import pyarrow as pa
+
+        known = self._files.column_names
+        return pa.table(
+            {name: self._files.column(name) if name in known else pa.nulls(self._files.num_rows) for name in names}
+        )
+
+    def totals(self) -> Totals:
+        """The number and the bytes of these files."""
+        from ..log.columns import totals_of
+
+        return totals_of(self._files.column("size"), self._files.column("deletionVector"))
+
+    def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """These files as one piece."""
+        yield self._files if with_stats else self._files.drop_columns(["stats"])

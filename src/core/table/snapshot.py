@@ -17,7 +17,7 @@ from ..protocol.paths import crc_name
 from ..protocol.properties import TableProperties
 from ..protocol.schema import StructType, parse_schema
 from .pruned_files import prune_mask
-from .replayed_files import ReplayedFiles
+from .replayed_files import ReplayedFiles, SelectedFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,7 @@ class Snapshot:
         fatal: bool = True,
         doubt: "Callable[[Snapshot, VersionChecksum], str | None] | None" = None,
         totals: Totals | None = None,
+        selected: "pa.Table | None" = None,
     ) -> None:
         """`doubt` returns why a state that contradicts its checksum may be wrong; `None`: the commits confirm it."""
         self.table = table
@@ -64,7 +65,7 @@ class Snapshot:
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
         self._exact_totals = False
         self._lock = threading.RLock()
-        self._replayed = ReplayedFiles(table, tail, base)
+        self._replayed = ReplayedFiles(table, tail, base) if selected is None else SelectedFiles(table, selected)
         self._files: pa.Table | None = None
         self._tombstones: pa.Table | None = None
         if header.protocol is None or header.metadata is None:
@@ -85,6 +86,11 @@ class Snapshot:
         """The same version and files, read with this metadata and protocol: those of another version of the table."""
         header = replace(self._header, metadata=metadata, protocol=protocol)
         return Snapshot(self.table, self.version, header, self._tail, self._base, timestamp=self._timestamp)
+
+    def with_files(self, files: "pa.Table") -> "Snapshot":
+        """The same version with only these of its files: rows with the columns of `files_with_stats_text`."""
+        version = self.table, self.version, self._header, CommitOverlay(self.table), None
+        return Snapshot(*version, timestamp=self._timestamp, selected=files)
 
     # --- the header -----------------------------------------------------------------------------------------------
 
@@ -255,7 +261,7 @@ class Snapshot:
         of_base = [index for index in indices if index < num_base_rows]
         base_actions: dict[int, AddFile] = {}
         if of_base:
-            table = self._with_stats_text(None if len(of_base) == total else of_base)
+            table = self._with_stats_text(None if of_base == list(range(total)) else of_base)
             base_actions = dict(zip(of_base, adds_of(table), strict=True))
         return [base_actions[i] if i < num_base_rows else added[i - num_base_rows] for i in indices]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CorruptLogError, MissingDataFileError, StorageError, TablelogError, UntrustedTableError
-from ..protocol import deletion_vectors, paths
+from ..protocol import change_data, deletion_vectors, paths
 from ..protocol.actions import DeletionVectorDescriptor
 from . import check_rules, unneeded_files
 from .check_rules import MOST_PROBLEMS, CheckResult, Problems
@@ -33,7 +33,10 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """The files below the table's directory that no version in the log refers to; VACUUM removes the old ones."""
+    """The files below the table's directory that no version in the log refers to; VACUUM removes the old ones.
+
+    Change files aren't counted: only the commits name them, so that a snapshot can't say which of them are needed.
+    """
 
     num_files: int
     size_in_bytes: int
@@ -234,11 +237,12 @@ def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str], 
 
 
 def _orphans(snapshot: "Snapshot", listed: dict[str, int]) -> Orphans:
-    """The listed files that neither the version nor a tombstone refers to."""
+    """The listed files, without change files, that neither the version nor a tombstone refers to."""
     needed = unneeded_files.Needed(snapshot.table)
     needed.add_files(snapshot.files)
     needed.add_files(snapshot.tombstones)
-    lost = sorted(name for name in listed if name not in needed)
+    changes = f"{change_data.DIRECTORY}/"
+    lost = sorted(name for name in listed if name not in needed and not name.startswith(changes))
     return Orphans(len(lost), sum(listed[name] for name in lost), tuple(paths.encode(n) for n in lost[:MOST_PROBLEMS]))
 
 

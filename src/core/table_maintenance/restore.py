@@ -14,6 +14,7 @@ from ..txn.operation import Operation
 from .table_files import TableFiles
 
 if TYPE_CHECKING:
+    from ..log.replay import Totals
     from ..table.snapshot import Snapshot
     from ..txn.transaction import Transaction
 
@@ -57,13 +58,14 @@ class Restoration:
         return Operation("RESTORE", parameters, self.metrics, replaces_table=True, lowers_protocol=downgrade)
 
 
-def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool) -> Restoration:
+def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool, totals: "Totals | None" = None) -> Restoration:
     """The change from `now` back to `then`.
 
     Args:
-        then: The version to restore.
+        then: The version to restore. It and `now` may lack files that are the same in both.
         now: The newest version.
         downgrade: Whether the protocol may go back too.
+        totals: The totals of the version to restore; `None`: of `then`.
 
     Returns:
         The change, with the metrics by Delta's names.
@@ -78,8 +80,8 @@ def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool) -> Restor
         "restoredFilesSize": sum(add.size for add in added),
         "numRemovedFiles": len(removed),
         "removedFilesSize": sum(add.size for add in removed),
-        "numOfFilesAfterRestore": then.num_files,
-        "tableSizeAfterRestore": then.size_in_bytes,
+        "numOfFilesAfterRestore": then.num_files if totals is None else totals.num_files,
+        "tableSizeAfterRestore": then.size_in_bytes if totals is None else totals.size_in_bytes,
     }
     return Restoration(
         added,

@@ -7,6 +7,7 @@ retention, whatever retention VACUUM gets. So the commits since the cutoff are r
 """
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNot
 from ...settings.declarations import RETENTION_CHECK
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
+from ..table.checked_pieces import checked_pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +95,7 @@ def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: 
         raise InvalidArgumentError(
             f"{table}: a retention of {hours} hours is less than the table's, {-(-default_ms // _HOUR_MS)} hours. "
             "Running writers, and readers of older versions, would lose files. If there are none, set "
-            f"{RETENTION_CHECK.key} to false",
+            f"{RETENTION_CHECK.key} to false (`tablelog vacuum`: --no-retention-check)",
             condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             parameters={"configuredRetentionHours": -(-default_ms // _HOUR_MS)},
         )
@@ -116,18 +118,41 @@ def is_hidden(name: str, partition_columns: Collection[str] = (), *, iceberg: bo
 
 
 class Needed:
-    """The names of files to keep, relative to the root. `same_place` maps a path that looks foreign to a name."""
+    """The names of files to keep, relative to the root. `same_place` maps a path that looks foreign to a name.
+
+    The files of versions are kept as hashes of 8 bytes. So one name in 2^64 is taken for another, and its file is kept.
+    """
 
     def __init__(self, table: str, same_place: Callable[[str], str | None] = lambda path: None) -> None:
         self._table = table
         self._same_place = same_place
         self._names: set[str] = set()
+        self._chunks: list[pa.Array] = []
+        """Hashes of names: one ordered array, and those that were added since."""
+        self._ordered = memoryview(b"").cast("q")
+        self._changed = False
+        self._sources: list[Callable[[], Iterable[pa.Table]]] = []
 
     def __contains__(self, name: str) -> bool:
-        return name in self._names
+        if name in self._names:
+            return True
+        if self._changed:
+            self._sort()
+        place, wanted = bisect_left(self._ordered, hash(name)), hash(name)
+        return place < len(self._ordered) and self._ordered[place] == wanted
+
+    def _sort(self) -> None:
+        import pyarrow as pa
+
+        whole = pa.concat_arrays(self._chunks).sort()
+        self._chunks, self._changed = [whole], False
+        self._ordered = memoryview(whole.buffers()[1]).cast("q")[: len(whole)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        yield from self._names
+        for source in self._sources:
+            for files in source():
+                yield from files.column("path").to_pylist()
 
     def add(self, path: str) -> None:
         """Add the file of an action's `path`, with every name that it may have."""
@@ -140,12 +165,40 @@ class Needed:
 
     def add_files(self, files: "pa.Table") -> None:
         """Add the files of a table with the columns `path` and `deletionVector`, and the files of their vectors."""
+        self._add_hashes(files)
+        self._sources.append(lambda: [files])
+
+    def add_version(self, snapshot: "Snapshot") -> None:
+        """Add the files of a version; the names in a large checkpoint are in memory only piece by piece.
+
+        Raises ChecksumMismatchError.
+        """
+        from ..log.checkpoint_file import DamagedCheckpointError
+
+        try:
+            for piece in checked_pieces(snapshot):
+                self._add_hashes(piece)
+        except DamagedCheckpointError:  # other files of the log may have the version
+            self._add_hashes(snapshot.files)
+        self._sources.append(lambda: snapshot.pieces(with_stats=False))
+
+    def add_newer(self, snapshot: "Snapshot", known: "Snapshot") -> None:
+        """Add the files of a version, of which those of the earlier version `known` are added already."""
+        if snapshot.base is not known.base:
+            self.add_version(snapshot)
+            return
+        for piece in snapshot.newer_pieces(with_stats=False):
+            self.add_files(piece)
+
+    def _add_hashes(self, files: "pa.Table") -> None:
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         from ..log.columns import deletion_vector_of
 
         column = files.column("path")
-        self._names.update(column.to_pylist())
+        self._changed = self._changed or files.num_rows > 0
+        self._chunks += [pa.array([hash(name) for name in chunk.to_pylist()], pa.int64()) for chunk in column.chunks]
         for path in column.filter(pc.match_substring_regex(column, _ODD)).to_pylist():
             self.add(path)
         vectors = files.column("deletionVector")
@@ -176,7 +229,7 @@ def needed_by(
     import pyarrow.compute as pc
 
     needed = Needed(log.table, same_place)
-    needed.add_files(snapshot.files)
+    needed.add_version(snapshot)
     tombstones = snapshot.tombstones
     needed.add_files(tombstones.filter(pc.greater_equal(tombstones.column("deletionTimestamp"), before_ms)))
     try:

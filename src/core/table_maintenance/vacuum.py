@@ -5,7 +5,7 @@ Two commits record the run: VACUUM START and VACUUM END.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
+from ...progress import stage
 from ..protocol import deletion_vectors
 from ..protocol.actions import RemoveFile
 from ..txn.operation import Operation
@@ -33,6 +34,7 @@ STAGING_PREFIX = "_tablelog_staging-"
 LAST_VACUUM = "_last_vacuum_info"
 _UP_TO = "latestCommitVersionOutsideOfRetentionWindow"
 _COMMIT_ATTEMPTS = 5
+_DELETED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,9 @@ def vacuum(
     try:
         newest = log.snapshot()
         if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
-            needed.add_files(newest.files)
+            needed.add_newer(newest, snapshot)
             unneeded.files = [file for file in unneeded.files if file[0] not in needed]
-        removed = files.delete([name for name, _ in unneeded.files], threads=threads)
+        removed = _deleted(files, [name for name, _ in unneeded.files], threads)
         removed += files.remove_directories(unneeded.empty)
     except BaseException:
         if tell:
@@ -132,6 +134,14 @@ def vacuum(
     return _vacuumed(unneeded, removed)
 
 
+def _deleted(files: TableFiles, names: Sequence[str], threads: int | None) -> int:
+    removed = 0
+    for start in range(0, len(names), _DELETED_AT_ONCE):
+        stage("deleting files", start, len(names))
+        removed += files.delete(names[start : start + _DELETED_AT_ONCE], threads=threads)
+    return removed
+
+
 def is_logged(log: "DeltaLog") -> bool:
     """Whether VACUUM commits its start and end by default: if concurrent commits to this log are safe."""
     return schemes.about(scheme_of(log.table)).vacuum_is_logged or log.store.exclusion == "global"
@@ -143,13 +153,15 @@ def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
 
 def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
     """The deletable files of a listing, including staging directories that crashed writes left."""
-    links = 0
+    links = listed = 0
     staging: list[str] = []
 
     def seen() -> Iterator[Directory]:
-        nonlocal links
+        nonlocal links, listed
         for directory in directories:
             links += directory.other
+            listed += len(directory.files)
+            stage("listing files", listed)
             if not directory.name:
                 staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
             yield directory

@@ -35,11 +35,13 @@ def condition(command: Command, text: str) -> scan.Condition:
 
 def partitions(command: Command, adds: Sequence[AddFile]) -> Removal:
     """Dynamic partition overwrite: remove the files of all partitions in `adds`; null partition values count too."""
-    txn, snapshot = command.txn, command.snapshot
+    txn = command.txn
     if not adds:
         return Removal()
     zone = settings.time_zone(command.spark)
-    predicate = partition_predicate(snapshot, adds, zone)
+    predicate = partition_predicate(command.snapshot, adds, zone)
+    command.select(predicate)
+    snapshot = command.snapshot
     mask = snapshot.prune_mask(predicate, time_zone=zone)
     txn.read_predicate(predicate, time_zone=zone)
     txn.read_table(snapshot.files.filter(mask))

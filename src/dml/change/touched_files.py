@@ -11,6 +11,7 @@ from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.write import writer
+from ...progress import files_text, stage
 from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
@@ -31,8 +32,9 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
     columns of the condition finds the rows. If deletion vectors are enabled, the rows are marked in them; else a second
     job rewrites the touched files that keep rows.
     """
-    snapshot = command.snapshot
     began = time.monotonic()
+    command.select(condition)
+    snapshot = command.snapshot
     if condition.data is None:
         numbers = scan.exact_partitions(command.spark, snapshot, condition)
         record_read(command, condition.predicate, snapshot.files.take(numbers))
@@ -68,6 +70,7 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
 def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
     """The file number (index in `candidates`) and the row index of each matching row."""
     names = command.names
+    _search(candidates)
     frame = command.rows(candidates, file_number=names.file_number, row_index=names.row_index)
     return frame.where(condition.column(frame)).select(names.file_number, names.row_index)
 
@@ -77,10 +80,15 @@ def touched_files(command: Command, candidates: pa.Array, condition: scan.Condit
     if len(candidates) == 0:
         return {}
     file_number = command.names.file_number
+    _search(candidates)
     frame = command.rows(candidates, file_number=file_number)
     counted = frame.where(condition.column(frame)).groupBy(file_number).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
+
+
+def _search(candidates: pa.Array) -> None:
+    stage(f"searching {files_text(len(candidates))} for matching rows")
 
 
 def record_read(command: Command, predicate: predicates.Predicate, files: pa.Table) -> None:

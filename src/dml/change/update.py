@@ -87,12 +87,12 @@ def _assignments(
 
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
     """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
-    snapshot, txn = command.snapshot, command.txn
     began = time.monotonic()
     if split is None:
-        txn.read_whole_table()
-        numbers = list(range(snapshot.files.num_rows))
-        return _all(command, numbers, began)
+        command.txn.read_whole_table()
+        return _all(command, list(range(command.snapshot.files.num_rows)), began)
+    command.select(split)
+    snapshot = command.snapshot
     if split.data is None:
         chosen = scan.exact_partitions(command.spark, snapshot, split)
         record_read(command, split.predicate, snapshot.files.take(chosen))

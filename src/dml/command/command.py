@@ -14,18 +14,23 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, row_tracking, rules, schema
-from ...core.protocol.actions import Action, AddFile, SetTransaction
+from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
+from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
+from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
-from ...engine.read import row_ids, scan
+from ...engine.read import row_ids, scan, selection
 from ...engine.write import large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
 from ...errors import AppendOnlyTableError, CommandInterrupted, TablelogError, TableNotFoundError, committed_text
+from ...progress import Screen, files_text, reported, screen_of_process, stage
+from ...settings.declarations import SHOW_PROGRESS
+from ...settings.spark_own import CONSOLE_PROGRESS
 from .hidden_names import HiddenNames
 
 logger = logging.getLogger(__name__)
@@ -66,7 +71,11 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
     commit, a note with the commits is added to it. The field `table` of errors is set to `table`.
     """
     handled = sys.exc_info()[1]
-    with interrupts.tagged(spark, "tablelog") as tag, recorded() as records:
+    with (
+        reported(operation, table, partial(_screen, spark)),
+        interrupts.tagged(spark, "tablelog") as tag,
+        recorded() as records,
+    ):
         try:
             yield
         except BaseException as error:
@@ -82,6 +91,12 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
             if isinstance(error, TablelogError):
                 error.with_context(table=table)
             raise
+
+
+def _screen(spark: SparkSession) -> Screen | None:
+    """The terminal or the notebook, unless the session's settings say that the progress isn't shown there."""
+    screen = screen_of_process(shares_line=lambda: is_classic(spark) and settings.of(spark, CONSOLE_PROGRESS))
+    return screen if screen is not None and settings.of(spark, SHOW_PROGRESS) else None
 
 
 def reports_table(
@@ -108,6 +123,7 @@ class Command:
             txn.sidecar_writer = partial(large_checkpoint.sidecars, spark, log)
         self.row_alias: str | None = None
         self.options = options
+        self._selected: Snapshot | None = None
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
         self._written: list[tuple[WriteRoute, list[str]]] = []
@@ -129,9 +145,33 @@ class Command:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that the transaction reads; the table must exist."""
+        """The snapshot that the transaction reads; the table must exist.
+
+        After `select` on a large log, it has only the selected files.
+        """
         assert self.txn.snapshot is not None
-        return self.txn.snapshot
+        return self._selected or self.txn.snapshot
+
+    def select(self, files: scan.Condition | Predicate) -> None:
+        """Restrict `snapshot` to the files that may match, if the log is too large for the driver.
+
+        Called once, before the command uses an index in `snapshot.files`. It may leave other files in: the command
+        still selects its files itself.
+        """
+        if isinstance(files, scan.Condition):
+            self._selected = selection.matching(self.spark, self.log, self.snapshot, files)
+        else:
+            self._selected = selection.satisfying(self.spark, self.log, self.snapshot, files)
+
+    def for_next_commit(self) -> "Command":
+        """A command with a transaction of its own, which reads the same version, and works on the same files."""
+        command = Command(self.spark, self.log, Transaction(self.log, self.txn.snapshot), self.options)
+        command._selected = self._selected
+        return command
+
+    def select_files(self, files: pa.Table) -> None:
+        """As `select`, by a caller that has the files already, with the columns of `files_with_stats_text`."""
+        self._selected = self.snapshot.with_files(files)
 
     @property
     def column_names(self) -> frozenset[str]:
@@ -247,7 +287,9 @@ class Command:
             self._move_marks(actions, operation)
         if (actions or empty) and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
+        stage(f"committing {_files_of(actions)}")
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
+        stage(f"version {committed.version} is committed")
         try:
             scan.refresh_cached(self.spark, self.log)
         except Exception as error:  # the commit is complete; a failed refresh doesn't change that
@@ -300,6 +342,12 @@ class Command:
         for route, names in self._written:
             route.remove(names)
         self._written.clear()
+
+
+def _files_of(actions: Sequence[Action]) -> str:
+    added = sum(isinstance(action, AddFile) for action in actions)
+    removed = sum(isinstance(action, RemoveFile) for action in actions)
+    return f"{files_text(added)} added, {files_text(removed)} removed"
 
 
 PostCommitStep = Callable[[Command, Committed], None]

@@ -12,6 +12,7 @@ from ...engine.sql import conform
 from ...engine.sql.fill import ALONE, Turn
 from ...engine.write import writer
 from ...errors import InvalidArgumentError
+from ...progress import stage
 from .command import Command
 
 
@@ -121,6 +122,7 @@ def _write(
     command: Command, frame: DataFrame, options: writer.WriteOptions | None, data_change: bool
 ) -> writer.Written:
     txn = command.txn
+    stage("writing data files")
     carried = row_ids.fields(tuple(name for name in command.carried if name in frame.columns))
     return command.keep(
         writer.write_files(

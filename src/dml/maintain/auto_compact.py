@@ -8,6 +8,7 @@ from ...core.table import bin_packing
 from ...core.txn.transaction import Committed
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
+from ...engine.read import scan
 from ...settings import declarations
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
@@ -45,7 +46,10 @@ def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
     if smallest is None:
         smallest = largest // 2
     enough = settings.of(command.spark, declarations.AUTO_COMPACT_MIN_NUM_FILES)
-    files = command.log.snapshot().files
+    newest = command.log.snapshot()
+    in_touched = bin_packing.RewriteCandidates("small or marked", smallest, frozenset(touched))
+    planned = scan.planned(command.spark, command.log, newest, None, in_touched)
+    files = newest.files if planned is None else planned.files
     small = Counter(
         bin_packing.partition_of(values)
         for values, size in zip(

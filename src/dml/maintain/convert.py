@@ -16,6 +16,7 @@ from ...core.schema_evolution.merging import merged_schema
 from ...core.table_maintenance.unneeded_files import ListedFile
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
+from ...engine.connect.plain_paths import with_scheme
 from ...engine.jvm.connection import settings
 from ...engine.storage import foreign_parquet, table_files
 from ...engine.storage.parallel import in_parallel
@@ -29,6 +30,7 @@ from ...errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from ...progress import stage
 from ...settings.declarations import CONVERT_IGNORES_CAST_FAILURE, PROPERTY_DEFAULTS
 from ...settings.spark_own import IGNORE_CORRUPT_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -79,8 +81,8 @@ def convert(
         table_properties = properties.TableProperties(properties.defaults_from(log.conf))
         sources = _Sources(spark, files, log.table, partition_schema.names, table_properties if statistics else None)
         for start in range(0, len(listed), _BATCH):
+            stage("reading footers", start, len(listed))
             sources.read(listed[start : start + _BATCH])
-            logger.info("%s: read the footers of %d of %d files", log.table, len(sources.readable), len(listed))
         _stage(txn, _with_partitions(sources.merged, partition_schema), partition_schema.names, log)
         adds = [
             AddFile(
@@ -300,7 +302,9 @@ class _Sources:
         """Merge the schema of a file into the table's; called once per distinct schema."""
         own = foreign_parquet.schema_of(footer)
         if own is None:
-            own = foreign_parquet.schema_by_spark(self._spark, footer)
+            own = foreign_parquet.schema_by_spark(
+                self._spark, footer, with_scheme(paths.absolute(self._table, paths.encode(file.name)))
+            )
         partitions = {name.lower() for name in self._partition_by}
         data = StructType(tuple(f for f in own.fields if f.name.lower() not in partitions))
         merged = merged_schema(self.merged, data) if self._schemas else data

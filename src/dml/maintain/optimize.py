@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
+from ...core.log.columns import adds_of
 from ...core.protocol import iceberg_compat, properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
@@ -18,13 +19,13 @@ from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
-from ...errors import InvalidArgumentError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError
+from ...progress import files_text, stage
 from ...settings import declarations
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -108,19 +109,13 @@ def optimize(
     with command_scope(spark, name, log.table):
         outcome = OptimizeResult(log.table, log.clock.now_ms())
         command = Command.on(spark, log, options)
-        if not is_classic(spark) and (where is not None or (_columns(command, layout) and not layout.purge)):
-            raise UnsupportedFeatureError(
-                f"{name} of {log.table}: on Spark Connect only a compaction of the whole table is supported, without a "
-                "condition, ZORDER BY and clustering columns. Use a classic session, or `tablelog optimize`",
-                ("OPTIMIZE with a layout on Spark Connect",),
-            )
         condition = None if where is None else _condition(command, layout, name, where)
         planned = _planned(command, layout, condition, within, outcome)
-        printed = [] if where is None else scan.printed_conjuncts(spark, where)
+        printed = [] if condition is None or where is None else _printed(spark, condition, where)
         for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
             if number:
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
-                command = Command(spark, log, Transaction(log, command.snapshot), options)
+                command = command.for_next_commit()
             with command.discarded_on_failure():
                 _rewrite(command, layout, batch, printed, outcome)
         outcome.ended_ms = log.clock.now_ms()
@@ -138,7 +133,7 @@ def _condition(command: Command, layout: OptimizeLayout, name: str, where: str |
             parameters={"predicates": where},
         )
     split = scan.split_condition(scan.for_conditions(command.spark, command.snapshot), where, command.snapshot.mapping)
-    if split.data is not None:
+    if not scan.only_partitions(command.spark, command.snapshot, split):
         raise InvalidArgumentError(
             f"{name} on {command.log.table} supports only conditions on partition columns "
             f"({', '.join(command.snapshot.partition_columns) or 'the table has none'}), not {where}",
@@ -146,6 +141,10 @@ def _condition(command: Command, layout: OptimizeLayout, name: str, where: str |
             parameters={"columnName": where, "columnList": ", ".join(command.snapshot.partition_columns)},
         )
     return split
+
+
+def _printed(spark: SparkSession, condition: scan.Condition, where: str | Column) -> Sequence[str]:
+    return scan.printed_conjuncts(spark, where) if is_classic(spark) else condition.sql
 
 
 def _columns(command: Command, layout: OptimizeLayout) -> list[schema.Column]:
@@ -219,15 +218,19 @@ def _planned(
     outcome: OptimizeResult,
 ) -> list[Bin]:
     """The bins of files to rewrite, each of one partition."""
-    snapshot = command.snapshot
     outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
     outcome.clustered = bool(outcome.by) and not layout.by
-    outcome.columns = len(snapshot.schema.fields)
+    outcome.columns = len(command.snapshot.schema.fields)
+    if outcome.clustered:
+        excluded = _select_cubes(command, layout, outcome.by)
+    else:
+        excluded = _select(command, layout, condition, within, lays_out=bool(outcome.by))
+    snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
     else:
         chosen = scan.exact_partitions(command.spark, snapshot, condition)
-    outcome.considered = len(chosen)
+    outcome.considered = len(chosen) + excluded
     if outcome.clustered:
         return _cubes(command, layout, outcome.by)
     if layout.for_iceberg:
@@ -247,6 +250,49 @@ def _planned(
         None if outcome.by else layout.largest,
         alone=bool(outcome.by) or layout.purge,
     )
+
+
+def _select(
+    command: Command,
+    layout: OptimizeLayout,
+    condition: scan.Condition | None,
+    within: Collection[Partition] | None,
+    *,
+    lays_out: bool,
+) -> int:
+    """Restrict `command.snapshot` to the files that may be rewritten, if the log is too large for the driver.
+
+    Returns the number of the excluded files that the condition includes.
+    """
+    kind: bin_packing.RewriteKind = "small or marked"
+    if layout.for_iceberg:
+        kind = "without Iceberg tag"
+    elif layout.purge:
+        kind = "marked"
+    elif lays_out:
+        kind = "all"
+    choice = bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
+    planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice)
+    if planned is None:
+        return 0
+    command.select_files(planned.files)
+    return planned.after_partitions - int(planned.files.num_rows)
+
+
+def _select_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> int:
+    """As `_select`, for a clustered table: the files of the cubes to cluster again, by the sizes of all cubes."""
+    choice = clustering.OneOfEachCube()
+    found = scan.planned(command.spark, command.log, command.snapshot, None, choice)
+    if found is None:
+        return 0
+    smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
+    chosen = clustering.to_cluster(adds_of(found.files), by, smallest_cube=smallest, full=layout.full)
+    of_cubes = clustering.OfCubes(frozenset(map(clustering.cube_of, chosen)))
+    planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes)
+    if planned is None:
+        return 0
+    command.select_files(planned.files)
+    return planned.total - planned.files.num_rows
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
@@ -277,6 +323,7 @@ def _rewrite(
     step = 1 if outcome.clustered else _BINS_PER_JOB
     for first in range(0, len(batch), step):
         part = batch[first : first + step]
+        stage(f"rewriting {files_text(len(numbers))}", sum(len(group.files) for group in batch[:first]), len(numbers))
         tags: dict[str, str] | None = None
         if outcome.by:
             laid = _laid_out(command, layout, part, outcome)

@@ -8,8 +8,10 @@ from ...core.deltalog import DeltaLog
 from ...core.table.snapshot import Snapshot
 from ...core.table_maintenance.restore import check_there, restoration
 from ...engine.jvm.connection import settings
+from ...engine.read import selection
 from ...engine.storage import external_files, table_files
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...progress import stage
 from ...settings.declarations import RESTORE_DOWNGRADES
 from ...settings.spark_own import IGNORE_MISSING_FILES
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -40,10 +42,13 @@ def restore(
         if timestamp is not None:
             version = _version_at(log, timestamp)
         assert version is not None
+        stage(f"comparing version {version:,} with version {now.version:,}")
         then = now if version == now.version else _snapshot(log, version)
         command.txn.read_whole_table()
         downgrade = bool(settings.of(spark, RESTORE_DOWNGRADES))
-        change = restoration(then, now, downgrade=downgrade)
+        differing = selection.differing(spark, log, then, now)
+        old, new, totals = (then, now, None) if differing is None else differing
+        change = restoration(old, new, downgrade=downgrade, totals=totals)
         if change.removed:
             command.check_removable()
         if not settings.of(spark, IGNORE_MISSING_FILES):

@@ -15,6 +15,7 @@ from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
+from ...progress import files_text, stage
 from ..command.command import Command
 from .clauses import only_delete
 from .resolve import Resolved, Taken
@@ -68,6 +69,7 @@ def find(command: Command, resolved: Resolved, source: MergeSource, *, places: b
     candidates = _candidates(command, resolved, source)
     if len(candidates) == 0:
         return Matches(candidates)
+    stage(f"searching {files_text(len(candidates))} for matching rows")
     if source.held is not None and not resolved.by_source:
         matches = _on_driver(command, resolved, source, candidates)
         if matches is not None:
@@ -119,12 +121,14 @@ def _clause(clauses: list[Taken], first: int) -> Column:
 
 
 def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa.Array:
-    """Indexes in `snapshot.files` of the files that may contain rows to change: by partition values and statistics,
-    without a Spark job."""
-    snapshot, scope = command.snapshot, resolved.scope
+    """Indexes in `snapshot.files` of the files that may contain rows to change: by partition values and statistics.
+
+    It takes no Spark job unless the log is too large for the driver.
+    """
+    scope = resolved.scope
     zone = settings.time_zone(command.spark)
-    mask = snapshot.prune_mask(source.predicate, time_zone=zone)
     predicate = source.predicate
+    of_target = by_source = None
     of_table = _of_table(resolved, resolved.condition)
     if not resolved.inserts and not resolved.by_source:  # rows to which no clause applies are irrelevant
         of_clauses = [
@@ -133,17 +137,24 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
         if all(of_clauses):
             of_table.append(_any([_all(parts) for parts in of_clauses]))
     if of_table:
-        condition = scan.split_condition(scope.target, _all(of_table), snapshot.mapping)
-        predicate = predicates.all_of([predicate, condition.predicate])
-        mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
-    if resolved.by_source:
-        if any(clause.condition is None for clause in resolved.by_source):
-            predicate, mask = predicates.TRUE, pa.repeat(pa.scalar(True), len(mask))
-        else:
-            tests = _any([clause.test for clause in resolved.by_source])
-            condition = scan.split_condition(scope.target, tests, snapshot.mapping)
-            predicate = predicates.Or((predicate, condition.predicate))
-            mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, condition), len(mask)))
+        of_target = scan.split_condition(scope.target, _all(of_table), command.snapshot.mapping)
+        predicate = predicates.all_of([predicate, of_target.predicate])
+    every = any(clause.condition is None for clause in resolved.by_source)
+    if every:
+        predicate = predicates.TRUE
+    elif resolved.by_source:
+        tests = _any([clause.test for clause in resolved.by_source])
+        by_source = scan.split_condition(scope.target, tests, command.snapshot.mapping)
+        predicate = predicates.Or((predicate, by_source.predicate))
+    command.select(predicate)
+    snapshot = command.snapshot
+    mask = pa.repeat(pa.scalar(True), snapshot.files.num_rows)
+    if not every:
+        mask = snapshot.prune_mask(source.predicate, time_zone=zone)
+        if of_target is not None:
+            mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, of_target), len(mask)))
+        if by_source is not None:
+            mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, by_source), len(mask)))
     candidates = pc.indices_nonzero(mask)
     command.txn.read_predicate(predicate, time_zone=zone)
     command.txn.read_table(snapshot.files.take(candidates))

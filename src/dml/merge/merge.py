@@ -19,6 +19,7 @@ from ...engine.read.scan import Alias
 from ...engine.sql.stored_frame import is_lost
 from ...engine.sql.violations import translated
 from ...errors import SourceRowsLostError
+from ...progress import stage
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
@@ -125,6 +126,7 @@ def _attempt(
         return Counts(outcome.updated, outcome.deleted, outcome.inserted)
     began = time.monotonic()
     resolved = resolve(command, source, condition, clauses, alias=alias, evolve=evolve)
+    stage("reading the source")
     with (
         command.discarded_on_failure(),
         prepare_source(command, source, resolved, replicated=replicated) as merge_source,

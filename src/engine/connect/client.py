@@ -3,11 +3,15 @@
 `INTERNALS` lists these attributes and `PATCHES` the methods that `enable` replaces; tests/connect checks both.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.errors import PySparkException
 
 from ...errors import UnsupportedEnvironmentError
 
@@ -125,6 +129,18 @@ def has_pipelines() -> bool:
     return find_spec("pyspark.pipelines") is not None
 
 
+def in_pipeline() -> bool:
+    """Whether the definitions of a declarative pipeline are being loaded in this thread."""
+    registry = sys.modules.get("pyspark.pipelines.graph_element_registry")
+    if registry is None:
+        return False
+    try:
+        registry.get_active_graph_element_registry()
+    except PySparkException:
+        return False
+    return True
+
+
 def format_of(builder: Any) -> str | None:
     """The format that was set on a reader or writer, batch or stream; `None`: the session's default applies."""
     if hasattr(builder, "_write"):
@@ -149,7 +165,7 @@ def options_of(builder: Any) -> dict[str, str]:
 
 
 def reader_state(reader: Any) -> ReaderState:
-    """The settings of a `DataFrameReader`."""
+    """The settings of a `DataFrameReader` or a `DataStreamReader`."""
     options = {key: value for key, value in reader._options.items() if value is not None}
     return ReaderState(options, bool(reader._schema))
 
@@ -165,6 +181,51 @@ def writer_state(writer: Any) -> WriterState:
         bucketed=write.num_buckets > 0,
         sorted=bool(write.sort_cols),
     )
+
+
+@dataclass(frozen=True)
+class StreamWriterState:
+    """A stream writer's options, output mode, name of the query and layout."""
+
+    options: dict[str, str]
+    output_mode: str
+    query_name: str | None
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+
+
+def stream_writer_state(writer: Any) -> StreamWriterState:
+    """The settings of a `DataStreamWriter`."""
+    write = writer._write_proto
+    return StreamWriterState(
+        options=dict(write.options),
+        output_mode=str(write.output_mode) or "append",
+        query_name=str(write.query_name) or None,
+        partition_columns=tuple(write.partitioning_column_names),
+        clustering_columns=tuple(getattr(write, "clustering_column_names", ())),
+    )
+
+
+def calls_function(writer: Any) -> bool:
+    """Whether `foreachBatch` or `foreach` was called on a stream writer."""
+    return bool(writer._write_proto.HasField("foreach_batch") or writer._write_proto.HasField("foreach_writer"))
+
+
+@contextmanager
+def by_batch_function(writer: Any, function: "Callable[[DataFrame, int], None]", checkpoint: str) -> Iterator[None]:
+    """While it lasts, the stream writer calls a function for each batch, and writes nothing itself."""
+    write = writer._write_proto
+    before = type(write)()
+    before.CopyFrom(write)
+    try:
+        write.ClearField("format")
+        write.ClearField("partitioning_column_names")
+        write.ClearField("options")
+        write.options["checkpointLocation"] = checkpoint
+        writer.foreachBatch(function)
+        yield
+    finally:
+        write.CopyFrom(before)
 
 
 def frame_of(writer: Any) -> "DataFrame":

@@ -104,6 +104,20 @@ def name_parts(name: str) -> tuple[str, ...] | None:
     return tuple(token.name for token in names)
 
 
+def names_in(sql: str) -> Iterator[tuple[str, ...]]:
+    """The names in an expression that may be those of columns: rather too many than too few. Raises Refused."""
+    tokens = tokens_of(sql)
+    at = 0
+    while at < len(tokens):
+        if not tokens[at].is_name:
+            at += 1
+            continue
+        path, end = _path(tokens, at)
+        if end == len(tokens) or tokens[end].text != "(":
+            yield path
+        at = end
+
+
 def tokens_of(sql: str) -> list[Token]:
     """The tokens of a text, without spaces. Raises Refused."""
     tokens, at = [], 0

@@ -59,18 +59,25 @@ def frame(
     vectors: Sequence[VectorChange] = (),
 ) -> "DataFrame":
     """The changed rows with the schema of version `read`, then `_change_type` and the columns of the commit."""
+    found = tables(Vectors(spark, log), log.table, files, vectors)
+    frames = [scan.frame(spark, log, snapshot=read, files=table, extra=extra) for table, extra in found]
+    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
+
+
+def tables(
+    reader: Vectors, table: str, files: Sequence[FileChange], vectors: Sequence[VectorChange] = ()
+) -> list[tuple[pa.Table, ExtraColumns]]:
+    """The files with changed rows, and the columns that a scan of them adds: at most one table of each kind of file."""
     rows = [_row(file.commit, file.file, file.change_type, _vector_of(file.file)) for file in files]
     of_changes = [row for row in rows if row[CHANGE_TYPE] is None]
     of_data = [row for row in rows if row[CHANGE_TYPE] is not None]
-    of_data += _of_vectors(Vectors(spark, log), vectors, log.table)
-    frames = []
+    of_data += _of_vectors(reader, vectors, table)
+    found = []
     if of_changes:
-        extra = ExtraColumns(stored=(_TYPE,), per_file=_OF_COMMIT)
-        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_changes), extra=extra))
-    if of_data or not frames:
-        extra = ExtraColumns(per_file=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))
-        frames.append(scan.frame(spark, log, snapshot=read, files=_table(of_data), extra=extra))
-    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
+        found.append((_table(of_changes), ExtraColumns(stored=(_TYPE,), per_file=_OF_COMMIT)))
+    if of_data or not found:
+        found.append((_table(of_data), ExtraColumns(per_file=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))))
+    return found
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:

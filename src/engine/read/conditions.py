@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...core.log.replay import Totals
+from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
+from ...core.protocol.partition_values import typed_columns
 from ...core.skipping import predicates
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
@@ -17,9 +20,10 @@ from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
 from ..jvm.connection.sessions import is_classic
 from ..jvm.scans import planned_scan
-from ..jvm.types import table_schema
+from ..jvm.types import spark_type, table_schema
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
+from . import large_log
 from .file_index import FileIndex
 from .pinned_versions import Pinned
 from .scan_spec import ScanSpec
@@ -27,7 +31,11 @@ from .scan_spec import ScanSpec
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from ...core.deltalog import DeltaLog
     from ...core.table.snapshot import Snapshot
+
+
+_NUMBER = "__tablelog_number"
 
 
 @dataclass(frozen=True)
@@ -142,9 +150,67 @@ def printed_conjuncts(spark: "SparkSession", condition: "str | Column") -> list[
     return Gateway.of(spark).printed_conjuncts(spark, condition)
 
 
+def planned(
+    spark: "SparkSession",
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    condition: Condition | None,
+    then: "large_log.Choice | None" = None,
+) -> "large_log.PlannedFiles | None":
+    """The files that may match, and that `then` selects, with statistics; executors find them in a large log.
+
+    The result may have files that `exact_partitions` or `candidates` exclude. None: the driver has to find the files,
+    because the log isn't large, the executors can't read it, or the session is of Spark Connect.
+    """
+    if not is_classic(spark) or not large_log.wanted(spark, snapshot):
+        return None
+    if condition is None:
+        assert then is not None
+        return large_log.chosen(spark, log, snapshot, then, None, texts=True)
+    if condition._never:
+        return large_log.PlannedFiles(large_log.NO_FILES, Totals(), 0)
+    index = FileIndex(condition._gateway, spark, Pinned(snapshot), ScanSpec(snapshot), log=log)
+    of_rows = condition._gateway.seq([]) if condition.data is None else condition._data_filters
+    return index.planned(snapshot, condition._partition_filters, of_rows, then=then, texts=True)
+
+
+def only_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> bool:
+    """Whether a condition uses partition columns only."""
+    if not isinstance(condition, UnplannedCondition):
+        return condition.data is None
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    try:  # Spark resolves it, for the client doesn't know all names in it
+        _ = _partitions(spark, snapshot).where(condition.column(spark.range(0))).select(F.lit(1)).schema
+    except AnalysisException:
+        return False
+    return True
+
+
 def exact_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
     """Indexes in `snapshot.files` of the files for which the partition part is TRUE, evaluated by Spark."""
+    if isinstance(condition, UnplannedCondition):
+        return _evaluated(spark, snapshot, condition)
     return _rows(spark, snapshot, condition, condition._gateway.seq([]))
+
+
+def _evaluated(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:
+    """`exact_partitions` on Spark Connect, where the server gets the partition values."""
+    partitions = _partitions(spark, snapshot)
+    found = partitions.where(condition.column(partitions)).select(_NUMBER).toArrow().column(_NUMBER)
+    return found.combine_chunks().cast(pa.int32()).sort()
+
+
+def _partitions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
+    """The partition values of each file by logical names, and its index in `snapshot.files`."""
+    mapping = snapshot.mapping
+    values = typed_columns(
+        snapshot.files, mapping.physical, mapping.physical_partition_columns, time_zone=settings.time_zone(spark)
+    ).rename_columns(list(mapping.partition_columns))
+    numbered = values.append_column(_NUMBER, pa.array(range(snapshot.files.num_rows), pa.int64()))
+    kinds = (*mapping.logical.select(mapping.partition_columns), schemas.StructField(_NUMBER, schemas.LONG))
+    return spark.createDataFrame(numbered, spark_type(schemas.StructType(kinds)))
 
 
 def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:

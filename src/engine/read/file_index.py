@@ -180,6 +180,36 @@ class FileIndex:
         self, snapshot: "Snapshot", partition_filters: JavaObject, data_filters: JavaObject
     ) -> tuple[Plan, Listing] | None:
         """Select the files by a Spark job, and list only these; None if the driver has to read the log itself."""
+        planned = self.planned(snapshot, partition_filters, data_filters)
+        if planned is None:
+            return None
+        zone = settings.time_zone(self._spark)
+        files, after_partitions = planned.files, planned.after_partitions
+        listing = self._new_listing(files, zone)
+        if files.num_rows and not partition_filters.isEmpty():
+            # Applied exactly, because Spark doesn't apply them again.
+            files = files.filter(listing.matching(partition_filters))
+            after_partitions -= len(listing) - files.num_rows
+            if files.num_rows < len(listing):
+                listing = self._new_listing(files, zone)
+        read_errors.remember(snapshot.table, snapshot.version, listing)
+        size = int(pc.sum(files.column("size")).as_py() or 0)
+        return Plan(snapshot.version, planned.total, after_partitions, files.num_rows, size, None), listing
+
+    def planned(
+        self,
+        snapshot: "Snapshot",
+        partition_filters: JavaObject,
+        data_filters: JavaObject,
+        *,
+        then: large_log.Choice | None = None,
+        texts: bool = False,
+    ) -> large_log.PlannedFiles | None:
+        """The files that may match these filters, by a Spark job over the large log of the version.
+
+        Files may be among them that the partition filters exclude. `then` selects among these files. `texts` and the
+        result None: see `large_log.chosen`.
+        """
         assert self._log is not None
         mapping, zone = snapshot.mapping, settings.time_zone(self._spark)
         of_values = translate(self._gateway, partition_filters, self.schema)
@@ -193,22 +223,11 @@ class FileIndex:
                 return None
             matching = self._new_listing(representatives.files, zone).matching(partition_filters)
             tuples = large_log.tuples_of(representatives.files.filter(matching), names)
-        filters = large_log.Filters(of_values, of_rows, mapping.physical, names, zone, tuples)
+        filters: large_log.Choice = large_log.Filters(of_values, of_rows, mapping.physical, names, zone, tuples)
+        if then is not None:
+            filters = large_log.Then(filters, then)
         columns = predicates.columns(of_rows)
-        planned = large_log.chosen(self._spark, self._log, snapshot, filters, columns or None)
-        if planned is None:
-            return None
-        files, after_partitions = planned.files, planned.after_partitions
-        listing = self._new_listing(files, zone)
-        if files.num_rows and not partition_filters.isEmpty():
-            # Applied exactly, because Spark doesn't apply them again.
-            files = files.filter(listing.matching(partition_filters))
-            after_partitions -= len(listing) - files.num_rows
-            if files.num_rows < len(listing):
-                listing = self._new_listing(files, zone)
-        read_errors.remember(snapshot.table, snapshot.version, listing)
-        size = int(pc.sum(files.column("size")).as_py() or 0)
-        return Plan(snapshot.version, planned.total, after_partitions, files.num_rows, size, None), listing
+        return large_log.chosen(self._spark, self._log, snapshot, filters, columns or None, texts=texts)
 
     def _wanted(self, snapshot: "Snapshot", data_filters: JavaObject) -> predicates.Predicate:
         """The part of the filters that statistics and generated partition columns can decide, by logical names."""

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from pyspark.errors import PythonException
 
 from ...core.log.checkpoint_file import ParquetFile
-from ...core.log.checkpoint_shares import RowGroupSplit, left, parted, pieces_to_prune
-from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, table_of
+from ...core.log.checkpoint_shares import RowGroupSplit, left, parted, pieces_to_prune, texts_of
+from ...core.log.columns import ADD_TYPES, FILE_SCHEMA, counted, table_of
 from ...core.log.replay import Totals
 from ...core.protocol import schema as schemas
 from ...core.protocol.actions import AddFile, FileKey
@@ -29,7 +29,8 @@ from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
-from ..jvm.connection import settings
+from ..jvm.connection import java_errors, settings
+from ..jvm.worker_python import Work, with_tablelog
 from . import deletion_vectors
 
 if TYPE_CHECKING:
@@ -40,18 +41,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_WITH_TEXT = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))
+NO_FILES = _WITH_TEXT.empty_table()
+_ROW = "row"
+"""The index of a file in its row group, until the statistics of the selected files are read."""
+_TOO_MUCH = "spark.driver.maxResultSize"
+"""The setting that limits the bytes of a job's result. The text is in Spark's error for a larger result."""
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
 
-Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled."""
 Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 """Maps a piece of the live files to the selected files, and the number left by partition values. It is pickled."""
 
 
 @dataclass(frozen=True)
 class PlannedFiles:
-    """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count."""
+    """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count.
+
+    `files` may also have their statistics as JSON text (`stats`).
+    """
 
     files: pa.Table
     totals: Totals
@@ -90,6 +98,18 @@ class Filters:
         return pruning.may_match(
             files, predicate, self.schema, self.partition_columns, use_stats=use_stats, time_zone=self.zone
         )
+
+
+@dataclass(frozen=True)
+class Then:
+    """Selects by `second` among the files that `first` selects."""
+
+    first: Choice
+    second: Choice
+
+    def __call__(self, piece: pa.Table) -> tuple[pa.Table, int]:
+        files, after_partitions = self.first(piece)
+        return self.second(files)[0], after_partitions
 
 
 @dataclass(frozen=True)
@@ -133,16 +153,20 @@ def chosen(
     snapshot: "Snapshot",
     choice: Choice,
     columns: Collection[schemas.Column] | None,
+    *,
+    texts: bool = False,
 ) -> PlannedFiles | None:
     """The files of a version that `choice` selects by the statistics of `columns` (physical names; `None`: none).
 
-    Returns `None` if the executors can't read the log, for any reason. Raises ChecksumMismatchError.
+    With `texts`, the selected files have their statistics as JSON text. Returns `None` if the executors can't read the
+    log, for any reason. Raises ChecksumMismatchError.
     """
     reading = reading_of(spark, log, snapshot)
-    rows = None if reading is None else reading.run(spark, Choosing(reading, choice, columns), Choosing.SCHEMA)
+    work = None if reading is None else Choosing(reading, choice, columns, texts=texts)
+    rows = None if reading is None or work is None else reading.run(spark, work, Choosing.SCHEMA)
     if rows is None:
         return None
-    planned = put_together(snapshot, choice, rows)
+    planned = put_together(snapshot, choice, rows, texts=texts)
     snapshot.verify(planned.totals)
     return planned
 
@@ -170,18 +194,19 @@ def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
     return Reading(snapshot.table, systems, tasks, frozenset(snapshot.overlay))
 
 
-def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table) -> PlannedFiles:
+def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table, *, texts: bool = False) -> PlannedFiles:
     """Combine the results of the tasks with the commits after the checkpoint."""
+    schema = _WITH_TEXT if texts else FILE_SCHEMA
     files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
-    counted = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
+    totals = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
     after = sum(rows.column("after_partitions").to_pylist())
     adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
     if adds:
-        own, of_these = choice(table_of(adds, FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))))
-        files.append(own.select(FILE_SCHEMA.names))
-        counted = counted.changed((1, add.size, add.deletion_vector) for add in adds)
+        own, of_these = choice(table_of(adds, _WITH_TEXT))
+        files.append(own.select(schema.names))
+        totals = totals.changed((1, add.size, add.deletion_vector) for add in adds)
         after += of_these
-    return PlannedFiles(pa.concat_tables(files) if files else FILE_SCHEMA.empty_table(), counted, after)
+    return PlannedFiles(pa.concat_tables(files) if files else schema.empty_table(), totals, after)
 
 
 @dataclass(frozen=True)
@@ -193,14 +218,22 @@ class Reading:
     tasks: list[list[RowGroupSplit]]
     superseded: frozenset[FileKey]
 
-    def run(self, spark: "SparkSession", work: "Work", schema: str) -> pa.Table | None:
-        """Run the job and return its result rows; `None` if a task failed: then the driver reads the log itself."""
+    def run(self, spark: "SparkSession", work: Work, schema: str) -> pa.Table | None:
+        """Run the job and return its result rows; `None` if a task failed: then the driver reads the log itself.
+
+        `work` maps the numbers of tasks to result rows, with the column `trouble` for an error. It is pickled.
+        """
         tasks = len(self.tasks)
         try:
-            rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, schema).toArrow()
-        except PythonException as error:  # failed before the task's code, e.g. tablelog isn't installed there
+            rows = spark.range(0, tasks, 1, tasks).mapInArrow(with_tablelog(work), schema).toArrow()
+        except (PythonException, UnsupportedEnvironmentError) as error:  # before the task's code
             reason = str(error).strip().rpartition("\n")[2]
-            logger.warning("%s: the driver reads the log itself; the executors' Python failed: %s", self.table, reason)
+            logger.warning("%s: the driver reads the large log itself: %s", self.table, reason)
+            return None
+        except java_errors.thrown_by_java() as error:
+            if _TOO_MUCH not in str(error):
+                raise
+            logger.warning("%s: the driver reads the log itself; the selected files exceed %s", self.table, _TOO_MUCH)
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:
@@ -230,34 +263,56 @@ class Choosing:
     reading: Reading
     choice: Choice
     columns: Collection[schemas.Column] | None
+    texts: bool = False
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(self._of_part, self.reading.parts(numbers))
 
     def _of_part(self, part: RowGroupSplit) -> pa.RecordBatch:
-        counted = [0] * len(_COUNTED)
+        totals = Totals()
         after = 0
         sink = pa.BufferOutputStream()
         trouble: str | None = None
+        schema = _WITH_TEXT if self.texts else FILE_SCHEMA
         try:
-            with pa.ipc.new_stream(sink, FILE_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-                for piece in pieces_to_prune(self.reading.opened(part), self.columns):
-                    own = left(piece, self.reading.table, self.reading.superseded)
-                    files, kept = self.choice(own)
-                    counted = [before + more for before, more in zip(counted, _count(own), strict=True)]
-                    after += kept
-                    writer.write_table(files.select(FILE_SCHEMA.names))
+            with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                file = self.reading.opened(part)
+                for group in file.by_row_group() if self.texts else [file]:
+                    selected = []
+                    for own, files, kept in self._pieces(group):
+                        totals += counted(own)
+                        after += kept
+                        selected.append(files.select([*FILE_SCHEMA.names, *([_ROW] if self.texts else [])]))
+                    for files in self._with_texts(group, selected) if self.texts else selected:
+                        writer.write_table(files)
         except (TablelogError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-        numbers = dict(zip((*_COUNTED, "after_partitions"), (*counted, after), strict=True))
+        numbers = {**{name: getattr(totals, name) for name in _COUNTED}, "after_partitions": after}
         arrays = [pa.array([number], pa.int64()) for number in numbers.values()]
         arrays += [pa.array([sink.getvalue().to_pybytes()], pa.binary()), pa.array([trouble], pa.string())]
         return pa.record_batch(arrays, names=[*numbers, "files", "trouble"])
 
+    def _pieces(self, file: ParquetFile) -> Iterator[tuple[pa.Table, pa.Table, int]]:
+        """The live files of each piece, those of them that are selected, and the number left by partition values."""
+        first = 0
+        for piece in pieces_to_prune(file, self.columns):
+            if self.texts:
+                piece = piece.append_column(_ROW, pa.array(range(first, first + piece.num_rows), pa.int64()))
+                first += piece.num_rows
+            own = left(piece, self.reading.table, self.reading.superseded)
+            yield own, *self.choice(own)
 
-def _count(files: pa.Table) -> list[int]:
-    vectors = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
-    return [files.num_rows, pc.sum(files.column("size")).as_py() or 0, len(vectors), pc.sum(vectors).as_py() or 0]
+    def _with_texts(self, group: ParquetFile, selected: list[pa.Table]) -> list[pa.Table]:
+        """The selected files of a row group with their statistics as text.
+
+        The texts are most of the bytes of a checkpoint. So they are decoded only where a file is selected.
+        """
+        found = [one for one in selected if one.num_rows]
+        if not found:
+            return []
+        files = pa.concat_tables(found)
+        texts = texts_of(group, pa.concat_arrays(files.column(_ROW).chunks))
+        return [files.select(FILE_SCHEMA.names).append_column("stats", texts)]
 
 
 # --- deletion vectors too large for bitmaps -----------------------------------------------------------------------

@@ -5,17 +5,19 @@ job. `translate` recognizes both from the text of the Java exception. `Translati
 exceptions; exceptions that are not related to a Delta table are not changed.
 """
 
+import os
 import re
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import unquote
 
 from ... import errors
 from ...core.protocol.paths import canonical
-from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError
+from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError, UnsupportedEnvironmentError
+from ...logstore.common.uri import local_path, scheme_of
 from ..jvm.connection.callbacks import raised_for
 from ..jvm.connection.java_errors import is_failed_query, with_visible_cause
 from ..jvm.registry import patching
@@ -27,6 +29,7 @@ _OF_TABLE = re.compile(r"the file (.+?), which is part of version (\d+) of (.+?)
 _OF_STORAGE = re.compile(r"(?:reading|writing) (.+?): ")
 _CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
 _NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
+_NOT_INSTALLED = "No module named 'tablelog"
 _REMEMBERED = 256
 _CAUSES = 8
 _LONGEST_REASON = 500
@@ -71,16 +74,38 @@ def translate(text: str) -> BaseException | None:
     if named is not None:  # raised by Python workers of the Arrow route
         kind = getattr(errors, named[1], None)
         if isinstance(kind, type) and getattr(kind, "__init__", None) is errors.TablelogError.__init__:
-            return cast(TablelogError, kind(named[2])).with_context(**_fields(named[2]))
+            fields = _fields(named[2])
+            if kind is MissingDataFileError and _is_here(fields.get("path", "")):
+                return _other_disk(**fields)
+            return cast(TablelogError, kind(named[2])).with_context(**fields)
+    if _NOT_INSTALLED in text:
+        return UnsupportedEnvironmentError(
+            "the Python of Spark's workers (PYSPARK_PYTHON) doesn't have tablelog, which plans reads by the route "
+            "arrow on the driver's machine: install it for that Python, or send its wheel with --py-files"
+        )
     match = _FILE.search(text) if _FAILED in text else None
     owner = None if match is None else _owner(match[2])
     return None if match is None or owner is None else _of_file(match, text, *owner)
+
+
+def _is_here(path: str) -> bool:
+    """Whether a file that a task didn't find is on a disk of this process."""
+    return bool(path) and scheme_of(path) == "file" and os.path.isfile(local_path(path))
 
 
 class _Fields(TypedDict, total=False):
     table: str
     version: int
     path: str
+
+
+def _other_disk(**fields: Unpack[_Fields]) -> UnsupportedEnvironmentError:
+    return UnsupportedEnvironmentError(
+        f"Spark's executors don't find the file {fields.get('path')}, which is part of version {fields.get('version')} "
+        f"of {fields.get('table')}, and the driver finds it: by this path, they reach different disks. Use a path or "
+        "URL that is the same storage on each machine, such as hdfs:, s3a: or a shared mount",
+        **fields,
+    )
 
 
 def _fields(text: str) -> _Fields:
@@ -94,6 +119,8 @@ def _fields(text: str) -> _Fields:
 def _of_file(match: re.Match[str], text: str, table: str, version: int) -> TablelogError:
     path = unquote(match[2])
     file = f"the file {path}, which is part of version {version} of {table},"
+    if match[1] == "FILE_NOT_EXIST" and _is_here(match[2]):
+        return _other_disk(table=table, version=version, path=path)
     if match[1] == "FILE_NOT_EXIST":
         return MissingDataFileError(
             f"{file} doesn't exist. Restore it, or remove it from the table; it may have been deleted by VACUUM "

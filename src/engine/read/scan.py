@@ -15,7 +15,15 @@ from ..jvm.types import frame_schema, read_schema, spark_type
 from ..sql import column_names
 from ..storage import hadoop_settings
 from . import routes
-from .conditions import Condition, candidates, exact_partitions, printed_conjuncts, split_condition
+from .conditions import (
+    Condition,
+    candidates,
+    exact_partitions,
+    only_partitions,
+    planned,
+    printed_conjuncts,
+    split_condition,
+)
 from .extra_columns import NO_EXTRA_COLUMNS, ExtraColumns
 from .routes import arrow, listed, manifest, native
 from .scan_spec import ScanSpec
@@ -37,6 +45,8 @@ __all__ = [
     "exact_partitions",
     "for_conditions",
     "frame",
+    "only_partitions",
+    "planned",
     "printed_conjuncts",
     "refresh_cached",
     "split_condition",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.streaming.event_times import TimeRange
     from ...core.streaming.source import Batch
-    from ...core.table.changes import Commit
+    from ...core.table.changes import Commit, VectorChange
     from ...core.table.snapshot import Snapshot
 
 
@@ -53,29 +53,34 @@ def rows(
         if not row_id_names:
             return _of_files(spark, log, read, _added(commits))
         row_id, version = row_id_names
-        return row_ids.frame(spark, log, (row_id, version), snapshot=read, files=_table(_added(commits)))
+        return row_ids.frame(spark, log, (row_id, version), snapshot=read, files=table_of(_added(commits)))
 
     return _united(batch, of_commits)
 
 
 def changed_rows(spark: "SparkSession", log: "DeltaLog", read: "Snapshot", batch: "Batch") -> "DataFrame":
-    """The changed rows of a batch, with the columns of `read` and those of a change data feed.
-
-    All rows of the first version of the stream are inserts.
-    """
+    """The changed rows of a batch, with the columns of `read` and those of a change data feed."""
 
     def of_commits(commits: "Sequence[Commit]") -> "DataFrame":
-        files, vectors = [], []
-        for commit in commits:
-            if commit.version == batch.initial_version:
-                files += [FileChange(commit, file, INSERT) for file in _added([commit])]
-                continue
-            of_files, of_vectors = changes.of_commit(commit, log.table)
-            files += of_files
-            vectors += of_vectors
-        return change_feed.frame(spark, log, read, files, vectors)
+        return change_feed.frame(spark, log, read, *changed_files(batch, commits, log.table))
 
     return _united(batch, of_commits)
+
+
+def changed_files(
+    batch: "Batch", commits: "Sequence[Commit]", table: str
+) -> "tuple[list[FileChange], list[VectorChange]]":
+    """The changes in some commits of a batch. All rows of the first version of the stream are inserts."""
+    files: list[FileChange] = []
+    vectors: list[VectorChange] = []
+    for commit in commits:
+        if commit.version == batch.initial_version:
+            files += [FileChange(commit, file, INSERT) for file in _added([commit])]
+            continue
+        of_files, of_vectors = changes.of_commit(commit, table)
+        files += of_files
+        vectors += of_vectors
+    return files, vectors
 
 
 def measured(
@@ -132,10 +137,10 @@ def _added(commits: "Sequence[Commit]") -> "list[AddFile]":
 def _of_files(
     spark: "SparkSession", log: "DeltaLog", read: "Snapshot", files: "Sequence[AddFile]", **arguments: Any
 ) -> "DataFrame":
-    return scan.frame(spark, log, snapshot=read, files=_table(files), **arguments)
+    return scan.frame(spark, log, snapshot=read, files=table_of(files), **arguments)
 
 
-def _table(files: "Sequence[AddFile]") -> pa.Table:
+def table_of(files: "Sequence[AddFile]") -> pa.Table:
     """The files as rows of a table for `scan.frame`."""
     return pa.Table.from_pylist(
         [

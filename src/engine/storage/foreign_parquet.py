@@ -26,7 +26,10 @@ from ...core.protocol.schema import (
 )
 from ...core.schema_evolution.merging import as_nullable
 from ...core.skipping.stats_writer import ColumnStats, stats_json
+from ..connect.plain_paths import without_pattern
+from ..jvm.connection.sessions import is_classic
 from ..jvm.hadoop import parquet_schema
+from ..jvm.types import table_schema
 from . import parquet_footers
 
 if TYPE_CHECKING:
@@ -64,8 +67,14 @@ def schema_of(footer: "pq.FileMetaData") -> StructType | None:
     return _plain(as_nullable(schema))
 
 
-def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData") -> StructType:
-    """The schema that Spark infers from this footer; works also if the JVM can't access the file itself."""
+def schema_by_spark(spark: "SparkSession", footer: "pq.FileMetaData", location: str) -> StructType:
+    """The schema that Spark infers from this footer; works also if the JVM can't access the file itself.
+
+    On Spark Connect, Spark reads the footer of the file at `location`.
+    """
+    if not is_classic(spark):
+        reader = spark.read.option("recursiveFileLookup", "true")  # no columns from the names of directories
+        return _plain(as_nullable(table_schema(reader.parquet(without_pattern(location)).schema)))
     with tempfile.TemporaryDirectory(prefix="tablelog-footer-") as directory:
         alone = Path(directory) / "footer.parquet"
         footer.write_metadata_file(str(alone))

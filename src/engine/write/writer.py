@@ -22,7 +22,7 @@ from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
 from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from ..connect.server_errors import text_of
-from ..jvm import interrupts, plans
+from ..jvm import interrupts, plans, speculation
 from ..jvm.connection import settings
 from ..jvm.connection.messages import chain
 from ..jvm.connection.sessions import is_classic
@@ -105,10 +105,11 @@ def _write(
     """Write and publish the files; after an error, no file is left."""
     nested = bool(iceberg_compat.versions(metadata.configuration)) and has_nested_ids(spec.schema)
     place = routes.choose(df.sparkSession, log, below, nested_ids=nested)
-    with _cleared(df.sparkSession, place):
+    with _cleared(df.sparkSession, place) as tag:
         files = _write_small(df, spec, place) if spec.options.small_frames else None
         if files is None:
             files = place.write(_balanced(df, spec, metadata), spec)
+            speculation.overtaken(df.sparkSession, tag)  # `publish` deletes the files of these attempts
         _check_nulls(files, spec.mapping, spec.table)
         place.publish([file.name for file in files], durable=spec.options.durable)
     return files, place
@@ -149,12 +150,15 @@ def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFram
 
 
 @contextmanager
-def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[None]:
-    """Delete unpublished files at the end; after an error, first wait until the Spark jobs of the write have ended."""
+def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[str]:
+    """Delete unpublished files at the end; after an error, first wait until the Spark jobs of the write have ended.
+
+    Yields the tag of these jobs.
+    """
     handled = sys.exc_info()[1]
     with interrupts.tagged(spark, "tablelog-write") as tag:
         try:
-            yield
+            yield tag
         except BaseException as error:
             interrupted = interrupts.is_behind(error, handled)
             try:  # the first error is the one to report

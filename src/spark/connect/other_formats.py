@@ -1,15 +1,19 @@
 """Prevents Spark from writing other formats into the directory of a Delta table, in sessions of Spark Connect.
 
-The client doesn't see which directories an SQL statement names; `tablelog.spark.sql.other_formats` is the check of
-classic sessions.
+`tablelog.spark.sql.other_formats` is the check of classic sessions, where Spark's parser says what a statement names.
 """
 
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from ...core.protocol.paths import LOG_DIRECTORY
+from ...engine.connect import sql_directories
+from ...engine.jvm.connection import settings
+from ...errors import InvalidArgumentError
 from ...settings.declarations import FORMAT_CHECK
 from ..conf import session_conf
 from ..format_check import locations, refusal
@@ -27,15 +31,41 @@ def check(spark: SparkSession, path: object, options: Mapping[str, object]) -> N
 def check_table(spark: SparkSession, name: str) -> None:
     """The same check for the directory of a catalog table, which an earlier conversion may have made a Delta table.
 
-    It makes one request. A name that the catalog doesn't have passes.
+    It makes one request, for a temporary view two. A name that the catalog doesn't have passes.
     """
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        details = {row["col_name"]: row["data_type"] for row in rows[_start_of_details(rows) :]}
+        location = details.get("Location")
+        if not details:  # a temporary view, by which Spark writes to the directory that the view reads
+            files = spark.read.table(name).inputFiles()
+            location = unquote(files[0].rpartition("/")[0]) if files else None
     except PySparkException:
         return
-    details = {row["col_name"]: row["data_type"] for row in rows[_start_of_details(rows) :]}
     if details.get("Provider", "").lower() != "delta":
-        check(spark, details.get("Location"), {})
+        check(spark, location, {})
+
+
+def check_statement(spark: SparkSession, sql: str, arguments: Any, *, formatted: bool) -> None:
+    """The same check for an SQL statement: the directories and the tables that it may write to.
+
+    `arguments` and `formatted` are those of `sql_directories.written`. A statement that writes to neither makes no
+    request.
+    """
+    found = sql_directories.written(sql, arguments, formatted=formatted)
+    if found == sql_directories.NOTHING or not settings.of(spark, FORMAT_CHECK):
+        return
+    if found.unknown:
+        raise InvalidArgumentError(
+            "INSERT OVERWRITE DIRECTORY deletes what is in the directory, and on Spark Connect tablelog doesn't know "
+            "the directory of this statement, which may be that of a Delta table. Nothing was written. Write the "
+            "directory as a text in the statement, or give it by a parameter with args; use "
+            f"df.write.mode('overwrite').save(path); or set {FORMAT_CHECK.key} to false."
+        )
+    for directory in found.directories:
+        check(spark, directory, {})
+    for name in found.tables:
+        check_table(spark, name)
 
 
 def _start_of_details(rows: list[Row]) -> int:

@@ -9,14 +9,10 @@ _OF_DELTA = re.compile(_TABLE, re.IGNORECASE)
 
 SAVE = 'df.write.format("delta").save(path)'
 LOAD = 'spark.read.format("delta").load(path)'
-FOREACH = (
-    "writeStream.foreachBatch(f), where f calls enable(batch.sparkSession) and writes the batch by "
-    'batch.write.format("delta").option("txnAppId", ...).option("txnVersion", batch_id)'
-)
+START = 'df.writeStream.format("delta").start(path)'
 
-STREAM_READ = (
-    "A stream that reads a Delta table (also in a declarative pipeline, where a materialized view can read it)"
-)
+STREAM_IN_PIPELINE = "A stream that reads a Delta table in a declarative pipeline (spark-pipelines)"
+INSTEAD_OF_STREAM = f"a materialized view in Python that reads it by {LOAD}, or a query outside of a pipeline"
 SAVE_AFTERWARDS = (
     "another format for the table, such as parquet, and after the run spark.read.table(name)"
     '.write.format("delta").save(path)'

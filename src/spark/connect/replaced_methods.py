@@ -11,7 +11,7 @@ from ...engine.jvm.builders import WriterState
 from ...settings.spark_own import SOURCE_DEFAULT
 from ..reader import load_by
 from ..writer import save_by
-from . import other_formats, refusals
+from . import other_formats, refusals, streams
 
 Method: TypeAlias = Callable[..., Any]
 Patch: TypeAlias = Callable[[Method], Method]
@@ -77,6 +77,47 @@ class _Methods:
 
         return save
 
+    def load_stream(self, original: Method) -> Method:
+        def load(self_: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+            if not self._is_delta(self_, format):
+                return original(self_, path, format, schema, **options)
+            if schema is not None:
+                self_.schema(schema)
+            return streams.load(self_.format("delta").options(**_given(options)), path)
+
+        return load
+
+    def stream_table(self, original: Method) -> Method:
+        def table(self_: Any, tableName: str) -> Any:
+            if self._is_enabled(client.session_of(self_)):
+                rows = streams.table(self_, tableName)
+                if rows is not None:
+                    return rows
+            return original(self_, tableName)
+
+        return table
+
+    def start_stream(self, original: Method) -> Method:
+        signature = inspect.signature(original)
+
+        def start(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            arguments = signature.bind_partial(self_, *args, **kwargs).arguments
+            if not self._is_delta(self_, arguments.get("format")) or client.calls_function(self_):
+                if self._is_enabled(client.session_of(self_)):
+                    _check_location(self_, arguments)
+                return original(self_, *args, **kwargs)
+            self_.options(**_given(arguments.get("options", {})))
+            for name, set_value in (
+                ("outputMode", self_.outputMode),
+                ("partitionBy", self_.partitionBy),
+                ("queryName", self_.queryName),
+            ):
+                if arguments.get(name) is not None:
+                    set_value(arguments[name])
+            return streams.start(self_, original, arguments.get("path"))
+
+        return start
+
     def only_other_formats(self, operation: str, instead: str, check: Check | None = None) -> Patch:
         """Refuse a method for Delta tables. `check` looks at what it writes to in another format."""
 
@@ -101,6 +142,7 @@ class _Methods:
                 refusal = refusals.of_statement(sqlQuery)
                 if refusal is not None:
                     raise refusal
+                other_formats.check_statement(self_, sqlQuery, args, formatted=bool(kwargs))
             return original(self_, sqlQuery, args, **kwargs)
 
         return sql
@@ -159,7 +201,7 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     """The replacement of each method, by its name."""
     methods = _Methods(is_enabled)
     only_other_formats = methods.only_other_formats
-    to_stream = only_other_formats("A stream that writes to a Delta table", refusals.FOREACH, _check_location)
+    to_table = only_other_formats("toTable of a Delta table", refusals.START, _check_location)
     by_catalog = only_other_formats("createTable of a Delta table", refusals.SAVE, _check_location)
     of_pipelines = {
         "SparkConnectGraphElementRegistry.register_output": methods.register_output,
@@ -177,9 +219,9 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
             f"DataFrameWriterV2.{name}": only_other_formats(f"{name} of a Delta table", refusals.SAVE, _check_location)
             for name in ("create", "replace", "createOrReplace")
         },
-        "DataStreamReader.load": only_other_formats(refusals.STREAM_READ, refusals.LOAD),
-        "DataStreamReader.table": methods.table,
-        "DataStreamWriter.start": to_stream,
-        "DataStreamWriter.toTable": to_stream,
+        "DataStreamReader.load": methods.load_stream,
+        "DataStreamReader.table": methods.stream_table,
+        "DataStreamWriter.start": methods.start_stream,
+        "DataStreamWriter.toTable": to_table,
         "SparkSession.sql": methods.sql,
     }

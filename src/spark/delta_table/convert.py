@@ -8,7 +8,7 @@ from ...core.protocol import paths, schema
 from ...core.table.snapshot import Snapshot
 from ...dml.maintain.clone import CloneSource
 from ...dml.maintain.convert import convert
-from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.jvm.catalog import CatalogEntry
 from ...engine.jvm.types import table_schema
 from ...errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .. import names
@@ -44,7 +44,7 @@ def _of_catalog(
     spark: SparkSession, name: str, partition_schema: str | StructType | None, statistics: bool
 ) -> DeltaLog:
     """Convert a catalog table, and change its catalog entry to a Delta table."""
-    catalog = SessionCatalog(spark)
+    catalog = names.of_catalog(spark, name)
     entry = catalog.find(name)
     if entry is None:
         raise TableNotFoundError(

@@ -32,7 +32,7 @@ from .. import names
 from ..arguments import assignments_of, checked, names_of
 from ..boundary import with_pyspark_errors
 from ..conf import delta_log, session_conf
-from ..connect.refusals import SAVE, refused
+from ..connect.refusals import refused
 from ..reader import find_table, missing_table
 from ..time_travel import timestamp_ms
 from ..writer import commit_of, session_commit
@@ -116,7 +116,6 @@ class DeltaTable:
         Returns:
             The table.
         """
-        _needs_jvm(sparkSession, "convertToDelta", "tablelog convert on the command line")
         return cls(sparkSession, converted(sparkSession, identifier, partitionSchema, statistics=collectStats))
 
     @classmethod
@@ -144,7 +143,6 @@ class DeltaTable:
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise UnsupportedEnvironmentError("There is no active Spark session: create one, or pass one.")
-        _needs_jvm(session, mode, SAVE)
         return DeltaTableBuilder(session, mode, lambda log: cls(session, log))
 
     def _repr_html_(self) -> str:
@@ -235,7 +233,6 @@ class DeltaTable:
         Raises:
             ConstraintViolationError: existing rows violate it; then it is not added.
         """
-        _needs_jvm(self._spark, "addConstraint")
         add_constraint(self._spark, self._log, name, expression, options=commit_of(self._spark))
 
     def dropConstraint(self, name: str, ifExists: bool = False) -> None:
@@ -252,7 +249,6 @@ class DeltaTable:
 
     def generate(self, mode: str) -> None:
         """Write the manifests (`mode`: `symlink_format_manifest`) by which engines for Hive tables find the files."""
-        _needs_jvm(self._spark, "generate")
         generate(self._spark, self._log, mode)
 
     def clone(
@@ -297,7 +293,6 @@ class DeltaTable:
     def _clone(
         self, snapshot: Snapshot, target: str, isShallow: bool, replace: bool, properties: Mapping[str, str] | None
     ) -> "DeltaTable":
-        _needs_jvm(self._spark, "clone")
         if not isShallow:
             raise UnsupportedFeatureError(
                 "Only shallow clones are supported, as in Delta: use isShallow=True, or write the table's rows to "
@@ -334,7 +329,6 @@ class DeltaTable:
         Raises:
             FeatureInHistoryError: such versions have not expired yet; the message has the retention period.
         """
-        _needs_jvm(self._spark, "dropFeatureSupport")
         options = commit_of(self._spark)
         drop_feature(self._spark, self._log, featureName, truncate_history=bool(truncateHistory), options=options)
 
@@ -352,7 +346,6 @@ class DeltaTable:
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> None:
         """Set the clustering columns for `optimize()` (names, or one list of them; empty: no clustering)."""
-        _needs_jvm(self._spark, "clusterBy")
         cluster_by(self._spark, self._log, names_of(cols), options=commit_of(self._spark))
 
     def reorg(self, where: str | None = None) -> DataFrame:
@@ -405,7 +398,6 @@ class DeltaTable:
             default: the new default value, as SQL.
             dropDefault: whether to drop the default value.
         """
-        _needs_jvm(self._spark, "alterColumn")
         change = column_change(
             column,
             data_type=dataType,

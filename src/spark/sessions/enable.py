@@ -9,7 +9,7 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from ...engine.jvm import builders
+from ...engine.jvm import builders, spark_log, worker_python
 from ...engine.jvm.connection.environment import check_environment
 from ...engine.jvm.connection.gateway import Gateway
 from ...engine.jvm.connection.sessions import is_classic, session_id
@@ -68,9 +68,11 @@ def enable(spark: SparkSession) -> SparkSession:
         spark.conf.set(CATALOG.key, _SPARKS_OWN)
     with _lock:
         _install()
+        spark_log.hide_refused_rows(spark)
         _enabled_sessions.add(session_id(spark))
         spark.conf.set(ENABLED.key, "true")
     session_tables.install(spark)
+    worker_python.include_wheel(spark)
     return spark
 
 
@@ -85,6 +87,7 @@ def disable(spark: SparkSession) -> None:
         _enabled_sessions.discard(session_id(spark))
         if not _enabled_sessions:
             _uninstall()
+            spark_log.show_refused_rows(spark)
     session_tables.remove(spark)
 
 

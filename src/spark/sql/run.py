@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ...engine.jvm import plans
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.statements import identifiers, scripts, statements
+from ..error_log import errors_not_logged
 from . import other_formats, own_statements, results
 from .handlers import HANDLERS
 from .refusals import is_missing_provider, of_statement, of_view
@@ -54,7 +55,8 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
-    answer, plan = _by_tablelog(spark, text, args)
+    with errors_not_logged():
+        answer, plan = _by_tablelog(spark, text, args)
     return _by_spark(spark, lambda: original(spark, text, args), text, args, plan) if answer is None else answer
 
 

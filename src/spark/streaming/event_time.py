@@ -18,7 +18,7 @@ from ..options import Options
 _SOURCE = "tablelogSource"  # an option by which the source is found in the plan of the query
 
 
-def _is_ordered(spark: SparkSession, options: Options) -> bool:
+def is_ordered(spark: SparkSession, options: Options) -> bool:
     """Whether a stream reads the rows of its first version in the order of event time, by option or setting."""
     if options.get("startingVersion") is not None or options.get("startingTimestamp") is not None:
         return False  # it reads no version as a whole
@@ -28,7 +28,7 @@ def _is_ordered(spark: SparkSession, options: Options) -> bool:
 
 def source_option(spark: SparkSession, options: Options) -> dict[str, str]:
     """An option of a streaming DataFrame by which `event_time_order` finds it."""
-    return {_SOURCE: uuid4().hex} if _is_ordered(spark, options) else {}
+    return {_SOURCE: uuid4().hex} if is_ordered(spark, options) else {}
 
 
 def event_time_order(spark: SparkSession, log: DeltaLog, read: Snapshot, options: Options) -> EventTimeOrder | None:

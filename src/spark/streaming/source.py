@@ -9,11 +9,11 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.change_data import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from ...core.streaming import offset
 from ...core.streaming.limits import DEFAULT_FILES
+from ...core.streaming.schema_check import changed_at_start
 from ...core.streaming.source import StreamOptions, TableStream
 from ...core.table.snapshot import Snapshot
 from ...engine.jvm.types import frame_schema
 from ...engine.read import stream_batch
-from ...errors import SchemaChangedError
 from ..options import Options
 from ..row_ids import ROW_IDS, check_enabled
 from .event_time import event_time_order
@@ -30,9 +30,13 @@ _OF_CHANGES = (
 def read_schema(snapshot: Snapshot, options: StreamOptions, row_ids: Sequence[str] = ()) -> str:
     """The schema of the rows of a stream, as JSON for Spark. `row_ids`: the names of the columns of row IDs, if any."""
     fields = frame_schema(snapshot.schema).fields
-    more = _OF_CHANGES if options.rules.changes else ()
     of_rows = (schemas.StructField(name, schemas.LONG) for name in row_ids)
-    return schemas.to_json(schemas.StructType((*fields, *more, *of_rows)))
+    return schemas.to_json(schemas.StructType((*fields, *added_columns(options), *of_rows)))
+
+
+def added_columns(options: StreamOptions) -> tuple[schemas.StructField, ...]:
+    """The columns that a stream of changes has after those of the table."""
+    return _OF_CHANGES if options.rules.changes else ()
 
 
 def row_id_columns(snapshot: Snapshot, options: Options) -> tuple[str, ...]:
@@ -61,13 +65,7 @@ class TableSource:
         read = newest if tracking is None else tracking.read
         self._row_ids = row_id_columns(read, options)
         if schemas.parse_schema(read_schema(read, wanted, self._row_ids)) != schemas.parse_schema(schema_json):
-            raise SchemaChangedError(
-                f"The schema of {log.table} changed since the streaming DataFrame was created. Create it again, and "
-                "start the query.",
-                condition="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
-                table=log.table,
-                version=read.version,
-            )
+            raise changed_at_start(read)
         stream_batch.check_readable(spark, log)
         self._stream = TableStream(log, newest, wanted, tracking, event_time_order(spark, log, read, options))
         self.max_files = wanted.limits.files or DEFAULT_FILES

@@ -7,9 +7,12 @@ import pytest
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import Operation, Protocol
 from tablelog.core.log import checkpoint as checkpoints
+from tablelog.core.log import checksum
 from tablelog.core.log.checkpoint_shares import RowGroupSplit, parted
 from tablelog.core.log_maintenance import checkpoint_rows
-from tablelog.core.protocol.paths import part_name
+from tablelog.core.protocol.paths import crc_name, part_name
+from tablelog.core.table_maintenance import unneeded_files
+from tablelog.errors import ChecksumMismatchError
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 
@@ -97,3 +100,54 @@ def test_parts_are_of_much_the_same_size() -> None:
         RowGroupSplit("c"),
     ]
     assert parted([], 4) == []
+
+
+# --- VACUUM -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts", "sidecars"])
+def test_vacuum_keeps_the_same_files_without_its_columns(kind: str) -> None:
+    builder = table(kind)
+    log = builder.log()
+    snapshot = log.snapshot()
+    needed, _ = unneeded_files.needed_by(log, snapshot, builder.clock.now + 1, lambda path: None)
+    names = {f"{number}.parquet" for number in range(30)} - {"7.parquet"} | {"new.parquet"}
+    assert {name for name in (*names, "7.parquet", "8.parque", "gone.parquet") if name in needed} == names
+    assert set(needed) == names
+    assert snapshot.base is not None
+    assert not snapshot.base.loaded
+    # What a concurrent commit adds is needed too.
+    builder.commit(add("newest.parquet", partition_values={"day": "2024-01-01"}))
+    needed.add_newer(log.snapshot(), snapshot)
+    assert "newest.parquet" in needed
+    assert not snapshot.base.loaded
+    log.checkpoint()
+    later = builder.log().snapshot()
+    assert later.base is not snapshot.base
+    needed.add_newer(later, snapshot)
+    assert set(needed) == {*names, "newest.parquet"}
+
+
+def test_vacuum_compares_with_the_checksum() -> None:
+    builder = table("parts")
+    right = builder.log().snapshot()
+    assert right.num_files == right.files.num_rows == 30
+    told = checksum.of(right, right.totals())
+    for wrong in (replace(told.totals, num_files=29), replace(told.totals, size_in_bytes=1)):
+        data = checksum.serialise(replace(told, totals=wrong))
+        builder.store.write(f"{builder.log_path}/{crc_name(right.version)}", data, overwrite=True)
+        log = builder.log()
+        with pytest.raises(ChecksumMismatchError):
+            unneeded_files.needed_by(log, log.snapshot(), 0, lambda path: None)
+
+
+def test_vacuum_reads_other_files_of_the_log_for_a_damaged_part() -> None:
+    builder = table("parts")
+    name = f"{builder.log_path}/{part_name(1, 2, 4)}"
+    data = builder.store.read(name)
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    builder.store.write(name, data[:4] + bytes(footer - 4) + data[footer:], overwrite=True)
+    log = builder.log()
+    needed, _ = unneeded_files.needed_by(log, log.snapshot(), builder.clock.now + 1, lambda path: None)
+    assert {f"{number}.parquet" for number in range(30) if number != 7} <= set(needed)
+    assert "29.parquet" in needed

@@ -119,7 +119,7 @@ def test_a_torn_checkpoint_that_nothing_stands_in_for() -> None:
     health = builder.log().health()
     assert health.readable == ((3, 3),)
     assert health.checkpoints == (3,)
-    assert "the versions 4 to 9 can't be read: the commits 4 are missing" in messages(health)
+    assert "the versions 4 to 9 can't be read: the commit 4 is missing" in messages(health)
 
 
 def test_commits_before_the_first_version() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, remove
 from tablelog.core import DeltaLog
+from tablelog.core.log import checkpoint
 from tablelog.core.protocol import deletion_vectors, paths
 from tablelog.core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
 from tablelog.core.table_maintenance import unneeded_files
@@ -267,9 +268,11 @@ STEP = st.tuples(
 
 
 @settings(max_examples=80)
-@given(steps=st.lists(STEP, min_size=1, max_size=14), retention=st.floats(0, 12))
-def test_every_version_within_the_retention_can_be_read_afterwards(steps, retention):
-    with tempfile.TemporaryDirectory() as directory:
+@given(steps=st.lists(STEP, min_size=1, max_size=14), retention=st.floats(0, 12), large=st.booleans())
+def test_every_version_within_the_retention_can_be_read_afterwards(steps, retention, large):
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        if large:
+            patched.setattr(checkpoint, "_AT_ONCE", 0)
         root = Path(directory)
         history = History(root)
         for step in steps:

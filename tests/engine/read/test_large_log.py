@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -58,14 +59,16 @@ def keys(files: pa.Table) -> list[tuple[str, Any]]:
     return sorted((path, None if vector is None else vector["offset"]) for path, vector in found)
 
 
-def planned(log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int) -> large_log.PlannedFiles:
+def planned(
+    log: DeltaLog, snapshot: Snapshot, condition: core.Predicate, tasks: int, *, texts: bool = False
+) -> large_log.PlannedFiles:
     """What the job finds, its tasks one after another in this process."""
     of_values, _ = core.split(condition, ["p"])
     filters = large_log.Filters(of_values, condition, snapshot.schema, ("p",), "UTC")
     reading = large_log.reading_in(log, snapshot, tasks)
-    work = large_log.Choosing(reading, filters, core.columns(condition) or None)
+    work = large_log.Choosing(reading, filters, core.columns(condition) or None, texts)
     ids = pa.record_batch([pa.array(range(len(reading.tasks)), pa.int64())], names=["id"])
-    return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))))
+    return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))), texts=texts)
 
 
 @settings(max_examples=30)
@@ -96,6 +99,13 @@ def test_spark_and_the_driver_find_the_same(
     everything = planned(log, fresh, core.TRUE, tasks).files
     rows = known.files.schema.names
     assert sorted(map(str, everything.select(rows).to_pylist())) == sorted(map(str, known.files.to_pylist()))
+    told = planned(log, fresh, condition, tasks, texts=True)
+    part, mask = fresh.with_files(told.files), known.prune_mask(condition, time_zone="UTC")
+    assert not fresh.base.loaded
+    assert sorted(map(str, part.add_files())) == sorted(map(str, known.add_files(mask)))
+    assert (part.num_files, part.size_in_bytes) == (found.files.num_rows, sum(found.files.column("size").to_pylist()))
+    assert part.prune(condition, time_zone="UTC").num_rows == part.num_files
+    assert told.totals == found.totals
 
 
 # --- through Spark ----------------------------------------------------------------------------------------------------
@@ -174,6 +184,29 @@ def test_the_driver_reads_where_executors_have_no_tablelog(
     log = clustered.log
     assert large_log.chosen(spark, log, log.snapshot(), OfAMissingModule(), None) is None
     assert "no_such_module" in caplog.text
+
+
+def test_the_driver_reads_where_the_selected_files_are_too_many_for_a_result(
+    spark: SparkSession, clustered: HandMade, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clustered.log.checkpoint()
+    log = clustered.log
+    reading = large_log.reading_of(spark, log, log.snapshot())
+    assert reading is not None
+    told = "Total size of serialized results of 1 tasks (6.5 KiB) is bigger than spark.driver.maxResultSize (2.0 KiB)"
+    for words in (told, "something else"):
+
+        def fails(_: Any, words: str = words) -> None:
+            raise PySparkException(words)
+
+        monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.toArrow", fails)
+        work = large_log.Choosing(reading, large_log.OneOfEachTuple(("p",)), None)
+        if words == told:
+            assert reading.run(spark, work, large_log.Choosing.SCHEMA) is None
+            assert "the selected files exceed spark.driver.maxResultSize" in caplog.text
+        else:
+            with pytest.raises(PySparkException, match="something else"):
+                reading.run(spark, work, large_log.Choosing.SCHEMA)
 
 
 def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: None) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .sessions import JavaObject
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 
 
 def of_dataset(dataset: JavaObject, spark: "SparkSession") -> "DataFrame":
@@ -25,6 +25,21 @@ def of_java_column(column: JavaObject) -> "Column":
 def java_column(column: "Column") -> JavaObject:
     """The JVM's `Column`."""
     return column._jc
+
+
+def session_of(frame: "DataFrame") -> JavaObject:
+    """The JVM session that runs a frame, which may be a copy of `frame.sparkSession`'s."""
+    return frame._jdf.sparkSession()
+
+
+def java_writer(writer: "DataFrameWriter") -> JavaObject:
+    """The JVM's `DataFrameWriter`."""
+    return writer._jwrite
+
+
+def command_executed(frame: "DataFrame") -> JavaObject:
+    """The logical plan of a frame after its commands have run, each replaced by a `CommandResult`."""
+    return frame._jdf.queryExecution().commandExecuted()
 
 
 def analyzed(frame: "DataFrame") -> JavaObject:

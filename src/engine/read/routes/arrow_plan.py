@@ -1,7 +1,7 @@
 """Plans what the Arrow route reads: the files that Spark's filters leave, with the columns and constants of each."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from ....logstore.data_files import path_in
 from ...jvm.types import has_collation
 
 DELETED = "deleted"
+_SPLIT_SIZE, _COST_OF_OPENING = 128 << 20, 4 << 20
 # Types whose filter values have an unambiguous representation in the data source API.
 _PUSHED = (
     schemas.BYTE,
@@ -34,14 +35,31 @@ def place_of(uri: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}"
 
 
-def plan(spec: Mapping[str, Any], packed: str, predicate: Any) -> list[dict[str, Any]]:
+def unpacked(packed: str) -> pa.Table:
+    """The table of files in an option of the data source."""
+    return pa.ipc.open_stream(base64.b64decode(packed)).read_all()
+
+
+def grouped(files: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Divides planned files into the tasks that read them."""
+    groups: list[list[dict[str, Any]]] = []
+    room = 0
+    for file in sorted(files, key=lambda file: -file["size"]):
+        if not groups or room < file["size"]:
+            groups.append([])
+            room = _SPLIT_SIZE
+        groups[-1].append(file)
+        room -= file["size"] + _COST_OF_OPENING
+    return groups
+
+
+def plan(spec: Mapping[str, Any], files: pa.Table, predicate: Any = predicates.TRUE) -> list[dict[str, Any]]:
     """The read plan of each file: `path` for its file system, `place` (see `place_of`), `size`, the error message
     `missing` for a missing file and the prefix `bad` for an unreadable one, the constant values of the file, the bitmap
     of `deleted` rows, and the name of the row index column. The constants are arrays of one value, because Arrow
     pickles a scalar as a Python value, and Python can't represent all values.
     """
     mapping = _mapping(spec)
-    files = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
     numbers = pa.array(range(files.num_rows), pa.int32())
     physical, names, zone = mapping.physical, mapping.physical_partition_columns, spec["zone"]
     if predicate != predicates.TRUE:

@@ -5,14 +5,13 @@ package, but not tablelog.
 """
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ....logstore.s3.settings import EXPIRED
 from ...jvm.connection.serialization import pickled
+from .arrow_files import Systems, file_reader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -22,87 +21,17 @@ NAME = "tablelog_arrow"
 _KEY = os.urandom(16)  # prevents guessing a configuration from its digest
 
 
-def _mark_of(systems: Mapping[str, tuple[str, dict[str, Any]]]) -> str:
-    """A digest that distinguishes data sources with different configurations; empty for local files."""
-    if not systems:
-        return ""
-    return "_" + hashlib.blake2b(pickled(systems), digest_size=6, key=_KEY).hexdigest()
+def mark_of(configuration: object) -> str:
+    """A digest that distinguishes data sources with different configurations."""
+    return "_" + hashlib.blake2b(pickled(configuration), digest_size=6, key=_KEY).hexdigest()
 
 
-def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filters: bool) -> "type[DataSource]":
+def data_source(systems: Systems, *, takes_filters: bool) -> "type[DataSource]":
     """The data source class. `read` uses only names defined inside: it runs where tablelog may not be installed."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-    split_size, cost_of_opening = 128 << 20, 4 << 20
-    footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
-    field_id, expired = b"PARQUET:field_id", EXPIRED
-    name = NAME + ("_skipping" if takes_filters else "") + _mark_of(systems)
-
-    class Ranges(io.RawIOBase):
-        """A file in a store, read by range requests; its size is known from the log."""
-
-        def __init__(self, file: dict[str, Any]) -> None:
-            from importlib import import_module
-
-            super().__init__()
-            (module, _, kind), options = systems[file["place"]][0].partition(":"), systems[file["place"]][1]
-            self._system = getattr(import_module(module), kind)(**options)
-            self._file = file
-            self._at = 0
-            self._tail = b""  # the bytes of the first request: the footer, or a whole small file
-
-        def read_footer(self) -> None:
-            """Make the first request, which Arrow would make."""
-            start = max(0, self._file["size"] - footer_size)
-            self._tail = self._fetch(start, self._file["size"])
-
-        def readable(self) -> bool:
-            return True
-
-        def seekable(self) -> bool:
-            return True
-
-        def tell(self) -> int:
-            return self._at
-
-        def seek(self, offset: int, whence: int = 0) -> int:
-            self._at = (0, self._at, self._file["size"])[whence] + offset
-            return self._at
-
-        def read(self, size: int | None = -1, /) -> bytes:
-            end = self._file["size"] if size is None or size < 0 else min(self._at + size, self._file["size"])
-            if end <= self._at:
-                return b""
-            if self._at >= self._file["size"] - len(self._tail):
-                start = self._at - self._file["size"]
-                self._at = end
-                return (
-                    self._tail[start:][: end - self._file["size"]] if end < self._file["size"] else self._tail[start:]
-                )
-            data = self._fetch(self._at, end)
-            self._at += len(data)
-            if not self._tail and self._at == self._file["size"]:
-                self._tail = data
-            return data
-
-        def _fetch(self, start: int, end: int) -> bytes:
-            try:
-                try:
-                    return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
-                except PermissionError as error:
-                    reply = getattr(error.__cause__, "response", None) or {}
-                    options = systems[self._file["place"]][1]
-                    if reply.get("Error", {}).get("Code") not in expired or options.get("key"):
-                        raise
-                self._system.connect(refresh=True)  # takes the credentials again from their source
-                return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
-            except FileNotFoundError:
-                raise
-            except Exception as error:
-                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
-                cause = type(error).__name__  # the text of this one has what a program of the user printed
-                reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
-                raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
+    read_files = file_reader()
+    name = NAME + ("_skipping" if takes_filters else "") + (mark_of(systems) if systems else "")
 
     class TablelogReader(DataSourceReader):
         def __init__(self, options: Mapping[str, str], arrow: Any, table_schema: Any) -> None:
@@ -113,72 +42,19 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
 
         def partitions(self) -> list[Any]:
             from ....core.skipping.predicates import TRUE
-            from .arrow_plan import plan
+            from .arrow_plan import grouped, plan, unpacked
 
             files = plan(
                 json.loads(self._options["spec"]),
-                self._options["files"],
+                unpacked(self._options["files"]),
                 TRUE if self._predicate is None else self._predicate,
             )
-            groups: list[list[Any]] = []
-            room = 0
-            for file in sorted(files, key=lambda file: -file["size"]):
-                if not groups or room < file["size"]:
-                    groups.append([])
-                    room = split_size
-                groups[-1].append(file)
-                room -= file["size"] + cost_of_opening
             self._options = {}
             self._table_schema = None
-            return [InputPartition(group) for group in groups] or [InputPartition([])]
+            return [InputPartition(group) for group in grouped(files)] or [InputPartition([])]
 
         def read(self, partition: Any) -> Iterator[Any]:
-            import pyarrow as pa
-
-            for file, opened in ahead(partition.value):
-                try:
-                    yield from self._read_file(file, opened())
-                except FileNotFoundError:
-                    raise FileNotFoundError(file["missing"]) from None
-                except (pa.ArrowException, OSError) as error:
-                    if "tablelog.errors." in str(error):
-                        raise
-                    reason = " ".join(str(error).split())
-                    raise ValueError(f"{file['bad']}{reason}. Restore the file, or remove it from the table.") from None
-
-        def _read_file(self, file: dict[str, Any], source: Any) -> Iterator[Any]:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            remote = file["place"] in systems
-            with pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=remote) as parquet:
-                metadata = parquet.schema_arrow.metadata or {}
-                legacy = b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata
-                stored = list(parquet.schema_arrow)
-                computed = {*file["constants"], file.get("row_index")}
-                places = {f.name: place(stored, f) for f in self._arrow if f.name not in computed}
-                wanted = [stored[at].name for at in places.values() if at is not None]
-                deleted, start = file.get("deleted"), 0
-                for batch in parquet.iter_batches(batch_size=32_768, columns=wanted):
-                    rows = batch.num_rows
-                    indexes = pa.array(range(start, start + rows), pa.int64()) if file.get("row_index") else None
-                    stay = None if deleted is None else live(deleted, start, rows)
-                    start += rows
-                    if stay is not None:
-                        indexes = None if indexes is None else indexes.filter(stay)
-                        batch, rows = batch.filter(stay) if wanted else batch, stay.true_count
-                    columns = []
-                    for field in self._arrow:
-                        at = places.get(field.name)
-                        if field.name in file["constants"]:
-                            columns.append(pa.repeat(file["constants"][field.name].cast(field.type)[0], rows))
-                        elif field.name == file.get("row_index"):
-                            columns.append(indexes)
-                        elif at is not None:
-                            columns.append(fitted(batch.column(stored[at].name), field.type, legacy, field.name))
-                        else:
-                            columns.append(pa.nulls(rows, field.type))
-                    yield pa.RecordBatch.from_arrays(columns, schema=self._arrow)
+            yield from read_files(systems, self._arrow, partition.value)
 
     class SkippingReader(TablelogReader):
         def pushFilters(self, filters: list[Any]) -> Any:
@@ -188,96 +64,6 @@ def data_source(systems: Mapping[str, tuple[str, dict[str, Any]]], *, takes_filt
             return filters  # all are returned, so that Spark applies them to the rows
 
     reader = SkippingReader if takes_filters else TablelogReader
-
-    def opened(file: dict[str, Any]) -> Any:
-        """What Arrow reads the file from; of a remote file, the footer has been read."""
-        if file["place"] not in systems:
-            return file["path"]
-        source = Ranges(file)
-        source.read_footer()
-        return source
-
-    def ahead(files: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each file, and a function that waits for what `opened` returns for it.
-
-        The next files are opened while one is read: a request takes longer than a small file's rows. How many is
-        doubled with each file up to `most_ahead`, so that a query that ends early, as with LIMIT, opens few in vain.
-        """
-        from collections import deque
-        from concurrent.futures import ThreadPoolExecutor
-
-        waiting, pending, window = deque(files), deque[Any](), 1
-        pool = ThreadPoolExecutor(most_ahead, thread_name_prefix="tablelog-read")
-        try:
-            while waiting or pending:
-                while waiting and len(pending) < window:
-                    file = waiting.popleft()
-                    pending.append((file, pool.submit(opened, file).result))
-                window = min(2 * window, most_ahead)
-                yield pending.popleft()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def place(stored: list[Any], field: Any) -> int | None:
-        """The index of the file's field that has the column: by the ID or the name in its metadata, else its name."""
-        marks = field.metadata or {}
-        if b"id" in marks:
-            return next(
-                (i for i, candidate in enumerate(stored) if (candidate.metadata or {}).get(field_id) == marks[b"id"]),
-                None,
-            )
-        name = marks.get(b"name", field.name.encode()).decode().lower()
-        return next((i for i, candidate in enumerate(stored) if candidate.name.lower() == name), None)
-
-    def is_marked(kind: Any) -> bool:
-        import pyarrow as pa
-
-        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-        return any(f.metadata or is_marked(f.type) for f in fields)
-
-    def live(deleted: bytes, start: int, rows: int) -> Any:
-        """For each row from `start` on, whether its bit is not set; rows after the last byte are live."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        bits = pa.Array.from_buffers(pa.bool_(), 8 * len(deleted), [None, pa.py_buffer(deleted)]).slice(start, rows)
-        return pa.concat_arrays([pc.invert(bits), pa.repeat(pa.scalar(True), rows - len(bits))])
-
-    def fitted(values: Any, kind: Any, legacy: bool, name: str) -> Any:
-        """Cast an Arrow array to a type: struct fields are matched by name, ignoring case; missing ones are null."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if legacy and (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
-            days = values.cast(pa.timestamp("us")).cast(pa.int64()) if len(values) else values
-            earliest = pc.min(days).as_py() if len(values) else None
-            if earliest is not None and earliest < -2_208_988_800_000_000:  # 1900-01-01
-                raise ValueError(
-                    f"tablelog.errors.UnsupportedEnvironmentError: the column {name} holds dates before 1900 in the "
-                    "calendar of Spark 2, which the Arrow route can't read: use a classic session"
-                )
-        if values.type == kind and not is_marked(kind):
-            return values
-        if pa.types.is_dictionary(values.type):
-            return fitted(values.dictionary_decode(), kind, legacy, name)
-        if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-            stored = list(values.type)
-            places = [place(stored, f) for f in kind]
-            children = [
-                pa.nulls(len(values), f.type)
-                if at is None
-                else fitted(values.field(at), f.type, legacy, f"{name}.{f.name}")
-                for f, at in zip(kind, places, strict=True)
-            ]
-            return pa.StructArray.from_arrays(children, fields=list(kind), mask=values.is_null())
-        if pa.types.is_list(kind) and pa.types.is_list(values.type):
-            inner = fitted(values.values, kind.value_type, legacy, name)
-            return pa.ListArray.from_arrays(values.offsets, inner, type=kind, mask=values.is_null())
-        if pa.types.is_map(kind) and pa.types.is_map(values.type):
-            keys = fitted(values.keys, kind.key_type, legacy, name)
-            items = fitted(values.items, kind.item_type, legacy, name)
-            return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=values.is_null())
-        return values.cast(kind)
 
     class TablelogSource(DataSource):
         @classmethod

@@ -16,6 +16,7 @@ from ....core.protocol import schema as schemas
 from ....core.protocol.partition_values import typed_columns
 from ....errors import UnsupportedEnvironmentError, UnsupportedFeatureError
 from ....settings.spark_own import PARQUET_FIELD_IDS
+from ...connect.plain_paths import with_scheme, without_pattern
 from ...jvm.connection import settings
 from ...jvm.types import read_schema, spark_type
 from ...sql.column_names import columns_read, renamed, with_extra
@@ -38,9 +39,6 @@ MARK = "tablelog.scan"
 _ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 _MOST_BYTES = 96 << 20
 """The paths in one plan. A message to the server has at most 128 MiB, unless both sides are configured otherwise."""
-
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
-"""Characters that make a path a pattern for Hadoop, unless a backslash precedes them."""
 
 _PLAIN = r"^[A-Za-z0-9_./=:\-]+$"
 # Types whose values Spark reads from names of directories as the log writes them, in each time zone.
@@ -142,7 +140,7 @@ def _records(
     else:
         # With recursiveFileLookup, Spark derives no partition columns from directory names.
         reader = reader.schema(spark_type(schema.without(partition_columns))).option("recursiveFileLookup", "true")
-    return reader.parquet(*(_PATTERN.sub(r"\\\g<0>", location) for location in dict.fromkeys(locations)))
+    return reader.parquet(*map(without_pattern, dict.fromkeys(locations)))
 
 
 def _joined(records: "DataFrame", known: "DataFrame", key_of_row: str, key: str, table: str) -> "DataFrame":
@@ -190,8 +188,7 @@ def _locations(table: str, files: pa.Table) -> list[str]:
 
 
 def _location(table: str, path: str) -> str:
-    location = paths.absolute(table, path)
-    return location if "://" in location else f"file:{location}"
+    return with_scheme(paths.absolute(table, path))
 
 
 def _is_text(location: str) -> bool:

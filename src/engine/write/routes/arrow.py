@@ -21,7 +21,7 @@ from ....logstore.s3.settings import EXPIRED
 from ...jvm import plans
 from ...sql.conform import without_empty
 from ..write_spec import DataFile, WriteSpec
-from . import driver
+from . import driver, spark_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULT = "name string, size bigint, footer binary, partition binary"
+_NO_PYARROW = "No module named 'pyarrow'"
 _ROW_GROUP_BYTES = 64 << 20
 _CODECS = {**driver.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
 _SUFFIXES = {**driver.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
@@ -49,6 +50,7 @@ class ArrowRoute:
     def write(self, df: "DataFrame", spec: WriteSpec) -> list[DataFile]:
         import pyarrow as pa
         import pyarrow.parquet as pq
+        from pyspark.errors import PythonException
 
         task = _task(self._plan(df, spec))
         if spec.partition_columns:
@@ -58,7 +60,15 @@ class ArrowRoute:
             df = df.sortWithinPartitions(*map(quoted, spec.partition_columns))
         self._ran = True
         plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))  # mapInArrow doesn't support names with a dot
-        batches = plans.collected(plain.mapInArrow(task, _RESULT))
+        try:
+            batches = plans.collected(plain.mapInArrow(task, _RESULT))
+        except PythonException as error:
+            if _NO_PYARROW not in str(error):
+                raise
+            raise UnsupportedEnvironmentError(
+                f"{spec.table}: the Python of Spark's executors lacks pyarrow, which writes the data files: install it "
+                "there, or send it with spark.archives"
+            ) from error
         if not batches:
             return []
         written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
@@ -119,7 +129,13 @@ class ArrowRoute:
 
     def publish(self, names: Sequence[str], *, durable: bool) -> None:
         if self._ran:
-            self._files.delete(set(self._files.list(self._directory)) - set(names))
+            found = set(self._files.list(self._directory))
+            self._files.delete(found - set(names))
+            missing = [name for name in names if name not in found and not self._files.exists(name)]
+            if missing:
+                raise spark_writer.elsewhere(
+                    self._files.root, f"wrote {len(names)} files, and the driver doesn't find {len(missing)} of them"
+                )
         if durable and names and scheme_of(self._files.root) == "file":
             from .local import sync
 
@@ -173,6 +189,14 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         from pyspark import TaskContext
 
         module, _, kind = plan["implementation"].partition(":")
+        try:  # before rows are computed
+            file_system = getattr(import_module(module), kind)
+        except ImportError as error:
+            raise ImportError(
+                "tablelog.errors.UnsupportedEnvironmentError: the Python of Spark's executors lacks the package "
+                f"{error.name or module}, which writes to {plan['directory']}: install it there, or send it with "
+                "spark.archives"
+            ) from None
         attempt = uuid.uuid4()
         context: Any = TaskContext.get()
         number = context.partitionId()
@@ -290,8 +314,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                     stream.write_batch(self.values)
                 size = os.path.getsize(self.path)
                 try:
-                    system = getattr(import_module(module), kind)(**plan["options"])
-                    put(system, self.path, f"{plan['directory']}/{name}")
+                    put(file_system(**plan["options"]), self.path, f"{plan['directory']}/{name}")
                 except Exception as error:
                     raise failure(name, error) from error
                 os.unlink(self.path)

@@ -67,7 +67,7 @@ class HadoopRoute:
             with self._files.open_file(self._uri(f"{self._directory}/{file.name}"), file.size) as stream:
                 return spec.described(pq.read_metadata(stream))
 
-        spark_writer.run(
+        wrote = spark_writer.run(
             df,
             spec,
             paths.absolute(self._table, self._directory),  # Hadoop expects path strings without URL encoding
@@ -75,7 +75,7 @@ class HadoopRoute:
             settings={**self._committer(), **self._settings},
         )
         staged = sorted(self._find(len(spec.partition_columns)), key=lambda file: file.name)
-        return spark_writer.data_files(spec, staged, in_parallel(described, staged), self.prefix)
+        return spark_writer.data_files(spec, staged, in_parallel(described, staged), self.prefix, wrote)
 
     def _committer(self) -> Mapping[str, str]:
         gateway = Gateway.of(self._spark)

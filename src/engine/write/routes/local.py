@@ -6,6 +6,8 @@ relative to the table is the partition directory and the file name of the job, w
 unique within one directory only: jobs repeat them in several partition directories.
 """
 
+import errno
+import logging
 import os
 import shutil
 import uuid
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+logger = logging.getLogger(__name__)
+
+_TRIES = 5
 _OPTIONS = {
     # No checksum file per data file: small files are written a third faster, and renames leave no stale ones.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -42,11 +47,11 @@ class LocalRoute:
         import pyarrow.parquet as pq
 
         directory = os.path.join(self._directory, self.prefix.rstrip("/")).rstrip("/")
-        spark_writer.run(df, spec, directory, options=_OPTIONS, settings={})
+        wrote = spark_writer.run(df, spec, directory, options=_OPTIONS, settings={})
         staged = find(directory, spec.partition_columns)
         spark_writer.check_found(df, staged, self._root)
         described = in_parallel(lambda file: spec.described(pq.read_metadata(f"{directory}/{file.name}")), staged)
-        return spark_writer.data_files(spec, staged, described, self.prefix)
+        return spark_writer.data_files(spec, staged, described, self.prefix, wrote)
 
     def save(self, name: str, make: "Callable[[pa.NativeFile], None]") -> tuple[int, int]:
         import pyarrow as pa
@@ -160,8 +165,18 @@ def remove(root: str, names: Iterable[str]) -> None:
 
 
 def clear(directory: str) -> None:
-    """Delete a staging directory with all its files; a missing one is ignored."""
-    try:
-        shutil.rmtree(directory)
-    except FileNotFoundError:
-        return
+    """Delete a staging directory with all its files; a missing one is ignored.
+
+    A task that Spark is about to kill may still create and delete files there: an attempt that another one overtook.
+    """
+    for _ in range(_TRIES):
+        try:
+            shutil.rmtree(directory)
+        except FileNotFoundError:
+            if not os.path.lexists(directory):
+                return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    if os.path.lexists(directory):
+        logger.warning("files of a write remain in %s, which VACUUM removes: tasks still write there", directory)

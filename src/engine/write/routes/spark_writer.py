@@ -10,7 +10,7 @@ from ....errors import UnsupportedEnvironmentError
 from ....logstore.common.uri import shown
 from ....settings.spark_own import PARQUET_LEGACY_FORMAT, PARQUET_REBASE, PARQUET_TIMESTAMPS, VARIANT_SHREDDING
 from ...connect.server_errors import text_of
-from ...jvm import plans
+from ...jvm import file_writes, plans
 from ...jvm.connection.messages import chain
 from ...jvm.connection.sessions import is_classic
 from ...sql import checks
@@ -68,10 +68,11 @@ def value_of_directory(name: str) -> str | None:
 
 def run(
     df: "DataFrame", spec: WriteSpec, directory: str, *, options: Mapping[str, str], settings: Mapping[str, str]
-) -> None:
+) -> int | None:
     """Write the rows into `directory` by a Spark job.
 
-    `options` are options of the writer, `settings` of its session.
+    `options` are options of the writer, `settings` of its session. Returns the number of rows that Spark's tasks wrote,
+    for `data_files`; `None` if it isn't known.
     """
     from pyspark.sql import functions as F
 
@@ -107,10 +108,7 @@ def run(
         frame = plans.with_settings(frame, needed)
     else:
         _check_settings(df, needed)
-    writer = frame.write.format("parquet").mode("append").options(**options)
-    if directories:
-        writer = writer.partitionBy(*directories)
-    writer.save(directory)
+    return file_writes.append(frame, directory, directories, options)
 
 
 def _check_settings(df: "DataFrame", needed: Mapping[str, str]) -> None:
@@ -149,13 +147,30 @@ def check_found(df: "DataFrame", staged: Sequence[StagedFile], table: str) -> No
         )
 
 
+def elsewhere(table: str, what: str) -> UnsupportedEnvironmentError:
+    """The error for executors whose files this process doesn't find; `what` says what they did."""
+    return UnsupportedEnvironmentError(
+        f"{shown(table)}: Spark's executors {what}: by this path, executors and the driver reach different storage (a "
+        "disk of their own, or another endpoint). Use a path or URL that is the same storage on each machine, such as "
+        "hdfs:, s3a: or a shared mount. Nothing was committed; files may remain on disks of the executors"
+    )
+
+
 def data_files(
-    spec: WriteSpec, staged: Sequence[StagedFile], described: Sequence[tuple[int, str]], prefix: str
+    spec: WriteSpec,
+    staged: Sequence[StagedFile],
+    described: Sequence[tuple[int, str]],
+    prefix: str,
+    wrote: int | None = None,
 ) -> list[DataFile]:
     """The data files of a finished job, with `prefix` before their names; files without rows are left out.
 
-    `described` has the row count and the statistics JSON of each staged file (`WriteSpec.described`).
+    `described` has the row count and the statistics JSON of each staged file (`WriteSpec.described`), and `wrote` is
+    the result of `run`. Raises UnsupportedEnvironmentError if this process doesn't find all rows that the tasks wrote.
     """
+    found = sum(rows for rows, _ in described)
+    if wrote is not None and wrote != found:
+        raise elsewhere(spec.table, f"wrote {wrote} rows, and the driver finds files with {found} of them")
     texts = spec.texts_of_names([file.partition for file in staged])
     # An empty partition of the frame may produce a file without rows.
     return [

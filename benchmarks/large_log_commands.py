@@ -1,0 +1,183 @@
+"""Commands on a log of many files, made by `large_log make`: one after another in one process, and what each took.
+
+The files of the log don't exist, but the partition 2025-01-01, which `prepare` writes. So a command reads rows of that
+partition only; what it costs beside that is its work on the log. The JVM gets 1.5 GiB and the Python process as much
+data as 2.5 GiB allow: both together are a driver with 4 GiB.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from tablelog.spark import DeltaTable
+
+REAL_DAY = "2025-01-01"
+_FILES = 3
+_JVM, _PYTHON = "1536m", 2560 << 20
+
+
+def _rows(spark: SparkSession, day: str, count: int, files: int) -> Any:
+    return spark.range(0, count, 1, files).selectExpr(
+        f"'{day}' AS day", "id", "id % 500 AS k", "CAST(id AS DOUBLE) AS x", "CAST(id AS STRING) AS s"
+    )
+
+
+def _write(spark: SparkSession, table: str, day: str, mode: str, **options: str) -> None:
+    _rows(spark, day, 800, 8).write.format("delta").mode(mode).options(**options).save(table)
+
+
+def _merge(delta: "DeltaTable", spark: SparkSession) -> None:
+    source = _rows(spark, REAL_DAY, 810, 1).where("id > 790").alias("s")
+    merge = delta.alias("t").merge(source, "t.day = s.day AND t.id = s.id")
+    merge.whenMatchedUpdate(set={"x": "s.x + 1"}).whenNotMatchedInsertAll().execute()
+
+
+def _optimize(delta: "DeltaTable", spark: SparkSession) -> None:
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", "1000000")  # the other files have at least as much
+    delta.optimize().executeCompaction()
+
+
+def _vacuum(delta: "DeltaTable", spark: SparkSession) -> None:
+    delta.vacuum()
+
+
+def _changes(spark: SparkSession, table: str) -> None:
+    from tablelog.spark import DeltaTable
+
+    delta = DeltaTable.forPath(spark, table)
+    delta.setProperties({"delta.enableChangeDataFeed": "true"})
+    first = delta.history(1).collect()[0].version
+    delta.delete(f"day = '{REAL_DAY}' AND id = 5")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first).load(table)
+    assert feed.count() == 1
+
+
+def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
+    from tablelog.spark import DeltaTable
+
+    delta = DeltaTable.forPath(spark, table)
+    return {
+        "prepare": lambda: [_write(spark, table, REAL_DAY, "append") for _ in range(_FILES)],
+        "DELETE of a partition": lambda: delta.delete("day = '2024-01-08'"),
+        "DELETE of rows": lambda: delta.delete(f"day = '{REAL_DAY}' AND id % 10 = 3"),
+        "UPDATE": lambda: delta.update(f"day = '{REAL_DAY}' AND id % 10 = 4", {"x": "x + 1"}),
+        "MERGE": lambda: _merge(delta, spark),
+        "OPTIMIZE": lambda: _optimize(delta, spark),
+        "overwrite of a partition": lambda: _write(
+            spark, table, "2024-01-09", "overwrite", partitionOverwriteMode="dynamic"
+        ),
+        "replaceWhere": lambda: _write(spark, table, "2024-01-10", "overwrite", replaceWhere="day = '2024-01-10'"),
+        "RESTORE": lambda: spark.sql("SET spark.sql.files.ignoreMissingFiles=true") and delta.restoreToVersion(_FILES),
+        "VACUUM": lambda: _vacuum(delta, spark),
+        "change feed": lambda: _changes(spark, table),
+        "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
+        "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
+    }
+
+
+DISTRIBUTED = (
+    "prepare",
+    "DELETE of a partition",
+    "DELETE of rows",
+    "UPDATE",
+    "MERGE",
+    "OPTIMIZE",
+    "overwrite of a partition",
+    "replaceWhere",
+    "RESTORE",
+    "VACUUM",
+    "change feed",
+)
+"""In this order: each command changes the table."""
+WHOLE = ("clone", "overwrite")
+"""Their commits have an action for each file of the table."""
+
+
+def _read(process: int, name: str) -> str:
+    """A file of a process in /proc; nothing if the process has ended."""
+    try:
+        return Path(f"/proc/{process}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _numbers(process: int) -> list[int]:
+    """The numbers of a process in /proc/PID/stat from its parent on; zeros if it has ended."""
+    return [int(text) for text in _read(process, "stat").rpartition(")")[2].split()[1:15]] or [0] * 14
+
+
+def _below(process: int) -> list[int]:
+    """The process and its descendants, while they live: the JVM, and the Python workers of its tasks."""
+    parents = {int(entry.name): _numbers(int(entry.name))[0] for entry in Path("/proc").glob("[0-9]*")}
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def _cpu(processes: list[int]) -> float:
+    """The seconds of CPU of these processes, and of their children that have ended."""
+    return sum(sum(_numbers(process)[10:14]) for process in processes) / os.sysconf("SC_CLK_TCK")
+
+
+def _most(process: int) -> int:
+    """The most memory that a process has had, in MiB; 0 if it has ended."""
+    told = _read(process, "status").partition("VmHWM:")[2].split()
+    return int(told[0]) >> 10 if told else 0
+
+
+def run(table: str, names: Sequence[str], *, limited: bool = True) -> Iterator[dict[str, Any]]:
+    """Run commands, one after another; what each took, and the peak memory of the driver's processes until then."""
+    from tablelog.core.log import checkpoint
+    from tablelog.settings.declarations import LOG_DRIVER_BYTES
+    from tablelog.spark import conf, enable
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", _JVM if limited else "4g").config("spark.sql.shuffle.partitions", 2)
+    spark = enable(builder.getOrCreate())
+    if limited:
+        resource.setrlimit(resource.RLIMIT_DATA, (_PYTHON, _PYTHON))
+        # The log of one million files is large too, as that of ten million is.
+        spark.conf.set(LOG_DRIVER_BYTES.key, "100m")
+        checkpoint._AT_ONCE = 100 << 20
+    spark.range(10).count()
+    jvm = spark.sparkContext._gateway.proc.pid
+    commands = _commands(spark, table)
+    for name in names:
+        log = conf.delta_log(table, conf.session_conf(spark, table))
+        version = log.snapshot().version
+        start, cpu, of_tasks = time.perf_counter(), time.process_time(), _cpu(_below(jvm))
+        commands[name]()
+        seconds, cpu, of_tasks = time.perf_counter() - start, time.process_time() - cpu, _cpu(_below(jvm)) - of_tasks
+        base = log.snapshot().base
+        written = [
+            path.stat().st_size
+            for number in range(version + 1, log.snapshot().version + 1)
+            if (path := Path(table, "_delta_log", f"{number:020}.json")).exists()
+        ]
+        yield {
+            "command": name,
+            "seconds": round(seconds, 1),
+            "CPU of the driver's Python": round(cpu, 1),
+            "CPU of JVM and tasks": round(of_tasks, 1),
+            "Python, MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "JVM, MiB": _most(jvm),
+            "a worker, MiB": max((_most(process) for process in _below(jvm) if process != jvm), default=0),
+            "columns on the driver": base is not None and base.loaded,
+            "commits, KiB": -(-sum(written) // 1024),
+        }
+
+
+if __name__ == "__main__":
+    unlimited = sys.argv[2:] == ["whole"]
+    for taken in run(sys.argv[1], WHOLE if unlimited else sys.argv[2:] or DISTRIBUTED, limited=not unlimited):
+        print(json.dumps(taken), flush=True)

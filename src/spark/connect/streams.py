@@ -1,0 +1,149 @@
+"""Streams of Delta tables on Spark Connect: `readStream` by a Python data source, `writeStream` by foreachBatch."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+from uuid import uuid4
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from ...engine.connect import client, server_errors
+from ...engine.connect.plain_paths import without_pattern
+from ...engine.jvm.connection import settings
+from ...engine.read import python_stream
+from ...errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
+from ...settings.spark_own import CHECKPOINT_LOCATION
+from .. import names
+from ..boundary import pyspark_errors
+from ..conf import delta_log, session_conf
+from ..options import Options
+from ..reader import not_a_table, single_path
+from ..streaming.event_time import is_ordered
+from ..streaming.options import stream_options
+from ..streaming.sink import TableSink
+from ..streaming.source import added_columns
+from . import refusals
+
+_REFUSED = (
+    "excludeRegex",
+    "readRowIds",
+    "schemaTrackingLocation",
+    "schemaLocation",
+    "streamingSourceTrackingId",
+    "allowSourceColumnRename",
+    "allowSourceColumnDrop",
+    "allowSourceColumnTypeChange",
+)
+_LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+_WITHOUT_LIMITS = "4.1."  # the versions of Spark whose Python data sources don't bound batches
+
+
+def load(reader: Any, path: Any) -> DataFrame:
+    """A Delta table as a stream, by the settings of a `DataStreamReader`."""
+    state = client.reader_state(reader)
+    if state.has_schema:
+        raise InvalidArgumentError(
+            "A Delta table has its own schema: leave out schema(...), and select or cast the columns after load().",
+            condition="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
+    return _frame(client.session_of(reader), single_path(path, Options(state.options)), state.options)
+
+
+def table(reader: Any, name: str) -> DataFrame | None:
+    """The table `` delta.`path` `` as a stream; None for another name."""
+    named = names.by_path(name)
+    if named is None or named[0] != "delta":
+        return None
+    return _frame(client.session_of(reader), named[1], client.reader_state(reader).options)
+
+
+def _frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
+    if client.in_pipeline():
+        raise refusals.refused(refusals.STREAM_IN_PIPELINE, refusals.INSTEAD_OF_STREAM)
+    texts = Options(options)
+    _check_options(spark, texts)
+    wanted = stream_options(spark, texts)
+    log = delta_log(path, session_conf(spark, path), texts.starting_with("fs.", "dfs."))
+    if not log.exists():
+        raise not_a_table(path).with_context(table=log.table)
+    snapshot = log.snapshot()
+    if not len(snapshot.schema):
+        raise InvalidArgumentError(
+            f"the table {log.table} has no columns yet: write to it before reading it",
+            condition="DELTA_SCHEMA_NOT_SET",
+            table=log.table,
+        )
+    return python_stream.frame(spark, log, snapshot, wanted, added_columns(wanted))
+
+
+def _check_options(spark: SparkSession, options: Options) -> None:
+    for name in _REFUSED:
+        if options.get(name) is not None and options.get(name) != "false":
+            raise refusals.refused(f"The option {name} of a stream", "a stream without it")
+    if is_ordered(spark, options):
+        raise refusals.refused(
+            "withEventTimeOrder of a stream", "a stream without it, and a watermark with a long delay"
+        )
+    for name in _LIMITS:
+        if options.get(name) is not None and spark.version.startswith(_WITHOUT_LIMITS):
+            raise UnsupportedFeatureError(
+                f"The option {name} of a stream needs Spark 4.2 or newer on Spark Connect, and the server has "
+                f"{spark.version}: leave it out, and a batch has all rows that are new, or use a classic session.",
+                (f"{name} on Spark Connect with Spark 4.1",),
+            )
+
+
+# --- the sink -----------------------------------------------------------------------------------------------------
+
+
+def start(writer: Any, original: Callable[..., Any], path: Any) -> Any:
+    """Start a query that writes to the table at `path`, or at the option `path`; `original` is PySpark's method."""
+    state = client.stream_writer_state(writer)
+    spark = client.session_of(writer)
+    options = Options(state.options)
+    location = single_path(path, options)
+    if state.clustering_columns:
+        raise refusals.refused("clusterBy of a stream into a Delta table", "partitionBy")
+    sink = TableSink(location, state.options, state.partition_columns, state.output_mode)
+    checkpoint = options.get("checkpointLocation") or _default_checkpoint(spark, state.query_name)
+    log = delta_log(location, session_conf(spark, location), options.starting_with("fs.", "dfs."))
+    function = partial(_write, sink, checkpoint)
+    with client.by_batch_function(writer, function, checkpoint):
+        try:
+            return original(writer)
+        except PySparkException as error:
+            if "No module named 'tablelog'" not in server_errors.text_of(error):
+                raise
+            raise UnsupportedEnvironmentError(
+                f"tablelog is not installed in the Python of the server: a stream into {log.table} needs it there, "
+                "because it writes the batches. Install it on the driver of the server",
+                table=log.table,
+            ) from None
+
+
+def _default_checkpoint(spark: SparkSession, query_name: str | None) -> str:
+    """The location that Spark would choose, by the session's setting."""
+    root = settings.of(spark, CHECKPOINT_LOCATION)
+    if not root:
+        raise InvalidArgumentError(
+            "A stream into a Delta table needs a checkpoint location: set the option checkpointLocation, or "
+            f"{CHECKPOINT_LOCATION.key} in the session.",
+        )
+    return f"{root.rstrip('/')}/{query_name or uuid4()}"
+
+
+@pyspark_errors
+def _write(sink: TableSink, checkpoint: str, batch: DataFrame, number: int) -> None:
+    """Write a batch, in a Python process of the server."""
+    sink.add(number, batch, _query_id(batch.sparkSession, checkpoint))
+
+
+@cache
+def _query_id(spark: SparkSession, checkpoint: str) -> str:
+    """The id of the query, which Spark stores in the checkpoint; a function for batches isn't told it."""
+    place = without_pattern(checkpoint.rstrip("/"))
+    row = spark.read.text(f"{place}/metadata", wholetext=True).selectExpr("get_json_object(value, '$.id') id").first()
+    if row is None or not row.id:
+        raise InvalidArgumentError(f"The checkpoint {checkpoint} of the stream has no id of its query.")
+    return str(row.id)

@@ -1,0 +1,58 @@
+"""The work of a table on the cluster where its files are on HDFS or S3, by Spark's own clients and by the workers'."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.table_work import STEPS, Work, by_route, settings
+from tablelog.core.log import checkpoint
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
+from tablelog.spark import conf
+
+from .conftest import class_path
+from .streams import copied_by_streams
+
+ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
+
+
+SETTINGS = {"spark.executor.extraClassPath": class_path()}
+
+
+@pytest.fixture(params=ROUTES, ids=" by ".join)
+def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A server; its data files take one route."""
+    name, route = request.param
+    server = request.getfixturevalue(name)
+    if (name, route) == ("minio", "native") and not SETTINGS["spark.executor.extraClassPath"]:
+        pytest.skip("the jars of s3a can't be installed")
+    with settings(spark, {**server.conf, **by_route(route)}):
+        yield server
+
+
+@pytest.mark.parametrize("step", ["by tasks", "failing", "commands"])
+def test_the_whole_work(spark: SparkSession, place: Any, step: str) -> None:
+    STEPS[step](spark, place.url("a table"), place.conf)
+
+
+def test_a_large_log(spark: SparkSession, place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    work = Work(spark, place.url("a table"), place.conf, by_job=True)
+    properties = {"delta.enableDeletionVectors": "true", "delta.checkpointPolicy": "v2"}
+    work.write(work.frame(0, 40), **properties)
+    work.log.checkpoint()
+    conf.forget()
+    with settings(spark, {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "2"}):
+        assert work.read().where("id >= 30").count() == 10
+        base = conf.delta_log(work.url, conf.session_conf(spark, work.url)).snapshot().base
+        assert base is not None
+        assert not base.loaded  # executors planned the query, and not the driver
+        work.delta.delete("id = 3")
+        work.delta.optimize().executeZOrderBy("x")
+        assert work.ids() == [*range(3), *range(4, 40)]
+
+
+def test_streams(spark: SparkSession, place: Any, tmp_path: Path) -> None:
+    copied_by_streams(spark, place.url("source"), tmp_path)

@@ -1,0 +1,189 @@
+"""Streams that read and write Delta tables on Spark Connect."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyspark.errors
+import pytest
+
+from support.spark_tables import Table
+from tablelog.core import DeltaLog
+from tablelog.core.streaming import offset
+from tablelog.engine.read import python_stream
+from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def target(spark: Any, tmp_path: Path) -> Table:
+    return Table(spark, tmp_path / "target")
+
+
+def source(table: Table, **options: Any) -> Any:
+    return table.spark.readStream.format("delta").options(**options).load(table.path)
+
+
+def run(stream: Any, target: Table, checkpoint: Path, mode: str = "append", by: tuple[str, ...] = ()) -> int:
+    """Write everything that is new; returns the number of rows that the query read."""
+    writer = stream.writeStream.format("delta").option("checkpointLocation", str(checkpoint)).outputMode(mode)
+    query = writer.partitionBy(*by).trigger(availableNow=True).start(target.path)
+    assert query.awaitTermination(120)
+    error = query.exception()
+    if error is not None:
+        raise error
+    return sum(progress.numInputRows for progress in query.recentProgress)
+
+
+def test_rows_go_from_table_to_table_once(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    def copy() -> int:
+        return run(source(table, maxFilesPerTrigger=1).selectExpr("id", "id * 10 v"), target, checkpoint)
+
+    for first in (0, 2):
+        table.write(spark.range(first, first + 2).coalesce(1))
+    assert copy() == 4
+    assert target.version == 1, "a batch for each file"
+    table.write(spark.range(4, 5))
+    assert copy() == 1
+    assert copy() == 0
+    assert target.rows() == [(0, 0), (1, 10), (2, 20), (3, 30), (4, 40)]
+    assert target.info()["operation"] == "STREAMING UPDATE"
+    # Classic sessions and delta-spark can go on with the checkpoint: it has their offsets and the id of the query.
+    read = offset.parse((checkpoint / "offsets" / "2").read_text().splitlines()[-1])
+    assert (read.version, read.index, read.initial) == (3, offset.BEFORE_FILES, False)
+    query = json.loads((checkpoint / "metadata").read_text())["id"]
+    assert DeltaLog.for_path(target.path).snapshot().transactions[query].version == 2
+
+
+def test_a_batch_that_failed_is_read_and_written_again(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    table.write(spark.range(0, 2).coalesce(1))
+    table.write(spark.range(2, 4).coalesce(1))
+    broken = source(table, maxFilesPerTrigger=1).selectExpr("if(id < 2, raise_error('boom'), id) as id")
+    with pytest.raises(pyspark.errors.StreamingQueryException, match="boom"):
+        run(broken, target, checkpoint)
+    assert not DeltaLog.for_path(target.path).exists()
+    table.write(spark.range(4, 6))  # a query that starts now would begin with a later version
+    assert run(source(table, maxFilesPerTrigger=1), target, checkpoint) == 6
+    assert target.rows() == [0, 1, 2, 3, 4, 5]
+    written = target.version
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+    run(source(table, maxFilesPerTrigger=1), target, checkpoint)
+    assert target.version == written, "the batch was in the table already"
+
+
+def test_partitions_vectors_mapped_names_and_void_columns(
+    spark: Any, table: Table, target: Table, tmp_path: Path
+) -> None:
+    feed = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    rows = spark.sql(
+        "SELECT id, 'p ' || id % 2 || 'é=%' p, date'2024-02-29' d, array(named_struct('a', id)) s, null v FROM range(6)"
+    )
+    table.write(rows, by=("p",), **feed)
+    table.delta.renameColumn("d", "day")
+    assert source(table).columns == ["id", "p", "day", "s", "v"]
+    assert run(source(table).drop("v"), target, tmp_path / "checkpoint", by=("p",)) == 6
+    assert target.read().exceptAll(table.read().drop("v")).count() == 0
+    assert target.rows("id") == list(range(6))
+    assert target.delta.detail().first().partitionColumns == ["p"]
+
+
+def test_the_change_feed(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
+    table.write(spark.range(4).coalesce(1), **{"delta.enableChangeDataFeed": "true"})
+    changes = ("id", "_change_type", "_commit_version")
+
+    def copy() -> None:
+        run(source(table, readChangeFeed="true").select(*changes), target, tmp_path / "checkpoint")
+
+    copy()
+    table.delta.update("id = 1", {"id": "10"})
+    table.write(spark.range(20, 21))
+    table.delta.delete("id = 10")
+    copy()
+    expected = [
+        (row.id, row._change_type, row._commit_version)
+        for row in table.read(readChangeFeed="true", startingVersion=1).select(*changes).collect()
+    ]
+    assert target.rows() == sorted([*((id_, "insert", 0) for id_ in range(4)), *expected])
+
+
+def test_a_start_and_a_change_that_rows_can_not_express(
+    spark: Any, table: Table, target: Table, tmp_path: Path
+) -> None:
+    table.write(spark.range(2))
+    table.write(spark.range(2, 4))
+    by_name = spark.readStream.option("startingVersion", 1).table(f"delta.`{table.path}`")
+    assert run(by_name, target, tmp_path / "checkpoint") == 2
+    table.delta.update("id = 0", {"id": "7"})
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=r"Version 2 of .* changed rows"):
+        run(source(table, startingVersion=1), target, tmp_path / "checkpoint")
+    table.write(spark.range(4, 5))
+    assert run(source(table, startingVersion=1, skipChangeCommits="true"), target, tmp_path / "checkpoint") == 1
+    assert target.rows() == [2, 3, 4]
+
+
+def test_an_aggregate_replaces_the_table(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
+    for first in (0, 3):
+        table.write(spark.range(first, first + 3))
+        run(
+            source(table).selectExpr("id % 2 odd").groupBy("odd").count(),
+            target,
+            tmp_path / "checkpoint",
+            mode="complete",
+        )
+    assert target.rows() == [(0, 3), (1, 3)]
+
+
+def test_a_table_whose_columns_changed(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
+    table.write(spark.range(1))
+    stream = source(table)
+    table.delta.addColumns("v string")
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=r"schema of .* changed since the streaming Data"):
+        run(stream, target, tmp_path / "checkpoint")
+
+
+def test_what_a_stream_does_not_do(spark: Any, table: Table, target: Table, conf: Any) -> None:
+    table.write(spark.range(1), by=())
+    for option in ("excludeRegex", "readRowIds", "schemaTrackingLocation", "withEventTimeOrder"):
+        with pytest.raises(UnsupportedFeatureError, match=option):
+            source(table, **{option: "true"})
+    with pytest.raises(InvalidArgumentError, match="maxFilesPerTrigger"):
+        source(table, maxFilesPerTrigger=0)
+    writer = source(table).writeStream.format("delta")
+    with pytest.raises(InvalidArgumentError, match="checkpointLocation"):
+        writer.start(target.path)
+    with pytest.raises(InvalidArgumentError, match="output mode update"):
+        writer.start(target.path, outputMode="update")
+    with pytest.raises(UnsupportedFeatureError, match="toTable"):
+        writer.toTable("t")
+    with pytest.raises(pyspark.errors.PySparkException, match="is not a Delta table"):
+        spark.readStream.format("delta").load(target.path)
+    assert not target.root.exists()
+
+
+def test_the_server_has_another_tablelog(
+    spark: Any, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(spark.range(1))
+    monkeypatch.setattr(python_stream, "__version__", "0")
+    query = source(table).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=r"client's version 0, and the server has 0\.1"):
+        query.awaitTermination(60)
+
+
+def test_the_checkpoint_of_the_session(spark: Any, table: Table, target: Table, tmp_path: Path, conf: Any) -> None:
+    table.write(spark.range(2))
+    conf("spark.sql.streaming.checkpointLocation", str(tmp_path / "a {b}"))
+    query = source(table).writeStream.start(
+        target.path, format="delta", queryName="named", trigger=None, userMetadata="by a stream"
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert (tmp_path / "a {b}" / "named" / "metadata").exists()
+    assert target.info()["userMetadata"] == "by a stream"
+    assert target.rows() == [0, 1]

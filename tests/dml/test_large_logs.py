@@ -1,0 +1,294 @@
+"""Commands on a log too large for the driver: the same results as on a small one, without its columns on the driver."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from support.commands import KINDS, copy_of, data_files_needed, named_files, rows_of, values
+from support.spark_tables import Table
+from support.table_work import settings
+from tablelog.core import DeltaLog
+from tablelog.core.log import checkpoint
+from tablelog.dml.command.command import Command
+from tablelog.engine.read import large_log
+from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadException
+from tablelog.settings.declarations import (
+    AUTO_COMPACT,
+    AUTO_COMPACT_MIN_NUM_FILES,
+    CLUSTERING_MIN_CUBE_SIZE,
+    LOG_DRIVER_BYTES,
+    OPTIMIZE_BATCH_SIZE,
+    RETENTION_CHECK,
+    SNAPSHOT_PARTITIONS,
+)
+from tablelog.spark import DeltaTable, conf
+
+LARGE = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
+_TIMES = ("Time", "Bytes", "Size")
+"""Parts of the names of metrics that differ between runs: a file of the same rows may have another size."""
+
+
+@pytest.fixture(scope="module")
+def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Twelve files in three partitions in a checkpoint with vectors and structs of statistics, and two commits more."""
+    table = Table(spark, tmp_path_factory.mktemp("large") / "table")
+    properties = {
+        "delta.enableDeletionVectors": "true",
+        "delta.checkpoint.writeStatsAsStruct": "true",
+        "delta.checkpoint.writeStatsAsJson": "false",
+        "delta.feature.checkConstraints": "supported",
+    }
+    for first in range(0, 48, 12):
+        rows = spark.range(first, first + 12, 1, 1).select("id", (F.col("id") % 3).cast("int").alias("p"))
+        table.write(rows, by=("p",), **(properties if not first else {}))
+    table.delta.delete("id in (1, 15)")
+    DeltaLog.for_path(table.path).checkpoint()
+    table.write(values(spark, (60, 0), (64, 0), (61, 1)))
+    table.delta.delete("id in (2, 60)")
+    source = Table(spark, table.root.parent / "source")
+    source.write(values(spark, (100, 0)), by=("p",))
+    return table
+
+
+@contextmanager
+def large(table: Table, patched: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The commands' log is large; gives the jobs that read it, and asserts that the driver has none of its columns."""
+    jobs: list[str] = []
+    run = large_log.Reading.run
+
+    def counted(self: large_log.Reading, spark: SparkSession, work: Any, schema: str) -> Any:
+        jobs.append(type(work.choice).__name__ if isinstance(work, large_log.Choosing) else type(work).__name__)
+        return run(self, spark, work, schema)
+
+    patched.setattr(checkpoint, "_AT_ONCE", 0)
+    patched.setattr(large_log.Reading, "run", counted)
+    conf.forget()
+    with settings(table.spark, LARGE):
+        state = conf.delta_log(table.path, conf.session_conf(table.spark, table.path)).snapshot().base
+        assert state is not None
+        yield jobs
+        assert not state.loaded
+
+
+def outcome(table: Table, before: int) -> list[Any]:
+    """What the commits after `before` say, apart from times and the names of new files; and the rows."""
+    old = {str(a["add"]["path"]) for v in range(before + 1) for a in table.actions(v) if "add" in a}
+    told: list[Any] = [rows_of(table)]
+    for version in range(before + 1, table.version + 1):
+        for action in table.actions(version):
+            (kind, content), *_ = action.items()
+            if kind == "commitInfo":
+                metrics = content.get("operationMetrics", {})
+                counts = {k: v for k, v in metrics.items() if not any(part in k for part in _TIMES)}
+                parameters = re.sub(r"#\d+", "", json.dumps(content["operationParameters"], sort_keys=True))
+                told.append((content["operation"], parameters, content["isBlindAppend"], counts))
+            elif kind in ("add", "remove", "cdc"):
+                path = content["path"] if content["path"] in old else "new"
+                vector = (content.get("deletionVector") or {}).get("cardinality")
+                stats = json.loads(content["stats"]) if content.get("stats") else None
+                parts = sorted((content.get("partitionValues") or {}).items())
+                told.append((kind, path, vector, json.dumps(stats, sort_keys=True), parts, content["dataChange"]))
+            else:
+                told.append((kind, sorted(content)))
+    return [told[0], *sorted(map(str, told[1:]))]
+
+
+def _merged(condition: str, *, by_source: str | None = None) -> Callable[[Table], Any]:
+    def run(table: Table) -> None:
+        source = values(table.spark, (3, 0), (4, 1), (200, 2)).alias("s")
+        merge = table.delta.alias("t").merge(source, condition).whenMatchedUpdate(set={"id": "t.id + 300"})
+        if by_source is not None:
+            merge = merge.whenNotMatchedBySourceDelete(by_source)
+        merge.whenNotMatchedInsertAll().execute()
+
+    return run
+
+
+def _optimize_in_two_commits(table: Table) -> None:
+    with settings(table.spark, {OPTIMIZE_BATCH_SIZE.key: "1"}):
+        before = table.version
+        table.delta.optimize().where("p < 2").executeCompaction()
+        assert table.version == before + 2
+
+
+OTHERS: dict[str, Callable[[Table], Any]] = {
+    "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) = 'x1'"),
+    "delete by opaque partitions and data": lambda t: t.delta.delete("concat('x', p) = 'x1' and id % 2 = 0"),
+    "delete nothing": lambda t: t.delta.delete("id > 1000"),
+    "delete never": lambda t: t.delta.delete("p = 1 and p = 2"),
+    "delete by true": lambda t: t.delta.delete("true"),
+    "update by data": lambda t: t.delta.update("id between 20 and 30", {"id": "id + 500"}),
+    "update a partition": lambda t: t.delta.update("p = 2", {"id": "id + 500"}),
+    "merge by data": _merged("t.id = s.id"),
+    "merge, not matched by source": _merged("t.id = s.id and t.p = s.p", by_source="t.p = 2"),
+    "optimize all": lambda t: t.delta.optimize().executeCompaction(),
+    "optimize opaque partitions": lambda t: t.delta.optimize().where("concat('x', p) = 'x1'").executeCompaction(),
+    "optimize in two commits": _optimize_in_two_commits,
+    "purge": lambda t: t.delta.reorg(),
+}
+COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
+    "dynamic overwrite": (KINDS["dynamic overwrite"].run, ["Filters"]),
+    "replaceWhere": (KINDS["replaceWhere"].run, ["Filters"]),
+    "delete": (KINDS["delete"].run, ["Filters"]),
+    "delete a partition": (KINDS["delete a partition"].run, ["Filters"]),
+    "update": (KINDS["update"].run, ["Filters"]),
+    "merge": (KINDS["merge"].run, ["Filters"]),
+    "insert-only merge": (KINDS["insert-only merge"].run, ["Filters"]),
+    "optimize": (KINDS["optimize"].run, ["Then"]),
+    "zorder": (KINDS["zorder"].run, ["Then"]),
+    "reorg": (KINDS["reorg"].run, ["Then"]),
+    **{name: (run, ["Filters"]) for name, run in OTHERS.items()},
+    "delete by opaque partitions": (OTHERS["delete by opaque partitions"], ["OneOfEachTuple", "Filters"]),
+    "delete by opaque partitions and data": (
+        OTHERS["delete by opaque partitions and data"],
+        ["OneOfEachTuple", "Filters"],
+    ),
+    "delete never": (OTHERS["delete never"], []),
+    "optimize all": (OTHERS["optimize all"], ["RewriteCandidates"]),
+    "optimize opaque partitions": (OTHERS["optimize opaque partitions"], ["OneOfEachTuple", "Then"]),
+    "optimize in two commits": (_optimize_in_two_commits, ["Then"]),
+    "purge": (OTHERS["purge"], ["RewriteCandidates"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    run, expected = COMMANDS[name]
+    before, small, other = base.version, copy_of(base, f"{name}, small"), copy_of(base, f"{name}, large")
+    run(small)
+    with monkeypatch.context() as patched, large(other, patched) as jobs:
+        run(other)
+    assert outcome(other, before) == outcome(small, before)
+    assert jobs == expected
+
+
+@pytest.mark.parametrize("version", [1, 4, 5])
+def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    """To before the checkpoint, to it, and to a commit after it: only the files that differ are on the driver."""
+    before, small, other = base.version, copy_of(base, f"{version}, small"), copy_of(base, f"{version}, large")
+    metrics = small.delta.restoreToVersion(version).collect()
+    with monkeypatch.context() as patched, large(other, patched) as jobs:
+        assert other.delta.restoreToVersion(version).collect() == metrics
+    assert outcome(other, before) == outcome(small, before)
+    # A version before the checkpoint has no large log: the driver reads the commits.
+    assert jobs == ["OfPaths"] * (1 if version < 4 else 2)
+
+
+def test_vacuum(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copy_of(base, "vacuum")
+    table.delta.optimize().executeCompaction()
+    DeltaLog.for_path(table.path).checkpoint()
+    table.write(values(table.spark, (70, 0)))
+    rows, named = rows_of(table), named_files(table)
+    orphan = table.root / "p=0" / "orphan.parquet"
+    orphan.write_bytes(b"of a job that died")
+    unsafe = settings(table.spark, {RETENTION_CHECK.key: "false"})
+    with unsafe, monkeypatch.context() as patched, large(table, patched):
+        table.delta.vacuum(0)
+    assert table.data_files() == data_files_needed(table)
+    assert named - data_files_needed(table)
+    assert rows_of(table) == rows
+
+
+def test_changes(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copy_of(base, "changes")
+    table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
+    first = table.version + 1
+    table.delta.delete("id in (4, 64)")
+    DeltaLog.for_path(table.path).checkpoint()
+    table.delta.update("id = 61", {"id": "661"})
+    with monkeypatch.context() as patched, large(table, patched):
+        feed = table.read(readChangeFeed="true", startingVersion=str(first)).select("_change_type", "id")
+        found = sorted(tuple(row) for row in feed.collect())
+    assert found == [("delete", 4), ("delete", 64), ("update_postimage", 661), ("update_preimage", 61)]
+
+
+def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, small, other = base.version, copy_of(base, "compacted, small"), copy_of(base, "compacted, large")
+    compaction = {AUTO_COMPACT.key: "true", AUTO_COMPACT_MIN_NUM_FILES.key: "3"}
+    with settings(base.spark, compaction):
+        small.write(values(base.spark, (90, 0)))
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            other.write(values(base.spark, (90, 0)))
+    assert outcome(other, before) == outcome(small, before)
+    assert other.info()["operation"] == "OPTIMIZE"
+    assert jobs == ["RewriteCandidates"] * 2
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
+    """A cube that is large enough stays, unless it was clustered by another column and all is to be clustered."""
+    base = Table(spark, tmp_path / "clustered")
+    created = DeltaTable.create(spark).location(base.path).addColumn("id", "long").addColumn("p", "int")
+    created.clusterBy("p").execute()
+    base.write(values(spark, (1, 1), (2, 2)))
+    base.delta.optimize().executeCompaction()
+    base.delta.clusterBy("id")
+    for first in (3, 5):
+        base.write(values(spark, (first, 1), (first + 1, 2)))
+    with settings(spark, {CLUSTERING_MIN_CUBE_SIZE.key: "1"}):
+        base.delta.optimize().executeCompaction()
+        base.write(values(spark, (7, 1)))
+        base.write(values(spark, (8, 1)))
+        DeltaLog.for_path(base.path).checkpoint()
+        before, small, other = base.version, copy_of(base, "small"), copy_of(base, "large")
+        _cluster(small, full=full)
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            _cluster(other, full=full)
+    assert outcome(other, before) == outcome(small, before)
+    assert other.info()["operationMetrics"]["numRemovedFiles"] == ("3" if full else "2")
+    assert jobs == ["OneOfEachCube", "OfCubes"]
+
+
+def _cluster(table: Table, *, full: bool) -> None:
+    table.spark.sql(f"OPTIMIZE delta.`{table.path}`{' FULL' if full else ''}")
+
+
+@pytest.mark.parametrize(
+    ("winner", "error"),
+    [
+        (lambda t: t.write(values(t.spark, (91, 1))), ConcurrentAppendException),
+        (lambda t: t.delta.delete("p = 1"), ConcurrentDeleteReadException),
+        (lambda t: t.write(values(t.spark, (92, 2))), None),
+        (lambda t: t.delta.delete("p = 2"), None),
+    ],
+    ids=["append", "delete", "append elsewhere", "delete elsewhere"],
+)
+@pytest.mark.parametrize("name", ["delete", "merge"])
+def test_conflicts(
+    base: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    winner: Callable[[Table], Any],
+    error: type[Exception] | None,
+    name: str,
+) -> None:
+    """Another command commits between the selection of the files and the commit."""
+    table = copy_of(base, f"{name}, {error}, {len(os.listdir(base.root.parent))}")
+    commit, first = Command.commit, [winner]
+
+    def after(self: Command, *arguments: Any, **named: Any) -> Any:
+        while first:
+            first.pop()(table)
+        return commit(self, *arguments, **named)
+
+    with monkeypatch.context() as patched, large(table, patched):
+        patched.setattr(Command, "commit", after)
+        run = {
+            "delete": lambda: table.delta.delete("p = 1 and id % 2 = 0"),
+            "merge": lambda: _merged("t.p = 1 and t.id = s.id + 0 and t.p = s.p")(table),
+        }[name]
+        if error is None:
+            run()
+            assert table.version == base.version + 2
+        else:
+            with pytest.raises(error):
+                run()
+            assert table.version == base.version + 1
