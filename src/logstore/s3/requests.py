@@ -20,12 +20,12 @@ from ...errors import (
     UnsafeStoreError,
 )
 from ...settings.declarations import LOG_STORE
-from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .object_reader import Reader
+from .places import S3Location
 from .settings import DISTRUST, EXPIRED, S3Access, S3Settings, sdk
 
 _Result = TypeVar("_Result")
@@ -50,45 +50,12 @@ _location: ContextVar[str | None] = ContextVar("location", default=None)
 _asked_region: ContextVar[bool] = ContextVar("asked_region", default=False)
 
 
-class S3Location(NamedTuple):
-    """The parts of a path."""
-
-    scheme: str
-    bucket: str
-    key: str
-
-    @property
-    def uri(self) -> str:
-        """The canonical URI."""
-        return object_uri.join(self.scheme, self.bucket, self.key)
-
-    @property
-    def directory(self) -> str:
-        """The key up to and including its last slash."""
-        return object_uri.parent(self.key)
-
-    def beside(self, name: str) -> "S3Location":
-        """Another key in the same directory."""
-        return S3Location(self.scheme, self.bucket, self.directory + name)
-
-
 class Listed(NamedTuple):
     """One object of a listing."""
 
     key: str
     size: int
     modification_time_ms: int
-
-
-def place_of(path: str) -> S3Location:
-    """The parts of `path`. Raises InvalidArgumentError."""
-    scheme, bucket, key = object_uri.split(path)
-    if "@" in bucket or ":" in bucket:
-        raise InvalidArgumentError(
-            f"{shown(path)!r} has more than a bucket before its first slash: set credentials with fs.s3a.access.key "
-            "and fs.s3a.secret.key (or storage_options), and the endpoint with fs.s3a.endpoint"
-        )
-    return S3Location(scheme, bucket, key)
 
 
 def verdict_of(status: int, code: str) -> Verdict:

@@ -22,7 +22,7 @@ from support.clocks import NO_PAUSES
 from tablelog.errors import StorageAccessError, StorageError, StorageUnavailableError
 from tablelog.logstore.data_files import DataFiles
 from tablelog.logstore.s3.conditional_put_store import ProbedBuckets, S3LogStore
-from tablelog.logstore.s3.requests import place_of
+from tablelog.logstore.s3.places import place_of
 from tablelog.logstore.s3.settings import S3Settings
 
 Conf = Mapping[str, str]
