@@ -6,7 +6,7 @@ The data files are read and written by Python workers (the Arrow route); the log
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +22,8 @@ SIZES = pytest.mark.parametrize("f", [2, 4])
 
 class Counted:
     """Tables behind a proxy that counts."""
+
+    warm: ClassVar[bool] = False
 
     def __init__(self, spark: SparkSession, server: Any, proxy: Proxy, counts: RequestCounts) -> None:
         self.spark, self.server, self.counts = spark, server, counts
@@ -52,7 +54,9 @@ def counted(spark: SparkSession, minio: Any) -> Iterator[Counted]:
     with Proxy(minio.endpoint, counts) as proxy:
         made = Counted(spark, minio, proxy, counts)
         with settings(spark, {**made.conf, **by_route("arrow")}):
-            made.table(1)  # the probe of the bucket
+            if not Counted.warm:  # the probe of the bucket, and one listing more by the first command that reads rows
+                made.table(1).update("x >= 0", {"x": "x + 1"})
+                Counted.warm = True
             yield made
 
 
@@ -78,11 +82,11 @@ def test_an_update_reads_each_file_twice_and_writes_it_once(counted: Counted, f:
 
 
 @SIZES
-def test_a_merge_costs_a_listing_more(counted: Counted, f: int) -> None:
+def test_a_merge_costs_what_an_update_does(counted: Counted, f: int) -> None:
     table = counted.table(f)
     source = counted.spark.createDataFrame([(number,) for number in range(f)], "id long")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"x": "t.x + 1"})
-    expected = {"log LIST": 2, "log PUT": 2, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
+    expected = {"log LIST": 1, "log PUT": 2, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
     assert counted.cost(merge.execute) == expected
 
 
