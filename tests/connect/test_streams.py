@@ -1,6 +1,7 @@
 """Streams that read and write Delta tables on Spark Connect."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyspark.errors
 import pytest
 
 from support.spark_tables import Table
+from tablelog import __version__
 from tablelog.core import DeltaLog
 from tablelog.core.streaming import offset
 from tablelog.engine.read import python_stream
@@ -49,6 +51,7 @@ def test_rows_go_from_table_to_table_once(spark: Any, table: Table, target: Tabl
     assert copy() == 0
     assert target.rows() == [(0, 0), (1, 10), (2, 20), (3, 30), (4, 40)]
     assert target.info()["operation"] == "STREAMING UPDATE"
+    assert target.info()["operationParameters"]["outputMode"] == "Append"
     # Classic sessions and delta-spark can go on with the checkpoint: it has their offsets and the id of the query.
     read = offset.parse((checkpoint / "offsets" / "2").read_text().splitlines()[-1])
     assert (read.version, read.index, read.initial) == (3, offset.BEFORE_FILES, False)
@@ -155,7 +158,7 @@ def test_what_a_stream_does_not_do(spark: Any, table: Table, target: Table, conf
     writer = source(table).writeStream.format("delta")
     with pytest.raises(InvalidArgumentError, match="checkpointLocation"):
         writer.start(target.path)
-    with pytest.raises(InvalidArgumentError, match="output mode update"):
+    with pytest.raises(InvalidArgumentError, match="output mode Update"):
         writer.start(target.path, outputMode="update")
     with pytest.raises(UnsupportedFeatureError, match="toTable"):
         writer.toTable("t")
@@ -170,7 +173,8 @@ def test_the_server_has_another_tablelog(
     table.write(spark.range(1))
     monkeypatch.setattr(python_stream, "__version__", "0")
     query = source(table).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(pyspark.errors.StreamingQueryException, match=r"client's version 0, and the server has 0\.1"):
+    found = re.escape(f"the client's version 0, and the server has {__version__}")
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=found):
         query.awaitTermination(60)
 
 

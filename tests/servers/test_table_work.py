@@ -32,23 +32,37 @@ def test_the_whole_work(spark: SparkSession, place: tuple[Any, str], step: Any) 
         step(spark, server.url("a table"), server.conf)
 
 
-@pytest.mark.timeout(600)
-def test_the_whole_work_by_s3a(minio: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="session")
+def jars() -> str:
+    """The jars for s3a, as a setting of Spark."""
     try:
-        jars = spark_jars()
+        return ",".join(map(str, spark_jars()))
     except CannotInstallError as error:
         if os.environ.get("TABLELOG_REQUIRE_SERVERS") == "1":
             pytest.fail(str(error))
         pytest.skip(str(error))
-    # Class paths are a JVM's own: a process of its own has one with these jars.
+
+
+def _run(server: Any, directory: Path, *program: str) -> str:
+    """The last line that a program says. A class path is a JVM's own, so it has a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "servers.s3a_work", ",".join(map(str, jars))],
-        cwd=tmp_path,
-        env={**os.environ, **minio.published(), "PYTHONPATH": str(_TESTS)},
+        [sys.executable, "-m", *program],
+        cwd=directory,
+        env={**os.environ, **server.published(), "PYTHONPATH": str(_TESTS)},
         capture_output=True,
         text=True,
         check=False,
         timeout=540,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-8000:]
-    assert done.stdout.split("\n")[-2] == "all done: " + ", ".join(STEPS)
+    return done.stdout.split("\n")[-2]
+
+
+@pytest.mark.timeout(600)
+def test_the_whole_work_by_s3a(minio: Any, tmp_path: Path, jars: str) -> None:
+    assert _run(minio, tmp_path, "servers.s3a_work", jars) == "all done: " + ", ".join(STEPS)
+
+
+@pytest.mark.timeout(600)
+def test_spark_connect_by_s3a(minio: Any, tmp_path: Path, jars: str) -> None:
+    assert _run(minio, tmp_path, "servers.connect_work", jars, str(tmp_path)) == "all done"

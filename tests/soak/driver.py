@@ -26,7 +26,8 @@ from tablelog.spark import DeltaTable, enable
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _HEAP_EVERY_SECONDS = 20.0
 _STEPS = {
-    "append": 5, "delete": 3, "update": 3, "transfer": 5, "merge": 4, "optimize": 2, "vacuum": 1, "restore": 1, "read": 2
+    "append": 5, "delete": 3, "update": 3, "transfer": 5, "merge": 4,
+    "optimize": 2, "vacuum": 1, "restore": 1, "read": 2,
 }  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def writer_state(writer: Any) -> WriterState:
 
 @dataclass(frozen=True)
 class StreamWriterState:
-    """A stream writer's options, output mode, name of the query and layout."""
+    """A stream writer's options, output mode as Spark shows it, name of the query and layout."""
 
     options: dict[str, str]
     output_mode: str
@@ -199,7 +199,7 @@ def stream_writer_state(writer: Any) -> StreamWriterState:
     write = writer._write_proto
     return StreamWriterState(
         options=dict(write.options),
-        output_mode=str(write.output_mode) or "append",
+        output_mode=str(write.output_mode).capitalize() or "Append",
         query_name=str(write.query_name) or None,
         partition_columns=tuple(write.partitioning_column_names),
         clustering_columns=tuple(getattr(write, "clustering_column_names", ())),

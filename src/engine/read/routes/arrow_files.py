@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ....logstore.s3.settings import EXPIRED
+from ...storage import access_errors
 
 Systems: TypeAlias = Mapping[str, tuple[str, Mapping[str, Any]]]
 """`scheme://authority` -> the fsspec file system there, as `module:Class`, and its options."""
@@ -23,6 +24,7 @@ def file_reader() -> Read:
     """
     footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
     field_id, expired = b"PARQUET:field_id", EXPIRED
+    of_clients, remedy = access_errors.OF_CLIENTS, access_errors.REMEDY
 
     class Ranges(io.RawIOBase):
         """A file in a store, read by range requests; its size is known from the log."""
@@ -93,9 +95,11 @@ def file_reader() -> Read:
             except FileNotFoundError:
                 raise
             except Exception as error:
-                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
+                denied = type(error).__name__ in of_clients
+                typed = "StorageAccessError" if denied else "StorageError"
                 cause = type(error).__name__  # the text of this one has what a program of the user printed
                 reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
+                reason += f". {remedy}" if denied else ""
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
 
     def read(systems: Systems, arrow: Any, files: Sequence[dict[str, Any]]) -> Iterator[Any]:

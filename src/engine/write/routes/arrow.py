@@ -20,6 +20,7 @@ from ....logstore.data_files import DataFiles, path_in
 from ....logstore.s3.settings import EXPIRED
 from ...jvm import plans
 from ...sql.conform import without_empty
+from ...storage import access_errors
 from ..write_spec import DataFile, WriteSpec
 from . import driver, spark_writer
 
@@ -108,6 +109,8 @@ class ArrowRoute:
             "null": paths.NULL_PARTITION,
             "suffix": f"{_SUFFIXES[spec.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
+            "denied": access_errors.OF_CLIENTS,
+            "remedy": access_errors.REMEDY,
             "marks": driver.marks(spec.data_schema, df.sparkSession.version),
             "parquet": {
                 **driver.PARQUET,
@@ -205,11 +208,14 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         files_written = 0
 
         def failure(name: str, error: Exception) -> OSError:
-            error_names = {"PermissionError": "StorageAccessError", "FileNotFoundError": "StorageMissingError"}
+            error_names = dict.fromkeys(plan["denied"], "StorageAccessError") | {
+                "FileNotFoundError": "StorageMissingError"
+            }
             error_name = error_names.get(type(error).__name__, "StorageError")
             cause = type(error).__name__  # the text of this one has what a program of the user printed
             reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
-            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}")
+            remedy = f". {plan['remedy']}" if error_name == "StorageAccessError" else ""
+            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}{remedy}")
 
         def put(system: Any, path: str, target: str) -> None:
             try:

@@ -1,0 +1,64 @@
+"""`python -m servers.connect_work JARS SCRATCH`: a table on a published MinIO, by a Spark Connect server with the jars.
+
+The client and the server's Python reach MinIO by the SDK, and Spark by s3a.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from support import connect_server
+from tablelog.spark import DeltaTable, enable
+
+from . import MinIO
+
+
+def work(spark: Any, path: str) -> None:
+    """Write, change, stream and vacuum a table and its copy."""
+    options = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+    rows = spark.range(6).selectExpr("id", "'p=' || id % 2 p")
+    rows.write.format("delta").partitionBy("p").options(**options).save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.delete("id = 3")
+    source = spark.range(4, 8).selectExpr("id", "'new' p")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    table.optimize().executeCompaction()
+    assert ids(spark, path) == [0, 1, 2, 4, 5, 6, 7]
+
+    copy = f"{path} copied"
+    for more in (8, 9):
+        stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 2).load(path)
+        writer = stream.writeStream.format("delta").option("checkpointLocation", f"{path} checkpoint")
+        query = writer.partitionBy("p").trigger(availableNow=True).start(copy)
+        query.awaitTermination()
+        assert query.exception() is None, query.exception()
+        assert ids(spark, copy) == ids(spark, path)
+        spark.range(more, more + 1).selectExpr("id", "'more' p").write.format("delta").mode("append").save(path)
+    assert DeltaTable.forPath(spark, copy).history().count() > 1
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    table.vacuum(0)
+    assert ids(spark, path) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def ids(spark: Any, path: str) -> list[int]:
+    return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())
+
+
+def main(jars: str, scratch: str) -> None:
+    from pyspark.sql import SparkSession
+
+    server = MinIO.of_environment()
+    assert server is not None
+    os.environ.update(server.environment)  # the client, and the server's Python: a server shows no Hadoop keys to them
+    hadoop = {f"spark.hadoop.{key}": value for key, value in server.conf.items()}
+    with connect_server.running(Path(scratch), {"spark.jars": jars, **hadoop}) as address:
+        spark = SparkSession.builder.remote(address).getOrCreate()
+        work(enable(spark), server.url("a table"))
+        spark.stop()
+    print("all done")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
