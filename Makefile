@@ -21,7 +21,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -182,6 +182,9 @@ bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ra
 
 bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the requests that each step costs
 	$(BIN)/python -m benchmarks.store_work
+
+bench-stores-scale: $(BIN)/.ready $(PEER)/.ready  ## A table of 100,000 files on MinIO behind a slow network: requests and seconds of each command (WHAT=engines)
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks.store_scale $(WHAT)
 
 $(DOCS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS)

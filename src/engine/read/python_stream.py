@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 _NAME = "tablelog_stream"
 _MISSING = (
     "tablelog.errors.UnsupportedEnvironmentError: a stream of a Delta table needs tablelog in the server's Python, "
-    "in the client's version {wanted}, and the server has {installed}. Install it on the driver, or add its "
-    "wheel to the session as a file with the suffix .zip: spark.addArtifacts(path, pyfile=True)"
+    "in the client's version {wanted}, and the server has {installed}. Install it on the driver of the server"
 )
 
 
