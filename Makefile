@@ -21,7 +21,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
+.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -158,6 +158,12 @@ $(DBT)/.ready: $(BIN)/.ready
 test-dbt: $(DBT)/.ready  ## A project of dbt on Delta tables, built twice, in an environment with pinned versions of dbt
 	$(WITH_JAVA) $(DBT)/bin/python -m pytest tests/dbt_project
 
+soak: $(BIN)/.class-archive  ## Mixed commands with kills for SECONDS (180) on TARGET (local, minio, both) from SEED, counted; report in build/soak
+	cd tests && $(WITH_JAVA) ../$(BIN)/python -m soak --seconds $(or $(SECONDS),180) --target $(or $(TARGET),both) --seed $(or $(SEED),1) --out ../build/soak
+
+bench-writers: $(BIN)/.ready  ## PROCESSES (64) on one table on MinIO for SECONDS (600), and against delta-rs; all commits are counted
+	$(BIN)/python -m benchmarks.many_writers --processes $(or $(PROCESSES),64) --seconds $(or $(SECONDS),600)
+
 simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing store (N=100000 from FIRST=0)
 	cd tests && ../$(BIN)/python -m simulation $(or $(FIRST),0) $(or $(N),100000)
 
@@ -176,6 +182,9 @@ bench: $(BIN)/.ready $(PEER)/.ready  ## Ours against the peers in one run, as ra
 
 bench-stores: $(BIN)/.ready  ## Commits on MinIO against delta-rs, and the requests that each step costs
 	$(BIN)/python -m benchmarks.store_work
+
+bench-stores-scale: $(BIN)/.ready $(PEER)/.ready  ## A table of 100,000 files on MinIO behind a slow network: requests and seconds of each command (WHAT=engines)
+	TABLELOG_PEER_PYTHON=$(abspath $(PEER)/bin/python) $(WITH_JAVA) $(BIN)/python -m benchmarks.store_scale $(WHAT)
 
 $(DOCS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DOCS)

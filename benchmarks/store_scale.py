@@ -1,9 +1,9 @@
 """A table of 100,000 files on MinIO behind a slow network: the requests and seconds of each command, for each engine.
 
-`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and in
-front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
+`python -m benchmarks.store_scale [--files N] [--delay MS] [ENGINE ...]` (`make bench-stores-scale`) starts MinIO, and
+in front of it a proxy that delays each request and each reply, and counts the requests. Each engine gets a table of its
 own with the same files, and works on it in a process of its own (`benchmarks.store_scale_work`) after a warm-up on a
-small table. Spark engines need TABLELOG_PEER_PYTHON, as for `make bench`. It prints Markdown tables.
+small table. delta-spark needs TABLELOG_PEER_PYTHON, as for `make bench`. It prints Markdown tables.
 """
 
 import argparse
@@ -15,19 +15,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.worker import Worker
-from tablelog.conformance.harness.proxy import Exchange, Proxy, Reply
+from tablelog.conformance.harness.proxy import Proxy
 from tablelog.core import AddFile, DeltaLog, Metadata, Operation
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,40 +57,6 @@ ENGINES = {
     "delta-spark": "delta-spark, s3a",
     "delta-rs": "delta-rs",
 }
-
-
-class Network:
-    """The proxy's decisions: each request and each reply waits, and is counted by its kind."""
-
-    def __init__(self, delay_ms: int) -> None:
-        self._delay = delay_ms / 1000
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
-
-    def __call__(self, exchange: Exchange) -> Reply:
-        kind = kind_of(exchange.request.method, exchange.request.target)
-        with self._lock:
-            self._counts[kind] += 1
-        time.sleep(self._delay)
-        reply = exchange.forward()
-        time.sleep(self._delay)
-        return reply
-
-    def taken(self) -> dict[str, int]:
-        """The requests since the last call, by kind."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return dict(counts)
-
-
-def kind_of(method: str, target: str) -> str:
-    """`LIST`, `DELETE MANY`, or the method, for the log or for the data files."""
-    parts = urlsplit(target)
-    if method == "GET" and ("list-type" in parts.query or "prefix=" in parts.query):
-        method = "LIST"
-    elif method == "POST" and "delete" in parts.query:
-        return "data DELETE MANY"
-    return f"{'log' if '_delta_log' in unquote(target) else 'data'} {method}"
 
 
 def contents(each: int) -> list[bytes]:
@@ -154,8 +119,7 @@ def allow_anonymous(server: Any) -> None:
 @contextmanager
 def working(engine: str, endpoint: str, conf: dict[str, str], directory: Path) -> Iterator[Worker]:
     """The process of an engine."""
-    ours = os.environ.get("TABLELOG_OWN_PYTHON", sys.executable)
-    python = os.environ["TABLELOG_PEER_PYTHON"] if engine == "delta-spark" else ours
+    python = os.environ["TABLELOG_PEER_PYTHON"] if engine == "delta-spark" else sys.executable
     os.environ["STORE_SCALE"] = json.dumps({"endpoint": endpoint, "conf": conf})
     worker = Worker([python, "-m", "benchmarks.store_scale_work", engine], directory / f"{engine}.log")
     try:
@@ -174,13 +138,15 @@ def measure(
     start = time.perf_counter()
     make_table(server, url, each)
     print(f"  {engine}: the table took {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    network = Network(0)
+    from servers.request_counts import RequestCounts
+
+    network = RequestCounts()
     with Proxy(server.endpoint, network) as proxy:
         conf = {**server.conf, "fs.s3a.endpoint": proxy.url}
         with working(engine, proxy.url, conf, directory) as work:
             for step in STEPS:
                 work(step, url=small)
-            network._delay = delay_ms / 1000
+            network.delay_seconds = delay_ms / 1000
             network.taken()
             found = {}
             for step in STEPS:

@@ -23,7 +23,7 @@ from ..errors import (
     UnsupportedEnvironmentError,
 )
 from .common import object_uri, posix
-from .common.http_clients import hadoop_keys, needed
+from .common.http_clients import distrusts, hadoop_keys, needed
 from .common.schemes import about
 from .common.uri import local_path, scheme_of, shown, without_user
 
@@ -174,7 +174,7 @@ class DataFiles:
         try:
             with self._translated("reading", name):
                 self._check(name)
-                return bytes(self._opened.cat_file(self._path_of(name), start=start, end=end))
+                return bytes(self._done("cat_file", self._path_of(name), start=start, end=end))
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
 
@@ -183,7 +183,7 @@ class DataFiles:
         try:
             with self._translated("opening", name):
                 self._check(name)
-                file: IO[bytes] = self._opened.open(self._path_of(name), "rb")
+                file: IO[bytes] = self._done("open", self._path_of(name), "rb")
                 return file
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
@@ -194,13 +194,13 @@ class DataFiles:
             path = self._path_of(name)
             if self._has_directories:
                 self._opened.makedirs(path.rpartition("/")[0], exist_ok=True)
-            self._opened.pipe_file(path, data)
+            self._done("pipe_file", path, data)
 
     def list(self, below: str) -> list[str]:
         """The names of the files in the directory `below` and its subdirectories, unordered; empty if it is missing."""
         with self._translated("listing", below):
             try:
-                file_paths = self._opened.find(self._path_of(below))
+                file_paths = self._done("find", self._path_of(below))
             except FileNotFoundError:
                 return []
         start = len(self.path.lstrip("/")) + 1
@@ -211,7 +211,7 @@ class DataFiles:
         """Name, size and modification time (ms) of each file in the directory `below` and its subdirectories."""
         with self._translated("listing", below):
             try:
-                infos = self._opened.find(self._path_of(below) if below else self.path, detail=True)
+                infos = self._done("find", self._path_of(below) if below else self.path, detail=True)
             except FileNotFoundError:
                 return
         start = len(self.path.strip("/")) + 1
@@ -222,7 +222,7 @@ class DataFiles:
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
         with self._translated("looking for", name):
-            return bool(self._opened.exists(self._path_of(name)))
+            return bool(self._done("exists", self._path_of(name)))
 
     def delete(self, names: Iterable[str], *, threads: int = _THREADS) -> None:
         """Remove files; missing files are ignored, directories remain. `threads` limits the parallel requests."""
@@ -230,13 +230,13 @@ class DataFiles:
         def remove(name: str) -> None:
             with self._translated("removing", name):
                 try:
-                    self._opened.rm_file(self._path_of(name))
+                    self._done("rm_file", self._path_of(name))
                 except FileNotFoundError:
                     return
 
         def remove_batch(batch: Sequence[str]) -> None:
             with self._translated("removing", batch[0]):
-                self._opened.rm([self._path_of(name) for name in batch])
+                self._done("rm", [self._path_of(name) for name in batch])
 
         chosen = list(names)
         if not chosen:
@@ -278,7 +278,31 @@ class DataFiles:
     def _opened(self) -> Any:
         module, _, name = self.system.implementation.partition(":")
         loaded = needed(module, _EXTRAS[module]) if module in _EXTRAS else import_module(module)
-        return getattr(loaded, name)(**self.system.options)
+        opened = getattr(loaded, name)(**self.system.options)
+        if module == "s3fs":
+            from .s3.settings import parse_times_fast
+
+            with self._translated("opening", ""):
+                opened.connect()
+            parse_times_fast(opened.session)
+        return opened
+
+    def _done(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """The result of a method of the file system. If the credentials have expired, it takes them again once.
+
+        Each call may be repeated: a data file has one writer.
+        """
+        try:
+            return getattr(self._opened, method)(*arguments, **options)
+        except PermissionError as error:
+            from .s3.settings import EXPIRED
+
+            reply = getattr(error.__cause__, "response", None) or {}
+            expired = reply.get("Error", {}).get("Code") in EXPIRED
+            if not expired or not self.system.implementation.startswith("s3fs:") or self.system.options.get("key"):
+                raise
+        self._opened.connect(refresh=True)
+        return getattr(self._opened, method)(*arguments, **options)
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:
@@ -297,4 +321,14 @@ class DataFiles:
                 f"{where}: {error}. Check the credentials and their permissions", path=path
             ) from error
         except Exception as error:
+            if self.system.implementation.startswith("s3fs:") and distrusts(error):
+                from .s3.settings import DISTRUST
+
+                raise StorageAccessError(f"{where}: {DISTRUST}", path=path) from error
+            if type(error).__name__ == "CredentialRetrievalError":  # its text has what a program of the user printed
+                raise StorageAccessError(
+                    f"{where}: the source of the credentials (a profile, or its credential_process) gave none; run it "
+                    "by hand to see why",
+                    path=path,
+                ) from None
             raise StorageError(f"{where}: {type(error).__name__}: {error}", path=path) from error

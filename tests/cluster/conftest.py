@@ -30,6 +30,9 @@ def class_path() -> str:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
+    # For the driver and the executors: a task of a driver with these jars fails in an executor without them. At the end
+    # of the class path, so that the archive of Spark's classes still fits.
+    os.environ["SPARK_DIST_CLASSPATH"] = class_path()
     running = Cluster.start()
     yield running
     running.stop()
@@ -41,7 +44,6 @@ class Sessions:
     def __init__(self, cluster: Cluster, scratch: Path) -> None:
         self._cluster = cluster
         self._scratch = scratch
-        self._class_path = class_path()  # that of a JVM, which all sessions of this process share
         self._settings: Mapping[str, str] | None = None
         self._session: SparkSession | None = None
 
@@ -58,7 +60,6 @@ class Sessions:
     def _started(self, settings: Mapping[str, str]) -> SparkSession:
         shared = {
             "spark.driver.memory": "2g",
-            "spark.driver.extraClassPath": self._class_path,
             "spark.executor.memory": "1g",
             "spark.executor.cores": "1",
             "spark.cores.max": str(WORKERS),
@@ -81,6 +82,7 @@ class Sessions:
 def sessions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
     scratch = tmp_path_factory.mktemp("spark")
     running = Sessions(cluster, scratch)
+    running.of({})  # its settings become those of the JVM, which all later sessions have too
     yield running
     running.stop()
     shutil.rmtree(scratch, ignore_errors=True)

@@ -20,7 +20,9 @@ import pyspark
 
 from servers import process
 
-WORKERS = 2
+_HOSTS = ("127.0.0.1", "localhost")
+"""The hosts of the workers: two names, because Spark runs a slow task a second time only on another host."""
+WORKERS = len(_HOSTS)
 _SPARK = Path(pyspark.__file__).parent
 _START_SECONDS = 90.0
 _NAMESPACE = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
@@ -66,15 +68,17 @@ class Cluster:
         port = process.free_port()
         cluster = cls(home, f"spark://127.0.0.1:{port}")
         try:
-            cluster._launch("master", "Master", ["--port", str(port)], "I have been elected leader")
+            cluster._launch(
+                "master", "Master", ["--host", _HOSTS[0], "--port", str(port)], "I have been elected leader"
+            )
             cluster.apart.mkdir()
             cluster.half.mkdir()
             for number, name in enumerate(cluster._workers()):
                 cluster.own(number).mkdir()
                 arguments = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / name / "work"), cluster.url]
-                cluster._launch(
-                    name, "Worker", arguments, "Successfully registered with master", cluster._mounting(number)
-                )
+                arguments = ["--host", _HOSTS[number], *arguments]
+                ready = "Successfully registered with master"
+                cluster._launch(name, "Worker", arguments, ready, cluster._mounting(number))
         except BaseException:
             cluster.stop()
             raise
@@ -110,7 +114,7 @@ class Cluster:
         home = self.home / name
         home.mkdir()
         program = str(_SPARK / "bin" / "spark-class")
-        command = [*before, program, f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1"]
+        command = [*before, program, f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
         command += ["--webui-port", "0", *arguments]
         log = home / "log"
         process.launch(

@@ -11,6 +11,7 @@ from servers import MinIO
 from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
+from tablelog import __version__
 from tablelog.core import DeltaLog
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
@@ -90,7 +91,7 @@ def test_executors_without_tablelog(
         assert "\n" not in str(caught.value)
     assert not planned_by_executors(large(spark, tmp_path / "large"))
     (warning,) = warnings()
-    assert "the Python of Spark's executors doesn't have tablelog: install tablelog 0.1.0 there" in warning
+    assert f"the Python of Spark's executors doesn't have tablelog: install tablelog {__version__} there" in warning
 
 
 def test_executors_with_another_version(
@@ -99,7 +100,7 @@ def test_executors_with_another_version(
     spark = sessions.of({}, python("tablelog", tablelog="0.0.9"))
     assert not planned_by_executors(large(spark, tmp_path / "large"))
     (warning,) = warnings()
-    assert "has tablelog 0.0.9, and the driver's has 0.1.0" in warning
+    assert f"has tablelog 0.0.9, and the driver's has {__version__}" in warning
 
 
 def test_executors_with_this_version(spark: SparkSession, tmp_path: Path, warnings: Callable[[], list[str]]) -> None:

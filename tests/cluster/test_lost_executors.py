@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from support.commands import ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
 from support.table_work import by_route, settings
+
+from .streams import copied_by_streams
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors don't have the tests
 
@@ -99,3 +101,15 @@ def test_an_executor_is_killed(table: Table, tmp_path: Path, name: str) -> None:
     assert rows_of(table) == tuple(sorted(LEAVES[name]))
     nothing_is_left_behind(table)
     assert sorted(tuple(row) for row in table.read().collect()) == sorted(LEAVES[name])
+
+
+def test_executors_are_killed_in_batches_of_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """In one batch of each stream: of rows, of changes, and of a MERGE by `foreachBatch`."""
+    marks: list[Path] = []
+
+    def passed(column: Column) -> Column:
+        marks.append(tmp_path / f"killed {len(marks)}")
+        return F.udf(killing(str(marks[-1])), LongType())(column)
+
+    copied_by_streams(spark, f"file://{tmp_path}/source", tmp_path / "checkpoints", passed)
+    assert sum(mark.exists() for mark in marks) >= 3

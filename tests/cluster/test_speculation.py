@@ -25,9 +25,10 @@ SETTINGS = {
     "spark.speculation.multiplier": "1",
     "spark.speculation.quantile": "0.1",
     "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.task.duration.threshold": "500ms",  # of a stage of one task
     "spark.speculation.efficiency.enabled": "false",
 }
-_MOST_SECONDS = 60.0
+_MOST_SECONDS = 30.0
 
 
 def meeting(mark: str) -> Callable[[Any], Any]:

@@ -18,15 +18,12 @@ from .streams import copied_by_streams
 ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
 
 
-SETTINGS = {"spark.executor.extraClassPath": class_path()}
-
-
 @pytest.fixture(params=ROUTES, ids=" by ".join)
 def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A server; its data files take one route."""
     name, route = request.param
     server = request.getfixturevalue(name)
-    if (name, route) == ("minio", "native") and not SETTINGS["spark.executor.extraClassPath"]:
+    if (name, route) == ("minio", "native") and not class_path():
         pytest.skip("the jars of s3a can't be installed")
     with settings(spark, {**server.conf, **by_route(route)}):
         yield server
@@ -54,5 +51,6 @@ def test_a_large_log(spark: SparkSession, place: Any, monkeypatch: pytest.Monkey
         assert work.ids() == [*range(3), *range(4, 40)]
 
 
+@pytest.mark.parametrize("place", [p for p in ROUTES if p[1] == "native"], ids=" by ".join, indirect=True)
 def test_streams(spark: SparkSession, place: Any, tmp_path: Path) -> None:
     copied_by_streams(spark, place.url("source"), tmp_path)

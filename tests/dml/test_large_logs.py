@@ -78,10 +78,10 @@ def large(table: Table, patched: pytest.MonkeyPatch) -> Iterator[list[str]]:
         assert not state.loaded
 
 
-def outcome(table: Table, before: int) -> list[Any]:
+def outcome(table: Table, before: int, rows: Callable[[Table], Any] = rows_of) -> list[Any]:
     """What the commits after `before` say, apart from times and the names of new files; and the rows."""
     old = {str(a["add"]["path"]) for v in range(before + 1) for a in table.actions(v) if "add" in a}
-    told: list[Any] = [rows_of(table)]
+    told: list[Any] = [rows(table)]
     for version in range(before + 1, table.version + 1):
         for action in table.actions(version):
             (kind, content), *_ = action.items()
@@ -159,7 +159,19 @@ COMMANDS: dict[str, tuple[Callable[[Table], Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+OFTEN = (
+    "dynamic overwrite",
+    "delete",
+    "delete by opaque partitions",
+    "update by data",
+    "merge by data",
+    "optimize",
+    "optimize in two commits",
+)
+"""The commands that each run of the tests compares; the others are slow together."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.slow) for n in COMMANDS])
 def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     run, expected = COMMANDS[name]
     before, small, other = base.version, copy_of(base, f"{name}, small"), copy_of(base, f"{name}, large")
@@ -170,7 +182,41 @@ def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch
     assert jobs == expected
 
 
-@pytest.mark.parametrize("version", [1, 4, 5])
+def test_mapped_columns_and_generated_partitions(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are found by physical names, and by the days of timestamps in the session's time zone."""
+    base = Table(spark, tmp_path / "mapped")
+    created = DeltaTable.create(spark).location(base.path).addColumn("id", "long").addColumn("at", "timestamp")
+    created = created.addColumn("day", "date", generatedAlwaysAs="CAST(at AS DATE)").partitionedBy("day")
+    created.property("delta.columnMapping.mode", "name").execute()
+    with settings(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
+        for hour in (1, 23):
+            at = f"timestamp'2024-03-01 {hour:02}:30:00' + make_interval(0, 0, 0, id)"
+            base.write(spark.range(4).selectExpr(f"id + {hour} AS id", f"{at} AS at"))
+        base.delta.renameColumn("id", "number")
+        DeltaLog.for_path(base.path).checkpoint()
+        small, other = copy_of(base, "small"), copy_of(base, "large")
+
+        def run(table: Table) -> list[Any]:
+            table.delta.delete("at < timestamp'2024-03-01 12:00:00'")
+            source = spark.sql("SELECT 24L AS number, timestamp'2024-03-02 23:30:00' AS at").alias("s")
+            merge = table.delta.alias("t").merge(source, "t.at = s.at and t.day = date'2024-03-02'")
+            merge.whenMatchedUpdate(set={"number": "t.number + 100"}).execute()
+            table.delta.update("day = date'2024-03-03'", {"number": "number + 200"})
+            removed = [
+                a["remove"]["path"] for v in range(4, table.version + 1) for a in table.actions(v) if "remove" in a
+            ]
+            return [table.rows("number"), sorted(path for path in removed if (base.root / path).exists())]
+
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            found = run(other)
+        assert found == run(small)
+        assert found[0] == [2, 4, 23, 26, 124, 203, 225]
+        assert jobs == ["Filters"] * 4  # the last one is of the query
+
+
+@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.slow), 4, 5])
 def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     """To before the checkpoint, to it, and to a commit after it: only the files that differ are on the driver."""
     before, small, other = base.version, copy_of(base, f"{version}, small"), copy_of(base, f"{version}, large")
@@ -223,7 +269,7 @@ def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs == ["RewriteCandidates"] * 2
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
     """A cube that is large enough stays, unless it was clustered by another column and all is to be clustered."""
     base = Table(spark, tmp_path / "clustered")
@@ -243,7 +289,7 @@ def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mon
         _cluster(small, full=full)
         with monkeypatch.context() as patched, large(other, patched) as jobs:
             _cluster(other, full=full)
-    assert outcome(other, before) == outcome(small, before)
+    assert outcome(other, before, Table.rows) == outcome(small, before, Table.rows)
     assert other.info()["operationMetrics"]["numRemovedFiles"] == ("3" if full else "2")
     assert jobs == ["OneOfEachCube", "OfCubes"]
 
@@ -262,7 +308,7 @@ def _cluster(table: Table, *, full: bool) -> None:
     ],
     ids=["append", "delete", "append elsewhere", "delete elsewhere"],
 )
-@pytest.mark.parametrize("name", ["delete", "merge"])
+@pytest.mark.parametrize("name", ["delete", pytest.param("merge", marks=pytest.mark.slow)])
 def test_conflicts(
     base: Table,
     monkeypatch: pytest.MonkeyPatch,

@@ -13,7 +13,13 @@ from . import consoles, pages
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-PAGES = [ROOT / "README.md", TUTORIAL, GUIDE, *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    TUTORIAL,
+    ROOT / "docs" / "compare.md",
+    GUIDE,
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+]
 
 
 @pytest.fixture

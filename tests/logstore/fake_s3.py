@@ -1,5 +1,7 @@
 """An S3 service in this process: it keeps objects, remembers what it was asked, and answers as it is told to."""
 
+import re
+import ssl
 import threading
 import xml.sax.saxutils
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +16,8 @@ from support.clocks import NO_PAUSES
 from tablelog.logstore.s3.conditional_put_store import ProbedBuckets, S3LogStore
 from tablelog.logstore.s3.settings import S3Settings
 
+BUCKET = "bucket"
+"""The bucket that may be in the name of the host."""
 ACCESS_KEY, SECRET_KEY = "AKIDTEST", "s3cret-of-the-test"
 _TIME = "2026-01-02T03:04:05.678Z"
 
@@ -41,11 +45,25 @@ class Asked(NamedTuple):
     query: dict[str, str]
     headers: dict[str, str]
 
+    @property
+    def signer(self) -> str:
+        """The access key that signed it."""
+        return self.headers["authorization"].partition("Credential=")[2].partition("/")[0]
+
+    @property
+    def region(self) -> str:
+        """The region that it was signed for."""
+        return self.headers["authorization"].partition("Credential=")[2].split("/")[2]
+
 
 class FakeS3:
-    """`replies` are given in their order, each to one request that `scripted` picks; then the truth is told."""
+    """`replies` are given in their order, each to one request that `scripted` picks; then the truth is told.
 
-    def __init__(self) -> None:
+    `refused` may answer a request first, which then does nothing. With `tls` it is served by HTTPS.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.refused: Callable[[Asked], Reply | None] = lambda asked: None
         self.objects: dict[str, bytes] = {}
         self.asked: list[Asked] = []
         self.replies: list[Reply] = []
@@ -68,14 +86,20 @@ class FakeS3:
             def handle_any(self) -> None:
                 fake._handle(self)
 
-            do_GET = do_PUT = do_HEAD = do_DELETE = handle_any  # noqa: N815
+            do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = handle_any  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:  # a client that doesn't trust the certificate
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.endpoint = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
 
     @property
     def conf(self) -> dict[str, str]:
@@ -104,10 +128,13 @@ class FakeS3:
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         headers = {name.lower(): value for name, value in handler.headers.items()}
         body = handler.rfile.read(int(headers.get("content-length", 0)))
-        asked = Asked(handler.command, unquote(parts.path), query, headers)
+        in_host = f"/{BUCKET}" if headers["host"].startswith(f"{BUCKET}.") else ""
+        asked = Asked(handler.command, in_host + unquote(parts.path), query, headers)
         with self._lock:
             self.asked.append(asked)
-            reply = self.replies.pop(0) if self.replies and self.scripted(asked) else None
+            reply = self.refused(asked)
+            if reply is None and self.replies and self.scripted(asked):
+                reply = self.replies.pop(0)
             told = self._truth(asked, body) if reply is None or reply.applied else None
         reply = reply or told
         assert reply is not None
@@ -142,20 +169,30 @@ class FakeS3:
                 return Reply(204)
             case "GET" if "list-type" in asked.query:
                 return Reply(200, body=self._listing(asked).encode())
+            case "POST":
+                for key in re.findall("<Key>(.*?)</Key>", body.decode()):
+                    self.objects.pop(f"{asked.key.rstrip('/')}/{xml.sax.saxutils.unescape(key)}", None)
+                return Reply(200, body=b"<DeleteResult></DeleteResult>")
         if asked.key not in self.objects:
             return Reply(404, "NoSuchKey")
-        return Reply(200, headers=dated, body=self.objects[asked.key])
+        data = self.objects[asked.key]
+        if wanted := re.fullmatch(r"bytes=(\d+)-(\d*)", asked.headers.get("range", "")):
+            start, end = int(wanted[1]), int(wanted[2] or len(data) - 1) + 1
+            dated["Content-Range"] = f"bytes {start}-{min(end, len(data)) - 1}/{len(data)}"
+            return Reply(206, headers=dated, body=data[start:end])
+        return Reply(200, headers=dated, body=data)
 
     def _listing(self, asked: Asked) -> str:
         bucket, prefix = asked.key.strip("/"), asked.query["prefix"]
         start = max(asked.query.get("start-after", ""), asked.query.get("continuation-token", ""))
         keys = sorted(key.removeprefix(f"/{bucket}/") for key in self.objects if key.startswith(f"/{bucket}/{prefix}"))
-        keys = [key for key in keys if key > start and "/" not in key[len(prefix) :]]
+        flat = not asked.query.get("delimiter")
+        keys = [key for key in keys if key > start and (flat or "/" not in key[len(prefix) :])]
         page = keys[: self.page_size]
         more = len(keys) > len(page)
         items = "".join(
             f"<Contents><Key>{quote(key)}</Key><Size>{len(self.objects[f'/{bucket}/{key}'])}</Size>"
-            f"<LastModified>{_TIME}</LastModified></Contents>"
+            f"<LastModified>{_TIME}</LastModified><ETag>e</ETag></Contents>"
             for key in page
         )
         token = f"<NextContinuationToken>{xml.sax.saxutils.escape(page[-1])}</NextContinuationToken>" if more else ""

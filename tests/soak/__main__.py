@@ -21,6 +21,8 @@ from soak.processes import Outages, Process
 from soak.resources import Sample, verdict
 
 _END_SECONDS = 240.0
+_LAST_SECONDS = 900.0
+"""For the last driver, which reads all that the streams have left and vacuums every place."""
 
 
 def _places(target: str, directory: str, server: MinIO | None) -> tuple[Place, ...]:
@@ -59,7 +61,7 @@ def _supervised(run: Run, seconds: float, processes: Sequence[Process], outages:
         found += [wrong for process in processes if (wrong := process.finish(_END_SECONDS)) is not None]
         last = Process(run, "driver-2", "soak.driver", ("finish",))
         last.start()
-        wrong_at_last = last.finish(_END_SECONDS)
+        wrong_at_last = last.finish(_LAST_SECONDS)
         found += [] if wrong_at_last is None else [wrong_at_last]
     finally:
         for process in processes:
@@ -87,6 +89,7 @@ def _judged(
     errors = [(name, line) for name, line in journals.others if "error" in line]
     found += [f"{name}, {line['place']}: {line['error']}" for name, line in errors
               if not outages.excuse(line["place"], line["at"], line["at"])]  # fmt: skip
+    found += _too_little(journals, run)
     resources = {}
     sampled = {f"{process.name}, {what}": samples for process in processes for what, samples in process.samples.items()}
     heaps = [Sample(line["heap"]) for name, line in journals.others if name == "driver-0.1" and "heap" in line]
@@ -101,6 +104,17 @@ def _judged(
     return report.Report(
         run.seed, seconds, run.retention_seconds, kills, counts, report.tallied(journals), resources, found
     )
+
+
+def _too_little(journals: journal.Journals, run: Run) -> list[str]:
+    """What the soak doesn't show, because it didn't happen at all."""
+    done = {(one.place, one.op.partition("-")[0]) for one in journals.intents.values() if one.outcome == "acknowledged"}
+    read = {line["place"] for line in journals.reads}
+    found = []
+    for place in run.places:
+        found += [f"{place.name}: no writer without Spark committed"] if (place.name, "core") not in done else []
+        found += [f"{place.name}: no version was read"] if place.name not in read else []
+    return found + ([] if any(who == "driver" for _, who in done) else ["no command of a driver came to its end"])
 
 
 def soak(target: str, seconds: float, seed: int, directory: str) -> report.Report:

@@ -26,7 +26,8 @@ from tablelog.spark import DeltaTable, enable
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _HEAP_EVERY_SECONDS = 20.0
 _STEPS = {
-    "append": 5, "delete": 3, "update": 3, "transfer": 5, "merge": 4, "optimize": 2, "vacuum": 1, "restore": 1, "read": 2
+    "append": 5, "delete": 3, "update": 3, "transfer": 5, "merge": 4,
+    "optimize": 2, "vacuum": 1, "restore": 1, "read": 2,
 }  # fmt: skip
 
 
@@ -202,7 +203,10 @@ class Driver:
 
     def _stream(self, place: Place, **trigger: Any) -> Any:
         """The copying of events, from where the earlier incarnations came to."""
-        rows = self._spark.readStream.format("delta").option("maxFilesPerTrigger", "20").load(place.url("events"))
+        reader = self._spark.readStream.format("delta")
+        if "processingTime" in trigger:
+            reader = reader.option("maxFilesPerTrigger", "20")
+        rows = reader.load(place.url("events"))
         writer = rows.writeStream.format("delta").option("checkpointLocation", place.url("checkpoint"))
         return writer.trigger(**trigger).start(place.url("copied"))
 

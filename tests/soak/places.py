@@ -1,6 +1,8 @@
 """The tables of a soak: where they are, and how they begin."""
 
 import json
+import time
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -96,9 +98,6 @@ def written(place: Place, table: str, partition: str, rows: Iterable[Row]) -> Ad
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "amount": pa.array(amounts, pa.int64())}), sink)
     data = sink.getvalue().to_pybytes()
-    import time
-    import uuid
-
     name = f"p={partition}/{uuid.uuid4()}.parquet"
     place.files(table).write(name, data)
     stats = json.dumps({"numRecords": len(ids), "minValues": {"id": min(ids)}, "maxValues": {"id": max(ids)}})

@@ -156,11 +156,12 @@ def _parsed(data: bytes, path: str) -> TrackedSchema:
         if not re.fullmatch(r"v\d{1,9}", form) or not 1 <= int(form[1:]) <= _FORM:
             raise ValueError(form)
         fields = json.loads(line.split("\n", 1)[0])
-        partitions = tuple(f.name for f in parse_schema(fields["partitionSchemaJson"]).fields)
         configuration = fields.get("tableConfigurations")
         previous = fields.get("previousMetadataSeqNum")
         columns = parse_schema(fields["dataSchemaJson"])
-        if any(columns.get(name) is None for name in partitions):
+        found = [columns.get(f.name) for f in parse_schema(fields["partitionSchemaJson"]).fields]
+        partitions = tuple(f.name for f in found if f is not None)  # spelled as the columns are
+        if len(partitions) < len(found):
             raise ValueError("a partition column isn't a column")
         return TrackedSchema(
             str(fields["tableId"]),

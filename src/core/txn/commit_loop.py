@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from ... import observe
 from ...errors import (
@@ -12,6 +13,7 @@ from ...errors import (
     DeltaConcurrentModificationException,
     MissingCommitError,
 )
+from ...logstore.base import FileStatus
 from ...settings.declarations import MAX_COMMIT_ATTEMPTS
 from ..protocol import codec, features, paths
 from ..protocol.actions import Action, CommitInfo
@@ -26,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 # Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
 _LISTING_IS_FRESH_S = 60.0
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 1.0
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 10.0
+_PATIENT_LOSSES = 6
+"""After more losses in a row a writer no longer waits for long: the others, which lost less often, let it go first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +165,14 @@ class CommitLoop:
     def _newer(self, version: int, first: bytes | None) -> Iterator[Winner]:
         """The commits from `version` on, in order.
 
-        It costs one listing, and one read for each commit; `first` is the content of `version` where it is known.
+        It costs one listing, and one read for each commit, in parallel where reads are slow: a writer that read them
+        one after the other would not catch up with a writer that commits as fast as it reads. `first` is the content
+        of `version` where it is known.
         """
-        store = self._log.store
-        expected = version
-        existing = {expected} if first is not None else set()
-        times: dict[int, int] = {}
+        newest = version if first is not None else version - 1
+        commits: dict[int, FileStatus] = {}
         try:
-            listed = store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
+            listed = self._log.store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
         except FileNotFoundError:
             if version > 0:
                 raise
@@ -176,32 +180,41 @@ class CommitLoop:
         for status in listed:
             file = paths.parse_log_name(status.path.rpartition("/")[2])
             if file is not None and file.kind in ("commit", "checkpoint"):
-                existing.add(file.version)
+                newest = max(newest, file.version)
                 if file.kind == "commit":
-                    times[file.version] = status.modification_time_ms
-        for newer in sorted(existing):
-            if newer != expected:
-                raise MissingCommitError(
-                    f"version {expected} of {self._log.table} is missing, but version {newer} exists: the missing "
-                    "version was removed since this transaction began, or the log is damaged. Nothing was committed. "
-                    "Run the operation again; if it fails in the same way, restore the missing file of the log",
-                    table=self._log.table,
-                    version=expected,
-                    path=paths.commit_name(expected),
-                )
-            expected += 1
-            data = first if newer == version and first is not None else store.read(self._commit_path(newer))
-            written = times.get(newer, self._log.clock.now_ms())
+                    commits[file.version] = status
+        unread = range(version if first is None else version + 1, newest + 1)
+        for newer in unread:
+            if newer not in commits:
+                raise self._missing(newer, newest)
+        contents = chain([] if first is None else [first], self._log.reader.each([commits[newer] for newer in unread]))
+        for newer, data in zip(range(version, newest + 1), contents, strict=True):
+            if data is None:
+                raise self._missing(newer, newest)
+            written = commits[newer].modification_time_ms if newer in commits else self._log.clock.now_ms()
             yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
 
-    def _pause(self, lost: int, took: float) -> None:
-        """Wait before the next attempt: not after the first loss, then longer after each loss, by a random factor.
+    def _missing(self, version: int, newest: int) -> MissingCommitError:
+        return MissingCommitError(
+            f"version {version} of {self._log.table} is missing, but version {newest} exists: the missing "
+            "version was removed since this transaction began, or the log is damaged. Nothing was committed. "
+            "Run the operation again; if it fails in the same way, restore the missing file of the log",
+            table=self._log.table,
+            version=version,
+            path=paths.commit_name(version),
+        )
 
-        The unit is `took`, the duration of the last attempt in seconds: a fixed wait would be too long on a local disk
-        and too short on a remote store, where each attempt that loses slows down the other writers.
+    def _pause(self, lost: int, took: float) -> None:
+        """Wait before the next attempt, if it isn't the second one.
+
+        The bound of the wait doubles with each loss, so that many writers soon make few attempts for each commit. After
+        `_PATIENT_LOSSES` it is one attempt: a writer that waits long falls behind, has more commits to read, and would
+        lose again. The unit is `took`, the duration of the last attempt in seconds: a fixed wait would be too long on a
+        local disk and too short on a remote store, where each attempt that loses slows down the other writers.
         """
         if lost > 1:
-            bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * lost)
+            doublings = lost - 1 if lost <= _PATIENT_LOSSES else 0
+            bound = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, took) * 2.0**doublings)
             self._log.clock.sleep(bound * self._dice())
 
     def interrupted(self) -> CommitInterrupted | None:

@@ -292,7 +292,7 @@ def _select_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -
     if planned is None:
         return 0
     command.select_files(planned.files)
-    return planned.total - planned.files.num_rows
+    return planned.total - int(planned.files.num_rows)
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:

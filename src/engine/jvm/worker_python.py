@@ -19,7 +19,8 @@ def include_wheel(spark: "SparkSession") -> None:
 
     `spark` is a classic session.
     """
-    included: list[str] = spark.sparkContext._python_includes
+    included = spark.sparkContext._python_includes
+    assert included is not None  # a running context has a list
     for path in settings.of(spark, SUBMITTED_PYTHON).split(","):
         name = path.rpartition("/")[2]
         if name.startswith("tablelog-") and name.endswith(".whl") and name not in included:

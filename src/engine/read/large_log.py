@@ -8,6 +8,7 @@ the driver reads the log itself, because it can recover a version or raise the r
 """
 
 import logging
+import re
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ _WITH_TEXT = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))
 NO_FILES = _WITH_TEXT.empty_table()
 _ROW = "row"
 """The index of a file in its row group, until the statistics of the selected files are read."""
+_NO_PYTHON = re.compile("Cannot run program .*")
 _TOO_MUCH = "spark.driver.maxResultSize"
 """The setting that limits the bytes of a job's result. The text is in Spark's error for a larger result."""
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
@@ -231,6 +233,10 @@ class Reading:
             logger.warning("%s: the driver reads the large log itself: %s", self.table, reason)
             return None
         except java_errors.thrown_by_java() as error:
+            no_python = _NO_PYTHON.search(java_errors.text_with_causes(java_errors.java_exception(error)))
+            if no_python is not None:
+                logger.warning("%s: the driver reads the large log itself: %s", self.table, no_python[0])
+                return None
             if _TOO_MUCH not in str(error):
                 raise
             logger.warning("%s: the driver reads the log itself; the selected files exceed %s", self.table, _TOO_MUCH)

@@ -19,8 +19,9 @@ from ...core.protocol.paths import canonical
 from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError, UnsupportedEnvironmentError
 from ...logstore.common.uri import local_path, scheme_of
 from ..jvm.connection.callbacks import raised_for
-from ..jvm.connection.java_errors import is_failed_query, with_visible_cause
+from ..jvm.connection.java_errors import is_failed_query, text_with_causes, with_visible_cause
 from ..jvm.registry import patching
+from ..storage import access_errors
 from .bulk_listing import Listing, uris
 
 _FAILED = "FAILED_READ_FILE"
@@ -31,7 +32,6 @@ _CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)", re.MUL
 _NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
 _NOT_INSTALLED = "No module named 'tablelog"
 _REMEMBERED = 256
-_CAUSES = 8
 _LONGEST_REASON = 500
 
 _lock = threading.Lock()
@@ -129,6 +129,9 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
             version=version,
             path=path,
         )
+    denied = access_errors.of_task(text, f"reading {path}")
+    if denied is not None:
+        return denied.with_context(table=table, version=version, path=path)
     message = match[3].rpartition("SQLSTATE")[0].strip() or match[3]
     causes = _CAUSE.findall(text, match.end())
     reason = message if "MISMATCH" in match[1] or not causes else causes[-1]
@@ -142,15 +145,6 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
 
 
 # --- PySpark's conversion of Java exceptions ----------------------------------------------------------------------
-
-
-def _text(error: Any) -> str:
-    """The messages of a Java exception and its causes."""
-    texts: list[str] = []
-    while error is not None and len(texts) < _CAUSES:
-        texts.append(str(error.toString()))
-        error = error.getCause()
-    return "\n".join(texts)
 
 
 class Translation:
@@ -171,7 +165,7 @@ class Translation:
         def translating(original: Callable[..., Any]) -> Callable[..., Any]:
             def convert_exception(error: Any, *args: Any, **kwargs: Any) -> Any:
                 active = self._patch is not None and self._patch.has(convert_exception)
-                text = _text(error) if active else ""
+                text = text_with_causes(error) if active else ""
                 if is_failed_query(text):
                     return with_visible_cause(original(error, *args, **kwargs))
                 translated = self._translate(text) if active else None

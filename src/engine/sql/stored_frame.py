@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from ...errors import UnsupportedEnvironmentError
-from ...settings.spark_own import SPECULATION
-from ..jvm import interrupts, speculation
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.java_errors import conditions
 from ..jvm.connection.messages import chain
@@ -15,32 +12,18 @@ from ..jvm.connection.sessions import scala_context
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TRIES = 4
-
 
 class StoredFrame:
     """A frame computed once and stored on the executors. If they lose rows, reads fail: nothing is computed again.
 
-    `replicated` stores each row on two executors. With speculative execution, both attempts of a task may store its
-    rows. They may differ, and readers would get either, so the frame is then computed again. Raises
-    UnsupportedEnvironmentError if that doesn't help.
+    `replicated` stores each row on two executors.
     """
 
     def __init__(self, frame: "DataFrame", *, replicated: bool = False) -> None:
         self._spark = frame.sparkSession
         level = StorageLevel.MEMORY_AND_DISK_2 if replicated else StorageLevel.MEMORY_AND_DISK
-        for _ in range(_TRIES):
-            with interrupts.tagged(self._spark, "tablelog-store") as tag:
-                self.frame = frame.localCheckpoint(eager=True, storageLevel=level)
-                may_differ = speculation.overtaken(self._spark, tag)
-            self._rdd = analyzed(self.frame).rdd()
-            if not may_differ or speculation.most_copies(self._spark, self._rdd) <= level.replication:
-                return
-            self.release()
-        raise UnsupportedEnvironmentError(
-            f"Spark ran tasks twice, and both attempts stored their rows, which may differ; that happened {_TRIES} "
-            f"times. Nothing was committed. Run this command with {SPECULATION.key}=false"
-        )
+        self.frame = frame.localCheckpoint(eager=True, storageLevel=level)
+        self._rdd = analyzed(self.frame).rdd()
 
     @property
     def bytes(self) -> int:

@@ -87,6 +87,11 @@ def never_sent(error: BaseException) -> bool:
     )
 
 
+def distrusts(error: BaseException) -> bool:
+    """Whether no request was sent, because the certificate of the service isn't one of a trusted authority."""
+    return any("CERTIFICATE_VERIFY_FAILED" in str(inner) for inner in _within(error))
+
+
 def _within(error: BaseException) -> Iterator[BaseException]:
     """`error` and the errors that caused it."""
     waiting, seen = [error], set[int]()

@@ -17,7 +17,8 @@ from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
 from ..common.uri import shown
-from .requests import S3Location, S3Requests, no_condition, place_of
+from .places import S3Location, place_of
+from .requests import S3Requests, no_condition
 from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30

@@ -30,7 +30,7 @@ from ..common.uri import shown
 from . import dynamodb_entries as s3_entries
 from .conditional_put_store import S3LogStore
 from .dynamodb_entries import DynamoDBEntry, Entries, EntrySettings
-from .requests import S3Location, place_of
+from .places import S3Location, place_of
 from .settings import PREFIXES, S3Settings
 
 _LOG = "_delta_log/"

@@ -20,19 +20,18 @@ from ...errors import (
     UnsafeStoreError,
 )
 from ...settings.declarations import LOG_STORE
-from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist
-from ..common.http_clients import close
+from ..common.http_clients import close, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .object_reader import Reader
-from .settings import S3Access, S3Settings, sdk
+from .places import S3Location
+from .settings import DISTRUST, EXPIRED, S3Access, S3Settings, sdk
 
 _Result = TypeVar("_Result")
 
 _REDIRECTIONS = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTIONS = 3
-_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
 _CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CREDENTIALS = frozenset(
     {
@@ -48,28 +47,7 @@ _IN_HANDSHAKE = "CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "UNKNOWN_PR
 """OpenSSL's reasons for a failed handshake, before any request is sent."""
 
 _location: ContextVar[str | None] = ContextVar("location", default=None)
-
-
-class S3Location(NamedTuple):
-    """The parts of a path."""
-
-    scheme: str
-    bucket: str
-    key: str
-
-    @property
-    def uri(self) -> str:
-        """The canonical URI."""
-        return object_uri.join(self.scheme, self.bucket, self.key)
-
-    @property
-    def directory(self) -> str:
-        """The key up to and including its last slash."""
-        return object_uri.parent(self.key)
-
-    def beside(self, name: str) -> "S3Location":
-        """Another key in the same directory."""
-        return S3Location(self.scheme, self.bucket, self.directory + name)
+_asked_region: ContextVar[bool] = ContextVar("asked_region", default=False)
 
 
 class Listed(NamedTuple):
@@ -78,17 +56,6 @@ class Listed(NamedTuple):
     key: str
     size: int
     modification_time_ms: int
-
-
-def place_of(path: str) -> S3Location:
-    """The parts of `path`. Raises InvalidArgumentError."""
-    scheme, bucket, key = object_uri.split(path)
-    if "@" in bucket or ":" in bucket:
-        raise InvalidArgumentError(
-            f"{shown(path)!r} has more than a bucket before its first slash: set credentials with fs.s3a.access.key "
-            "and fs.s3a.secret.key (or storage_options), and the endpoint with fs.s3a.endpoint"
-        )
-    return S3Location(scheme, bucket, key)
 
 
 def verdict_of(status: int, code: str) -> Verdict:
@@ -142,7 +109,7 @@ def passing(error: Exception) -> bool:
     """Whether a request that may be repeated should be repeated after `error`."""
     reply = reply_of(error)
     if reply is None:
-        return is_transport(error)
+        return is_transport(error) and not distrusts(error)
     return verdict_of(*reply) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}
 
 
@@ -167,6 +134,8 @@ def _typed(error: Exception, doing: str, path: str, service: str) -> Exception:
     exceptions = sdk().exceptions
     if isinstance(error, exceptions.ParamValidationError):
         return InvalidArgumentError(f"{doing} {shown(path)}: this bucket or key isn't valid on {service}")
+    if distrusts(error):
+        return StorageAccessError(f"{doing} {shown(path)}: {DISTRUST}")
     if is_transport(error):
         return StorageUnavailableError(
             f"{head} can't be reached ({described(error)}); check the endpoint (fs.s3a.endpoint, or endpoint_url), the "
@@ -186,8 +155,11 @@ def _refusal(status: int, code: str, answer: str) -> TablelogError:
         return StorageAccessError(
             f"{answer}: the clock of this machine differs too much from the service's; correct this machine's clock"
         )
-    if code in _EXPIRED:
-        return StorageAccessError(f"{answer}: the session token has expired or isn't valid; get a new one")
+    if code in EXPIRED:
+        return StorageAccessError(
+            f"{answer}: the session token has expired or isn't valid; set a new one, or leave out the keys and use a "
+            "source of the SDK that renews them (a profile, a web identity, an instance role)"
+        )
     if code in _CREDENTIALS or status == 401:
         return StorageAccessError(
             f"{answer}: the access key, its secret or the region is wrong; check fs.s3a.access.key, "
@@ -330,13 +302,26 @@ class S3Requests:
             raise error_of(error, doing, place.uri) from error
 
     def send(self, operation: str, place: S3Location, **arguments: Any) -> Any:
-        """Send one request; after a redirection, send it with the same condition to the new location."""
-        client, access, _ = self._client(place.bucket)
+        """Send one request; after a redirection, send it with the same condition to the new location.
+
+        If the service rejects the credentials as expired, which means that it did nothing else, they are taken once
+        again from their source, and the request is sent once more.
+        """
+        client = self._client(place.bucket)
+        try:
+            return self._send(client, operation, place, arguments)
+        except sdk().exceptions.ClientError as error:
+            if not (_may_have_expired(error, operation) and client.access.renews):
+                raise
+        return self._send(self._renewed(place.bucket, client), operation, place, arguments)
+
+    def _send(self, used: "_Client", operation: str, place: S3Location, arguments: dict[str, Any]) -> Any:
+        client, access, _ = used
         if place.key:
             arguments["Key"] = place.key
         if access.requester_pays:
             arguments["RequestPayer"] = "requester"
-        token = _location.set(None)
+        token, asked = _location.set(None), _asked_region.set(False)
         try:
             for _ in range(_MOST_REDIRECTIONS):
                 try:
@@ -349,17 +334,26 @@ class S3Requests:
             return getattr(client, operation)(Bucket=place.bucket, **arguments)
         finally:
             _location.reset(token)
+            _asked_region.reset(asked)
+
+    def _renewed(self, bucket: str, expired: _Client) -> _Client:
+        """The client with new credentials: this thread's, or that of another one which was faster."""
+        key = os.getpid(), bucket
+        if self._clients.get(key) is expired:
+            self._clients[key] = self._new_client(bucket)
+        return self._clients[key]
 
     def _client(self, bucket: str) -> _Client:
         key = os.getpid(), bucket
-        cached = self._clients.get(key)
-        if cached is None:
-            access = self._settings.access(bucket)
-            client = access.client()
-            client.meta.events.register_last("before-call.s3", _send_at_once)
-            client.meta.events.register_first("before-sign.s3", _follow)
-            cached = self._clients.setdefault(key, _Client(client, access, Reader(client)))
-        return cached
+        return self._clients.get(key) or self._clients.setdefault(key, self._new_client(bucket))
+
+    def _new_client(self, bucket: str) -> _Client:
+        access = self._settings.access(bucket)
+        client = access.client()
+        client.meta.events.register_last("before-call.s3", _send_at_once)
+        client.meta.events.register_first("before-sign.s3", _follow)
+        client.meta.events.register_first("before-call.s3.HeadBucket", _ask_region_once)
+        return _Client(client, access, Reader(client))
 
 
 def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, service: str = "S3") -> Answer:
@@ -401,6 +395,20 @@ def no_condition(path: str, observation: str) -> UnsafeStoreError:
 def _send_at_once(params: dict[str, Any], **_: Any) -> None:
     """Remove `Expect: 100-continue`: the SDK would wait up to a second for its reply on each write."""
     params["headers"].pop("Expect", None)
+
+
+def _ask_region_once(**_: Any) -> None:
+    """Let the SDK ask once for the region of a bucket: it asks again about each redirection, also of this request."""
+    if _asked_region.get():
+        unknown = {"Error": {"Code": "301"}, "ResponseMetadata": {"HTTPStatusCode": 301, "HTTPHeaders": {}}}
+        raise sdk().exceptions.ClientError(unknown, "HeadBucket")
+    _asked_region.set(True)
+
+
+def _may_have_expired(error: Exception, operation: str) -> bool:
+    """Whether the service rejected the credentials as expired; its answer to a HEAD has no code."""
+    status, code = reply_of(error) or (0, "")
+    return code in EXPIRED or (operation == "head_object" and status == 400)
 
 
 def _follow(request: Any, operation_name: str, **_: Any) -> None:

@@ -1,13 +1,17 @@
 """The connection settings for S3 and DynamoDB: Hadoop's keys, then fsspec's options, then the SDK's own sources.
 
 Credentials, endpoint and region are each taken as a whole from the first of the three that has them. A setting that
-changes where or how data is stored, but isn't supported, raises an error. Keys that only tune Hadoop's client (threads,
-buffers, retries, committers) are ignored. `fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
+changes where or how data is stored, but isn't supported, raises an error. A key that asks for a different form of a
+request is named in one warning. Keys that only tune Hadoop's client (threads, buffers, retries) are ignored.
+`fs.s3a.bucket.<bucket>.<key>` overrides `fs.s3a.<key>`.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
@@ -16,6 +20,12 @@ from ...settings.spark_own import HADOOP
 from ..common.uri import checked_endpoint
 
 PREFIXES = ("fs.s3a.", f"{HADOOP.prefix}fs.s3a.")
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
+"""Codes of replies for credentials that have expired; the service did nothing else."""
+DISTRUST = (
+    "the certificate of the S3 service isn't one of a trusted authority. If the authority is private, set the "
+    "environment variable AWS_CA_BUNDLE, or verify in client_kwargs, to the file with its certificate"
+)
 CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
 
 _STATIC = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
@@ -37,7 +47,22 @@ _REFUSED = {
     "encryption.context": "an encryption context isn't supported",
     "proxy.domain": "a proxy login has only a name and a password",
     "proxy.workstation": "a proxy login has only a name and a password",
+    "http.signer.class": "requests are signed with Signature Version 4",
+    "s3.client.factory.impl": "a Java class can't make the client",
+    "object.content.encoding": "objects are stored without a content encoding",
 }
+_REFUSED_IF_TRUE = {
+    "accesspoint.required": "access points aren't supported",
+    "access.grants.enabled": "credentials by S3 Access Grants aren't supported",
+    "http.signer.enabled": "requests are signed with Signature Version 4",
+}
+_WITHOUT_EFFECT = {
+    "create.checksum.algorithm": "tablelog's own requests have no additional checksum",
+    "list.version": "tablelog lists with ListObjectsV2",
+    "multiobjectdelete.enable": "the Python workers' files are deleted with DeleteObjects",
+}
+_STORAGE_CLASSES = {"STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "GLACIER_IR"}
+"""The classes whose objects can be read at once."""
 _ENCRYPTION = {"AES256": "AES256", "SSE-S3": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 _OPTIONS = {
     *("key", "secret", "token", "username", "password", "anon", "profile", "endpoint_url", "use_ssl"),
@@ -52,6 +77,9 @@ _CLIENT_KWARGS = {
     *("aws_access_key_id", "aws_secret_access_key", "aws_session_token"),
 }
 _WRITE_ARGUMENTS = {"ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled", "ACL", "StorageClass"}
+_warned: set[str] = set()
+logger = logging.getLogger(__name__)
+
 _AMAZON = re.compile(r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?").fullmatch
 
 
@@ -93,6 +121,7 @@ class S3Access:
                 arguments["signature_version"] = botocore.UNSIGNED
             session = botocore.session.Session(profile=self.profile)
             session.register_component("data_loader", _loader(botocore))
+            parse_times_fast(session)
             return session.create_client(
                 service,
                 region_name=region or self.region or session.get_config_variable("region") or "us-east-1",
@@ -105,12 +134,23 @@ class S3Access:
             )
         except (botocore.exceptions.ProfileNotFound, botocore.exceptions.PartialCredentialsError) as error:
             raise StorageAccessError(f"the client for {service} can't be created: {error}") from None
+        except botocore.exceptions.CredentialRetrievalError:
+            # The text of the error is left out: it has what a program of the user printed.
+            raise StorageAccessError(
+                f"the client for {service} can't be created: the source of its credentials (a profile, or its "
+                "credential_process) gave none; run it by hand to see why"
+            ) from None
         except (botocore.exceptions.BotoCoreError, TypeError, ValueError) as error:
             # The text of `error` is left out: it may quote an option.
             raise LogStoreConfigurationError(
                 f"the settings for {service} are invalid ({type(error).__name__}): check fs.s3a.endpoint, "
                 "fs.s3a.proxy.*, client_kwargs and config_kwargs"
             ) from None
+
+    @property
+    def renews(self) -> bool:
+        """Whether the credentials come from a source that may have newer ones: the SDK's, not fixed keys."""
+        return not self.anonymous and self.access_key is None
 
     def fsspec_options(self) -> dict[str, Any]:
         """The options of `s3fs.S3FileSystem` for data files."""
@@ -181,6 +221,12 @@ class S3Settings:
         for key, reason in _REFUSED.items():
             if key in keys:
                 raise LogStoreConfigurationError(f"fs.s3a.{key} isn't supported: {reason}. Remove the key")
+        for key, reason in _REFUSED_IF_TRUE.items():
+            if _flag(key, keys.get(key, "false")):
+                raise LogStoreConfigurationError(f"fs.s3a.{key} = true isn't supported: {reason}. Remove the key")
+        for key in (_WITHOUT_EFFECT.keys() & keys.keys()) - _warned:
+            _warned.add(key)
+            logger.warning("fs.s3a.%s has no effect on tablelog's own requests: %s", key, _WITHOUT_EFFECT[key])
         options = _checked(self.options)
         client_kwargs = options["client_kwargs"]
         endpoint, region = _endpoint(keys)
@@ -224,11 +270,29 @@ def sdk() -> Any:
         import botocore.loaders
         import botocore.parsers
         import botocore.session
+        import botocore.utils
     except ImportError as error:
         raise UnsupportedEnvironmentError(
             "a path on S3 needs the packages s3fs and botocore: pip install 'tablelog[s3]'"
         ) from error
     return botocore
+
+
+def parse_times_fast(session: Any) -> None:
+    """Let the SDK parse the times of a listing by the standard library: its own parser takes 80 % of a page's time.
+
+    `session` is one of botocore or aiobotocore, also after it made a client.
+    """
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_time)
+
+
+def _time(value: Any) -> datetime:
+    with suppress(TypeError, ValueError):
+        parsed = datetime.fromisoformat(value)
+        if parsed.tzinfo is not None:
+            return parsed
+    other: datetime = sdk().utils.parse_timestamp(value)
+    return other
 
 
 _loaders: list[Any] = []
@@ -337,7 +401,7 @@ def _proxy(keys: Mapping[str, str]) -> str | None:
 
 
 def _write_arguments(keys: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's keys for the encryption and the ACL of objects, as arguments of PutObject."""
+    """Hadoop's keys for the encryption, the ACL and the storage class of objects, as arguments of PutObject."""
     arguments = {}
     algorithm = keys.get("encryption.algorithm") or keys.get("server-side-encryption-algorithm")
     if algorithm:
@@ -352,4 +416,12 @@ def _write_arguments(keys: Mapping[str, str]) -> dict[str, str]:
             arguments["SSEKMSKeyId"] = key
     if "acl.default" in keys:
         arguments["ACL"] = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", keys["acl.default"]).lower()
+    storage_class = keys.get("create.storage.class", "").upper()
+    if storage_class:
+        if storage_class not in _STORAGE_CLASSES:
+            raise LogStoreConfigurationError(
+                f"fs.s3a.create.storage.class = {keys['create.storage.class']} isn't supported: a table's files must "
+                f"be readable at once. The supported ones: {', '.join(sorted(_STORAGE_CLASSES))}"
+            )
+        arguments["StorageClass"] = storage_class
     return arguments

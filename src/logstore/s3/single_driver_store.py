@@ -28,7 +28,8 @@ from ..common.conditional_put import settle
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .conditional_put_store import S3LogStore
-from .requests import S3Location, S3Requests
+from .places import S3Location
+from .requests import S3Requests
 from .settings import PREFIXES, S3Settings
 
 _WITHOUT_SPARK = SECOND_DRIVER.key.removeprefix("spark.")

@@ -180,6 +180,12 @@ def test_a_damaged_entry_is_an_error(data: bytes) -> None:
     assert raised.value.condition == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
 
 
+def test_a_partition_column_is_spelled_as_the_column_is() -> None:
+    store = MemoryLogStore()
+    store.write(f"{LOCATION}/0", _with_partition("ID"))
+    assert SchemaLog(store, LOCATION, table="t", table_id="t").current == TrackedSchema("t", 0, A, ("id",), SOURCE)
+
+
 def test_a_schema_log_belongs_to_one_source_of_one_table() -> None:
     query = Query(table())
     query.run()

@@ -1,6 +1,8 @@
 """Other writers win: what is rebased, how often the store is asked, when it ends."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
@@ -18,6 +20,7 @@ from tablelog.errors import (
     ProtocolChangedException,
     UnsupportedFeatureError,
 )
+from tablelog.logstore.base import FileStatus
 from tablelog.logstore.memory import MemoryLogStore
 from tablelog.logstore.wrappers.counting import CountingLogStore
 
@@ -97,9 +100,75 @@ def test_losing_again_and_again_backs_off_by_the_clock() -> None:
     transaction = Transaction(log, log.snapshot(), dice=lambda: 1.0)
     committed = transaction.commit([add("m")], WRITE)
     assert (committed.version, committed.attempts) == (13, 13)
-    assert clock.slept == sorted(clock.slept)
     assert len(clock.slept) == 11, "the first loss costs no wait"
-    assert clock.slept[-1] <= 1.0
+    bounds = [round(1000 * slept) for slept in clock.slept]
+    assert bounds == [2, 4, 8, 16, 32, 1, 1, 1, 1, 1, 1], "who lost often goes before those who lost a few times"
+
+
+class SlowInPairs(MemoryLogStore):
+    """Reads of commits are slow, and all but the first two wait until two are under way."""
+
+    def __init__(self, clock: Patient) -> None:
+        super().__init__()
+        self.clock, self.pair, self.reads = clock, Barrier(2), 0
+        self.slow = False
+
+    def read(self, path: str) -> bytes:
+        if self.slow and path.endswith(".json"):
+            self.reads += 1
+            self.clock.at += 1
+            if self.reads > 2:
+                self.pair.wait(20)
+        return super().read(path)
+
+
+def test_commits_that_came_first_are_read_in_parallel() -> None:
+    # Else a writer that is behind stays behind: the others commit as fast as it reads.
+    clock = Patient()
+    store = SlowInPairs(clock)
+    log = new_log(store, conf=NO_CRC, clock=clock)
+    create(log)
+    mine = log.transaction()
+    for number in range(6):
+        other(log).transaction().commit([add(f"f{number}")], WRITE)
+    store.slow = True
+    assert mine.commit([add("m")], WRITE).version == 7
+    assert store.reads == 6
+
+
+class Unlisted(MemoryLogStore):
+    """The listings don't have a commit."""
+
+    missing = ""
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        return (status for status in super().list_from(path) if not self.missing or self.missing not in status.path)
+
+    def read(self, path: str) -> bytes:
+        if self.missing and self.missing in path:
+            raise FileNotFoundError(path)
+        return super().read(path)
+
+
+class Vanishing(Unlisted):
+    """A commit is removed after it was listed."""
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        return MemoryLogStore.list_from(self, path)
+
+
+@pytest.mark.parametrize("store", [Unlisted(), Vanishing()], ids=lambda store: type(store).__name__)
+def test_a_commit_that_cannot_be_checked_ends_the_transaction(store: Unlisted) -> None:
+    log = new_log(store, conf=NO_CRC)
+    create(log)
+    mine = log.transaction()
+    for number in range(3):
+        other(log).transaction().commit([add(f"f{number}")], WRITE)
+    store.missing = f"{2:020d}.json"
+    with pytest.raises(MissingCommitError, match=r"version 2 of .* is missing, but version 3 exists"):
+        mine.commit([add("m")], WRITE)
+    store.missing = ""
+    assert other(log).snapshot().version == 3
 
 
 def test_the_number_of_attempts_may_be_bounded() -> None:

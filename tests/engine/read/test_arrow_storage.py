@@ -60,6 +60,23 @@ class Together(LocalFileSystem):
         return super().cat_file(path, start=start, end=end, **kwargs)
 
 
+class Expiring(LocalFileSystem):
+    """A file system whose credentials have expired until they are taken again."""
+
+    cachable = False
+    renewed: ClassVar[int] = 0
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+        if not self.renewed:
+            reply: Any = Exception("the reply")
+            reply.response = {"Error": {"Code": "ExpiredToken"}}
+            raise PermissionError("The provided token has expired.") from reply
+        return super().cat_file(path, start=start, end=end, **kwargs)
+
+    def connect(self, *, refresh: bool) -> None:
+        Expiring.renewed += refresh
+
+
 def batches_of(system: str, paths: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches of the files, as a worker reads them by this file system."""
     systems = {"file://": (f"{__name__}:{system}", {})}
@@ -93,6 +110,13 @@ def test_the_next_files_are_requested_while_one_is_read_and_their_order_stays(tm
     batches = list(batches_of("Together", small_files(tmp_path, 40), ["a"]))
     assert Together.four.is_set()
     assert pa.Table.from_batches(batches)["a"].to_pylist() == list(range(40))
+
+
+def test_expired_credentials_are_taken_again_once(tmp_path: Path) -> None:
+    Expiring.renewed = 0
+    (batch,) = batches_of("Expiring", small_files(tmp_path, 1), ["a"])
+    assert batch["a"].to_pylist() == [0]
+    assert Expiring.renewed == 1
 
 
 def test_many_small_files_are_one_request_each(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +21,7 @@ from tablelog.engine.write.routes import arrow as writing
 from tablelog.engine.write.writer import WriteOptions
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from tablelog.logstore.data_files import DataFiles
+from tablelog.logstore.s3.settings import EXPIRED
 from tablelog.settings.declarations import WRITE_ROUTE
 
 from . import test_partitions
@@ -143,15 +147,19 @@ def test_what_a_lost_attempt_left_goes_with_one_listing(table: Table, monkeypatc
     assert len(listed) == 1
 
 
-def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:
-    from pyspark import cloudpickle
-
+def a_batch() -> pa.RecordBatch:
     schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
-    plan = {
-        "implementation": "fsspec.implementations.local:LocalFileSystem",
+    return pa.record_batch([pa.array([1, 2, 3]), pa.array(["a", "a", None])], schema=schema)
+
+
+def a_plan(directory: Path, implementation: str) -> dict[str, Any]:
+    """What a task is told about a write of such batches below `out`."""
+    return {
+        "implementation": implementation,
         "options": {"auto_mkdir": True},
-        "directory": str(tmp_path / "out"),
-        "schema": schema,
+        "expired": EXPIRED,
+        "directory": str(directory / "out"),
+        "schema": a_batch().schema,
         "partition_columns": ["p"],
         "data_columns": ["id"],
         "leaves": {"id": ["id"]},
@@ -162,7 +170,35 @@ def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:
         "marks": {"k": "v"},
         "parquet": {},
     }
-    batch = pa.record_batch([pa.array([1, 2, 3]), pa.array(["a", "a", None])], schema=schema)
+
+
+class Expiring(LocalFileSystem):
+    """A file system whose credentials have expired until they are taken again."""
+
+    renewed: ClassVar[int] = 0
+
+    def put_file(self, path: str, target: str, **kwargs: Any) -> Any:
+        if not self.renewed:
+            reply: Any = Exception("the reply")
+            reply.response = {"Error": {"Code": "ExpiredToken"}}
+            raise PermissionError("The provided token has expired.") from reply
+        return super().put_file(path, target, **kwargs)
+
+    def connect(self, *, refresh: bool) -> None:
+        Expiring.renewed += refresh
+
+
+def test_expired_credentials_are_taken_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(partitionId=lambda: 4))
+    task = writing._task(a_plan(tmp_path, f"{__name__}:Expiring"))
+    assert sum(found.num_rows for found in task(iter([a_batch()]))) == 2
+    assert Expiring.renewed == 1
+
+
+def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    plan, batch = a_plan(tmp_path, "fsspec.implementations.local:LocalFileSystem"), a_batch()
     target = tmp_path / "task"
     target.write_bytes(cloudpickle.dumps((writing._task(plan), batch)))  # type: ignore[no-untyped-call]
     program = (

@@ -130,3 +130,27 @@ def test_files_that_are_not_the_jobs_are_not_taken(tmp_path: Path) -> None:
         "p=__HIVE_DEFAULT_PARTITION__/q=x=y/part-0.parquet": ((None, "x=y"), 2),
     }
     assert staging.find(str(tmp_path / "absent"), []) == []
+
+
+def test_a_staging_directory_that_a_task_still_fills_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "staging"
+    remove, filled = os.rmdir, 0
+
+    def filling(path: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal filled
+        if filled < times:
+            filled += 1
+            (directory / f"by a task {filled}").touch()
+        remove(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "rmdir", filling)
+    for times in (3, 1_000):
+        directory.mkdir(exist_ok=True)
+        filled = 0
+        staging.clear(str(directory))
+        assert directory.exists() == (times == 1_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"files of a write remain in {directory}, which VACUUM removes: tasks still write there"
+    ]

@@ -110,8 +110,8 @@ def test_the_region_is_signed(fake: FakeS3) -> None:
     assert "/eu-south-2/s3/" in sent(fake, {"fs.s3a.endpoint.region": "eu-south-2"})["authorization"]
 
 
-@pytest.mark.parametrize(("value", "key"), [("true", "/bucket/t/x"), ("false", "/t/x")])
-def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str, key: str) -> None:
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     import socket
 
     real = socket.getaddrinfo
@@ -121,7 +121,7 @@ def test_path_style(fake: FakeS3, monkeypatch: pytest.MonkeyPatch, value: str, k
         "s3a", {**fake.conf, "fs.s3a.endpoint": endpoint, "fs.s3a.path.style.access": value}, {}
     )
     store.write("s3a://bucket/t/x", b"")
-    assert fake.asked[-1].key == key
+    assert fake.asked[-1].key == "/bucket/t/x"  # of a host with the bucket, the fake puts it into the key
     assert fake.asked[-1].headers["host"].startswith("bucket." if value == "false" else "store.")
 
 
@@ -227,13 +227,31 @@ def test_fips() -> None:
     [
         *("security.credential.provider.path", "delegation.token.binding", "signing-algorithm", "custom.signers"),
         *("accesspoint.arn", "encryption.context", "proxy.domain", "bucket.b.s3.signing-algorithm"),
+        *("http.signer.class", "s3.client.factory.impl", "object.content.encoding"),
     ],
 )
 def test_keys_that_cant_be_honoured_are_refused_by_name(key: str) -> None:
     assert f"fs.s3a.{key.removeprefix('bucket.b.')}" in refused({f"fs.s3a.{key}": "x"})
 
 
+@pytest.mark.parametrize("key", ["accesspoint.required", "access.grants.enabled", "http.signer.enabled"])
+def test_keys_that_cant_be_honoured_are_refused_if_they_are_true(key: str) -> None:
+    assert f"fs.s3a.{key}" in refused({f"fs.s3a.{key}": "true"})
+    access({f"fs.s3a.{key}": "false"})
+
+
+def test_a_key_without_effect_is_named_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablelog.logstore.s3.settings._warned", set())
+    for _ in range(2):
+        access({"fs.s3a.list.version": "1", "fs.s3a.bucket.b.create.checksum.algorithm": "SHA256"})
+    assert sorted(record.args[0] for record in caplog.records if record.args) == [
+        "create.checksum.algorithm",
+        "list.version",
+    ]
+
+
 def test_values_that_cant_be_honoured_are_refused_by_name() -> None:
+    assert "glacier" in refused({"fs.s3a.create.storage.class": "glacier"})
     assert "SSE-C" in refused({"fs.s3a.encryption.algorithm": "SSE-C"})
     assert "yes" in refused({"fs.s3a.path.style.access": "yes"})
     assert "fs.s3a.endpoint" in refused({"fs.s3a.connection.ssl.enabled": "false"})

@@ -35,6 +35,15 @@ def java_exception(error: BaseException) -> JavaObject | None:
     return error._origin if isinstance(error, CapturedException) else None
 
 
+def text_with_causes(java: JavaObject | None) -> str:
+    """The messages of a Java exception and its causes."""
+    texts: list[str] = []
+    while java is not None and len(texts) < _CAUSES:
+        texts.append(str(java.toString()))
+        java = java.getCause()
+    return "\n".join(texts)
+
+
 def is_failed_query(text: str) -> bool:
     """Whether a Java exception with this text is the one of a streaming query that failed."""
     return text.startswith("org.apache.spark.sql.streaming.StreamingQueryException: ")

@@ -8,6 +8,9 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ....logstore.s3.settings import EXPIRED
+from ...storage import access_errors
+
 Systems: TypeAlias = Mapping[str, tuple[str, Mapping[str, Any]]]
 """`scheme://authority` -> the fsspec file system there, as `module:Class`, and its options."""
 
@@ -20,7 +23,8 @@ def file_reader() -> Read:
     A file at a place that isn't in the systems is on a local disk.
     """
     footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
-    field_id = b"PARQUET:field_id"
+    field_id, expired = b"PARQUET:field_id", EXPIRED
+    of_clients, remedy = access_errors.OF_CLIENTS, access_errors.REMEDY
 
     class Ranges(io.RawIOBase):
         """A file in a store, read by range requests; its size is known from the log."""
@@ -39,6 +43,7 @@ def file_reader() -> Read:
                     "spark.archives"
                 ) from None
             self._system = file_system(**options)
+            self._renews = not options.get("key")  # else the credentials are fixed
             self._file = file
             self._at = 0
             self._tail = b""  # the bytes of the first request: the footer, or a whole small file
@@ -79,12 +84,22 @@ def file_reader() -> Read:
 
         def _fetch(self, start: int, end: int) -> bytes:
             try:
+                try:
+                    return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
+                except PermissionError as error:
+                    reply = getattr(error.__cause__, "response", None) or {}
+                    if reply.get("Error", {}).get("Code") not in expired or not self._renews:
+                        raise
+                self._system.connect(refresh=True)  # takes the credentials again from their source
                 return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
             except FileNotFoundError:
                 raise
             except Exception as error:
-                typed = "StorageAccessError" if isinstance(error, PermissionError) else "StorageError"
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                denied = type(error).__name__ in of_clients
+                typed = "StorageAccessError" if denied else "StorageError"
+                cause = type(error).__name__  # the text of this one has what a program of the user printed
+                reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
+                reason += f". {remedy}" if denied else ""
                 raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
 
     def read(systems: Systems, arrow: Any, files: Sequence[dict[str, Any]]) -> Iterator[Any]:

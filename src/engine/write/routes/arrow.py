@@ -17,8 +17,10 @@ from ....core.protocol.schema import StructField, StructType, quoted
 from ....errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ....logstore.common.uri import scheme_of
 from ....logstore.data_files import DataFiles, path_in
+from ....logstore.s3.settings import EXPIRED
 from ...jvm import plans
 from ...sql.conform import without_empty
+from ...storage import access_errors
 from ..write_spec import DataFile, WriteSpec
 from . import driver, spark_writer
 
@@ -97,6 +99,7 @@ class ArrowRoute:
         return {
             "implementation": self._files.system.implementation,
             "options": dict(self._files.system.options),
+            "expired": EXPIRED,
             "directory": path_in(f"{spec.table.rstrip('/')}/{self._directory}"),
             "schema": wanted,
             "partition_columns": list(spec.partition_columns),
@@ -106,6 +109,8 @@ class ArrowRoute:
             "null": paths.NULL_PARTITION,
             "suffix": f"{_SUFFIXES[spec.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
+            "denied": access_errors.OF_CLIENTS,
+            "remedy": access_errors.REMEDY,
             "marks": driver.marks(spec.data_schema, df.sparkSession.version),
             "parquet": {
                 **driver.PARQUET,
@@ -203,10 +208,24 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         files_written = 0
 
         def failure(name: str, error: Exception) -> OSError:
-            error_names = {"PermissionError": "StorageAccessError", "FileNotFoundError": "StorageMissingError"}
+            error_names = dict.fromkeys(plan["denied"], "StorageAccessError") | {
+                "FileNotFoundError": "StorageMissingError"
+            }
             error_name = error_names.get(type(error).__name__, "StorageError")
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}")
+            cause = type(error).__name__  # the text of this one has what a program of the user printed
+            reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
+            remedy = f". {plan['remedy']}" if error_name == "StorageAccessError" else ""
+            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}{remedy}")
+
+        def put(system: Any, path: str, target: str) -> None:
+            try:
+                system.put_file(path, target)
+            except PermissionError as error:
+                reply = getattr(error.__cause__, "response", None) or {}
+                if reply.get("Error", {}).get("Code") not in plan["expired"] or plan["options"].get("key"):
+                    raise
+                system.connect(refresh=True)  # takes the credentials again from their source
+                system.put_file(path, target)
 
         def text(value: Any) -> str:
             try:
@@ -301,7 +320,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                     stream.write_batch(self.values)
                 size = os.path.getsize(self.path)
                 try:
-                    file_system(**plan["options"]).put_file(self.path, f"{plan['directory']}/{name}")
+                    put(file_system(**plan["options"]), self.path, f"{plan['directory']}/{name}")
                 except Exception as error:
                     raise failure(name, error) from error
                 os.unlink(self.path)

@@ -19,7 +19,9 @@ from ....errors import StorageError
 from ....logstore.common.uri import scheme_of
 from ....settings.spark_own import PARQUET_COMMITTER, SOURCE_COMMIT_PROTOCOL
 from ...jvm.connection.gateway import Gateway
+from ...jvm.connection.java_errors import java_exception, text_with_causes, thrown_by_java
 from ...jvm.registry import classes
+from ...storage import access_errors
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
 from ..write_spec import DataFile, WriteSpec
@@ -38,6 +40,8 @@ _MAGIC = {
     "fs.s3a.committer.name": "magic",
     "fs.s3a.committer.magic.enabled": "true",
 }
+_FAILED_TASK = "Lost task"
+"""In the message of a job that an error of a task ended."""
 _FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _PLAIN = {SOURCE_COMMIT_PROTOCOL.key: classes.COMMIT_PROTOCOL, **spark_writer.COMMITTER}
 
@@ -67,13 +71,20 @@ class HadoopRoute:
             with self._files.open_file(self._uri(f"{self._directory}/{file.name}"), file.size) as stream:
                 return spec.described(pq.read_metadata(stream))
 
-        wrote = spark_writer.run(
-            df,
-            spec,
-            paths.absolute(self._table, self._directory),  # Hadoop expects path strings without URL encoding
-            options={},
-            settings={**self._committer(), **self._settings},
-        )
+        try:
+            wrote = spark_writer.run(
+                df,
+                spec,
+                paths.absolute(self._table, self._directory),  # Hadoop expects path strings without URL encoding
+                options={},
+                settings={**self._committer(), **self._settings},
+            )
+        except thrown_by_java() as error:
+            text = text_with_causes(java_exception(error))
+            denied = access_errors.of_task(text, f"{self._table}: writing data files") if _FAILED_TASK in text else None
+            if denied is None:
+                raise
+            raise denied from error
         staged = sorted(self._find(len(spec.partition_columns)), key=lambda file: file.name)
         return spark_writer.data_files(spec, staged, in_parallel(described, staged), self.prefix, wrote)
 

@@ -1,0 +1,121 @@
+"""The requests that the log makes of S3 are those of the formulas in docs/stores.md, each at two sizes.
+
+The commands that need Spark are in tests/servers/test_requests.py.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from logstore.fake_s3 import FakeS3
+from tablelog.core import AddFile, DeltaLog, Metadata, Operation
+from tablelog.core.table_maintenance import vacuum
+from tablelog.core.table_maintenance.table_files import of_table
+from tablelog.logstore.data_files import DataFiles
+
+URL = "s3a://bucket/t"
+SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
+SIZES = pytest.mark.parametrize("c", [2, 7])
+
+
+class Table:
+    """A table of `commits` commits, of which the first creates it, and a count of the requests."""
+
+    def __init__(self, fake: FakeS3, commits: int) -> None:
+        self.fake = fake
+        self.store = fake.store()
+        self.writer = self.log()
+        transaction = self.writer.transaction()
+        transaction.set_metadata(Metadata("id", SCHEMA, configuration={"delta.checkpointInterval": "1000"}))
+        transaction.commit([], Operation("CREATE TABLE"))
+        self.append(commits - 1)
+
+    def log(self) -> DeltaLog:
+        """A handle that has read nothing yet."""
+        return DeltaLog(URL, self.store, conf=self.fake.conf)
+
+    def append(self, commits: int) -> None:
+        for _ in range(commits):
+            name = f"f{self.writer.snapshot().version}"
+            self.writer.transaction().commit([AddFile(name, {}, 1, 1, True)], Operation("WRITE"))
+
+    def cost(self, work: Callable[[], object]) -> dict[str, int]:
+        self.fake.asked.clear()
+        work()
+        return Counter("LIST" if "list-type" in asked.query else asked.method for asked in self.fake.asked)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeS3]:
+    with FakeS3() as service:
+        yield service
+
+
+@SIZES
+def test_opening_reads_each_commit_since_the_checkpoint(fake: FakeS3, c: int) -> None:
+    table = Table(fake, c)
+    assert table.cost(lambda: table.log().snapshot().files) == {"LIST": 1, "GET": c + 2}
+    table.writer.checkpoint()
+    assert table.cost(lambda: table.log().snapshot().files) == {"LIST": 1, "GET": 3}
+    table.append(c)
+    assert table.cost(lambda: table.log().snapshot().files) == {"LIST": 1, "GET": c + 3}
+
+
+@SIZES
+def test_an_older_version_reads_the_commits_up_to_it(fake: FakeS3, c: int) -> None:
+    table = Table(fake, c + 3)
+    log = table.log()
+    log.snapshot()
+    assert table.cost(lambda: log.snapshot(c - 1).files) == {"LIST": 1, "GET": c + 1}
+
+
+@SIZES
+def test_a_refresh_reads_the_new_commits(fake: FakeS3, c: int) -> None:
+    table = Table(fake, 2)
+    log = table.log()
+    log.snapshot()
+    assert table.cost(log.snapshot) == {"LIST": 1}
+    table.append(c)
+    assert table.cost(log.snapshot) == {"LIST": 1, "GET": c}
+
+
+@SIZES
+def test_a_commit_is_a_listing_and_two_writes_however_many_files_it_adds(fake: FakeS3, c: int) -> None:
+    table = Table(fake, 2)
+    adds = [AddFile(f"g{number}", {}, 1, 1, True) for number in range(c)]
+    work = lambda: table.writer.transaction().commit(adds, Operation("WRITE"))  # noqa: E731
+    assert table.cost(work) == {"LIST": 1, "PUT": 2}
+
+
+@SIZES
+def test_a_checkpoint_doesnt_depend_on_the_commits(fake: FakeS3, c: int) -> None:
+    table = Table(fake, c)
+    assert table.cost(table.writer.checkpoint) == {"LIST": 1, "GET": 1, "PUT": 2}
+
+
+@SIZES
+def test_the_history_reads_the_commits_that_it_shows(fake: FakeS3, c: int) -> None:
+    table = Table(fake, c + 2)
+    log = table.writer
+    log.snapshot()
+    assert table.cost(lambda: log.history(c)) == {"LIST": 2, "GET": c}
+
+
+@SIZES
+def test_vacuum_lists_by_pages_and_deletes_by_pages(fake: FakeS3, c: int) -> None:
+    table, unneeded = Table(fake, c), 4 * c
+    files = DataFiles.of(URL, fake.conf, {"skip_instance_cache": True})
+    for number in range(unneeded):
+        files.write(f"old{number}", b"x")
+    fake.page_size = 5
+    log, in_log = table.writer, 2 * c  # a commit and its checksum each
+    snapshot = log.snapshot()
+    window = vacuum.window_of(log, snapshot, 0, checked=False)
+    lists = math.ceil(in_log / 5) + 1 + math.ceil((unneeded + in_log) / 5)
+    run = lambda dry: vacuum.vacuum(log, snapshot, of_table(log), window, dry_run=dry)  # noqa: E731
+    assert table.cost(lambda: run(True)) == {"LIST": lists}
+    assert table.cost(lambda: run(False)) == {"LIST": lists + 3, "PUT": 5, "POST": 1}
+    assert files.list("_delta_log")
+    assert not [key for key in fake.objects if "/old" in key]
