@@ -11,7 +11,7 @@ from ..engine.jvm.catalog import CatalogEntry, SessionCatalog
 from ..engine.jvm.connection.sessions import is_classic
 from ..errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from .conf import delta_log, session_conf
-from .connect.refusals import refused
+from .not_on_connect import refused
 
 _BY_PATH = re.compile(r"\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*", re.DOTALL)
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -3,6 +3,7 @@
 import re
 
 from ...errors import UnsupportedFeatureError
+from ..not_on_connect import refused
 
 _TABLE = r"(?:\bdelta\s*\.\s*`|\busing\s+delta\b|\bdelta\s*\.\s*'|\btable_changes\s*\()"
 _OF_DELTA = re.compile(_TABLE, re.IGNORECASE)
@@ -17,14 +18,6 @@ SAVE_AFTERWARDS = (
     "another format for the table, such as parquet, and after the run spark.read.table(name)"
     '.write.format("delta").save(path)'
 )
-
-
-def refused(operation: str, instead: str) -> UnsupportedFeatureError:
-    """The error for an operation that only a classic session supports."""
-    return UnsupportedFeatureError(
-        f"{operation} is not supported on Spark Connect. Use {instead}, or a classic session.",
-        (f"{operation} on Spark Connect",),
-    )
 
 
 def of_statement(sql: str) -> UnsupportedFeatureError | None:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from ...engine.connect import client
 from ...engine.jvm.builders import WriterState
 from ...settings.spark_own import SOURCE_DEFAULT
+from ..not_on_connect import refused
 from ..reader import load_by
 from ..writer import save_by
 from . import other_formats, refusals, streams
@@ -127,7 +128,7 @@ class _Methods:
             def method(self_: Any, *args: Any, **kwargs: Any) -> Any:
                 arguments = signature.bind_partial(self_, *args, **kwargs).arguments
                 if self._is_delta(self_, arguments.get("format", arguments.get("source"))):
-                    raise refusals.refused(operation, instead)
+                    raise refused(operation, instead)
                 if check is not None and self._is_enabled(client.session_of(self_)):
                     check(self_, arguments)
                 return original(self_, *args, **kwargs)

@@ -17,6 +17,7 @@ from ...settings.spark_own import CHECKPOINT_LOCATION
 from .. import names
 from ..boundary import pyspark_errors
 from ..conf import delta_log, session_conf
+from ..not_on_connect import refused
 from ..options import Options
 from ..reader import not_a_table, single_path
 from ..streaming.event_time import is_ordered
@@ -60,7 +61,7 @@ def table(reader: Any, name: str) -> DataFrame | None:
 
 def _frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
     if client.in_pipeline():
-        raise refusals.refused(refusals.STREAM_IN_PIPELINE, refusals.INSTEAD_OF_STREAM)
+        raise refused(refusals.STREAM_IN_PIPELINE, refusals.INSTEAD_OF_STREAM)
     texts = Options(options)
     _check_options(spark, texts)
     wanted = stream_options(spark, texts)
@@ -80,11 +81,9 @@ def _frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFr
 def _check_options(spark: SparkSession, options: Options) -> None:
     for name in _REFUSED:
         if options.get(name) is not None and options.get(name) != "false":
-            raise refusals.refused(f"The option {name} of a stream", "a stream without it")
+            raise refused(f"The option {name} of a stream", "a stream without it")
     if is_ordered(spark, options):
-        raise refusals.refused(
-            "withEventTimeOrder of a stream", "a stream without it, and a watermark with a long delay"
-        )
+        raise refused("withEventTimeOrder of a stream", "a stream without it, and a watermark with a long delay")
     for name in _LIMITS:
         if options.get(name) is not None and spark.version.startswith(_WITHOUT_LIMITS):
             raise UnsupportedFeatureError(
@@ -104,7 +103,7 @@ def start(writer: Any, original: Callable[..., Any], path: Any) -> Any:
     options = Options(state.options)
     location = single_path(path, options)
     if state.clustering_columns:
-        raise refusals.refused("clusterBy of a stream into a Delta table", "partitionBy")
+        raise refused("clusterBy of a stream into a Delta table", "partitionBy")
     sink = TableSink(location, state.options, state.partition_columns, state.output_mode)
     checkpoint = options.get("checkpointLocation") or _default_checkpoint(spark, state.query_name)
     log = delta_log(location, session_conf(spark, location), options.starting_with("fs.", "dfs."))

@@ -32,7 +32,7 @@ from .. import names
 from ..arguments import assignments_of, checked, names_of
 from ..boundary import with_pyspark_errors
 from ..conf import delta_log, session_conf
-from ..connect.refusals import refused
+from ..not_on_connect import refused
 from ..reader import find_table, missing_table
 from ..time_travel import timestamp_ms
 from ..writer import commit_of, session_commit
