@@ -110,6 +110,12 @@ PARQUET_COMPRESSION = Setting[str](
     TEXT,
     "The compression codec of data files, unless the table or the write sets one.",
 )
+MAX_RESULT_SIZE = Setting[str](
+    "spark.driver.maxResultSize",
+    "1g",
+    TEXT,
+    "If the files that executors find in a large log are more than this, the driver reads the log.",
+)
 PARQUET_FIELD_IDS = Setting[bool](
     "spark.sql.parquet.fieldId.read.enabled", False, FLAG, "Set for reads of tables with column mapping in mode `id`."
 )

@@ -30,6 +30,7 @@ from ...core.skipping import predicates, pruning, stats
 from ...errors import TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
+from ...settings.spark_own import MAX_RESULT_SIZE
 from ..jvm.connection import java_errors, settings
 from ..jvm.worker_python import Work, with_tablelog
 from . import deletion_vectors
@@ -47,8 +48,6 @@ NO_FILES = _WITH_TEXT.empty_table()
 _ROW = "row"
 """The index of a file in its row group, until the statistics of the selected files are read."""
 _NO_PYTHON = re.compile("Cannot run program .*")
-_TOO_MUCH = "spark.driver.maxResultSize"
-"""The setting that limits the bytes of a job's result. The text is in Spark's error for a larger result."""
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
 
@@ -237,9 +236,11 @@ class Reading:
             if no_python is not None:
                 logger.warning("%s: the driver reads the large log itself: %s", self.table, no_python[0])
                 return None
-            if _TOO_MUCH not in str(error):
+            if MAX_RESULT_SIZE.key not in str(error):
                 raise
-            logger.warning("%s: the driver reads the log itself; the selected files exceed %s", self.table, _TOO_MUCH)
+            logger.warning(
+                "%s: the driver reads the log itself; the selected files exceed %s", self.table, MAX_RESULT_SIZE.key
+            )
             return None
         trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
         if trouble:

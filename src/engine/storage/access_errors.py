@@ -20,7 +20,8 @@ OF_CLIENTS = (
 _LONGEST = 300
 REMEDY = (
     "Spark's executors have no access there, and the driver has. Give the credentials in Spark's configuration, which "
-    "the driver sends to executors, or to the executors too (spark.executorEnv.*, or a role of their machines)"
+    "the driver sends to executors, or to the executors too (by environment variables with spark.executorEnv, or by a "
+    "role of their machines)"
 )
 
 
