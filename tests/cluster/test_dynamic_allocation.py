@@ -21,7 +21,7 @@ SETTINGS = {
     "spark.dynamicAllocation.executorIdleTimeout": "1s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
     "spark.dynamicAllocation.cachedExecutorIdleTimeout": "1s",
-    "spark.dynamicAllocation.schedulerBacklogTimeout": "100ms",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",  # Spark refuses a part of a second
     "spark.scheduler.minRegisteredResourcesRatio": "0",
 }
 _MOST_SECONDS = 60.0
