@@ -84,16 +84,18 @@ class Cluster:
             raise
         return cluster
 
-    def executors(self) -> list[int]:
-        """The process ids of all executors that run: the children of the workers."""
-        workers = {int((self.home / name / "pid").read_text()) for name in self._workers()}
-        found = []
+    def executors(self) -> dict[int, str]:
+        """The process ids of all executors that run, with their hosts: the children of the workers."""
+        names = zip(self._workers(), _HOSTS, strict=True)
+        workers = {int((self.home / name / "pid").read_text()): host for name, host in names}
+        found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and (entry / "stat").exists():
                 with suppress(FileNotFoundError, ProcessLookupError):
-                    if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) in workers:
-                        found.append(int(entry.name))
-        return sorted(found)
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if parent in workers:
+                        found[int(entry.name)] = workers[parent]
+        return found
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """End all processes, executors too, and remove the directory unless `keep_logs`."""

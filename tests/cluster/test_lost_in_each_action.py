@@ -4,8 +4,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.sql.files.openCostInBytes": "128m",  # a task for each file
     "spark.sql.adaptive.enabled": "false",
     "spark.task.maxFailures": "8",
+    "spark.ui.liveUpdate.period": "0",  # the tracker knows of each task at once
 }
 _MOST_SECONDS = 120.0
 _ACTIONS = ("collect", "_collect_as_arrow", "localCheckpoint")
@@ -45,10 +46,11 @@ class Lost:
             self.actions += 1
             if self.actions != self._at:
                 return action(*args, **kwargs)
-            victim = self._cluster.executors()[0]
-            os.kill(victim, signal.SIGSTOP)  # it takes a task and doesn't do it
+            executors = self._cluster.executors()
+            for process in executors:
+                os.kill(process, signal.SIGSTOP)  # they take tasks and don't do them
             over = threading.Event()
-            killer = threading.Thread(target=self._kill, args=(victim, over))
+            killer = threading.Thread(target=self._kill, args=(executors, over))
             killer.start()
             try:
                 return action(*args, **kwargs)
@@ -58,16 +60,21 @@ class Lost:
 
         return call
 
-    def _kill(self, victim: int, over: threading.Event) -> None:
-        tracker: Any = self._spark.sparkContext.statusTracker()
-        still, before = 0, (0, 0)
-        while not over.wait(0.1) and still < 5:
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            now = (sum(s.numActiveTasks for s in stages if s), sum(s.numCompletedTasks for s in stages if s))
-            still = still + 1 if now[0] and now == before else 0
-            before = now
-        self.killed_with_a_task = not over.is_set()
-        os.kill(victim, signal.SIGKILL)
+    def _kill(self, executors: Mapping[int, str], over: threading.Event) -> None:
+        """Kill an executor once it has a task; all others go on."""
+        tracker: Any = self._spark.sparkContext._jsc.sc().statusTracker()
+        try:
+            while not over.wait(0.05) and not self.killed_with_a_task:
+                busy = {info.host() for info in tracker.getExecutorInfos() if info.numRunningTasks()}
+                for process, host in executors.items():
+                    if host in busy:
+                        os.kill(process, signal.SIGKILL)
+                        self.killed_with_a_task = True
+                        break
+        finally:
+            for process in executors:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
 
 @contextmanager
