@@ -38,8 +38,8 @@ def without_executors(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("route", ["native", "arrow"])
 def test_executors_go_between_commands(spark: SparkSession, tmp_path: Path, route: str) -> None:
+    base = made(spark, tmp_path)
     with settings(spark, by_route(route)):
-        base = made(spark, tmp_path)
         for name in ("delete", "merge", "zorder"):
             without_executors(spark)
             table = copy_of(base, name)
