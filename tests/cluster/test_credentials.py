@@ -47,13 +47,16 @@ def test_only_the_driver_has_keys(
     assert work.files() == before
 
 
-def test_the_driver_has_no_keys(
-    spark: SparkSession, minio: MinIO, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_driver_has_no_keys(spark: SparkSession, minio: MinIO, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     before = work.files()
     spark.conf.set("fs.s3a.endpoint", minio.endpoint.replace("127.0.0.1", "localhost"))  # no client of before
-    for command in (lambda: work.write(work.frame(4, 8)), lambda: work.read().collect(), lambda: work.delta.delete()):
+    commands = (
+        lambda: work.write(work.frame(4, 8)),
+        lambda: work.read().collect(),
+        lambda: work.delta.delete("id = 1"),
+    )
+    for command in commands:
         with settings(spark, by_route("arrow")), pytest.raises(StorageAccessError) as caught:
             command()
         assert "\n" not in str(caught.value)

@@ -135,6 +135,6 @@ def test_executors_without_pyarrow(sessions: Sessions, python: Python, tmp_path:
             table.write(spark.range(0, 8).repartition(2), "append")
         assert "\n" not in str(caught.value)
         # PySpark's own error: its worker ends before it runs any of tablelog's code.
-        with pytest.raises(Exception, match="No module named 'pyarrow'|Python worker exited unexpectedly"):
+        with pytest.raises(Exception, match=r"No module named 'pyarrow'|Python worker exited unexpectedly"):
             table.read().collect()
     assert table.version == 0

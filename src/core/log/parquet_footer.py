@@ -59,7 +59,8 @@ def footer_of(source: bytes | IO[bytes]) -> Footer:
     if isinstance(source, bytes):
         size, end = len(source), memoryview(source)[-_TAIL:]
     else:
-        size = source.seek(0, 2)
+        source.seek(0, 2)
+        size = source.tell()  # the `seek` of hdfs-native returns None
         end = memoryview(_last(source, size, _TAIL))
     if size < _END + len(_MAGIC) or bytes(end[-4:]) != _MAGIC:
         raise CorruptLogError("it doesn't end like a Parquet file")
