@@ -182,6 +182,24 @@ class Needed:
             self._add_hashes(snapshot.files)
         self._sources.append(lambda: snapshot.pieces(with_stats=False))
 
+    def add_removed(self, snapshot: "Snapshot", since_ms: int) -> None:
+        """Add the tombstones of a version that are not older than `since_ms`; of a large checkpoint only as hashes."""
+        import pyarrow.compute as pc
+
+        from ..log.checkpoint_file import DamagedCheckpointError
+
+        def pieces() -> "Iterator[pa.Table]":
+            for piece in snapshot.tombstone_pieces():
+                yield piece.filter(pc.greater_equal(piece.column("deletionTimestamp"), since_ms))
+
+        try:
+            for piece in pieces():
+                self._add_hashes(piece)
+        except DamagedCheckpointError:  # other files of the log may have the version
+            for piece in pieces():
+                self._add_hashes(piece)
+        self._sources.append(pieces)
+
     def add_newer(self, snapshot: "Snapshot", known: "Snapshot") -> None:
         """Add the files of a version, of which those of the earlier version `known` are added already."""
         if snapshot.base is not known.base:
@@ -226,12 +244,9 @@ def needed_by(
 
     The version is `None` if the log doesn't reach back that far; the files are then those of every readable version.
     """
-    import pyarrow.compute as pc
-
     needed = Needed(log.table, same_place)
     needed.add_version(snapshot)
-    tombstones = snapshot.tombstones
-    needed.add_files(tombstones.filter(pc.greater_equal(tombstones.column("deletionTimestamp"), before_ms)))
+    needed.add_removed(snapshot, before_ms)
     try:
         version: int | None = min(log.version_at(before_ms, can_return_last=True), snapshot.version)
     except (TimestampOutOfRangeError, VersionNotFoundError):
