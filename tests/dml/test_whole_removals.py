@@ -22,6 +22,7 @@ from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
+    CorruptLogError,
     DeltaConcurrentModificationException,
     StorageError,
 )
@@ -341,3 +342,50 @@ def test_a_damaged_checkpoint_is_replaced_by_the_commits(base: Table, in_pieces:
     conf.forget()
     table.delta.delete()
     assert table.rows() == []
+
+
+def test_the_log_of_a_large_commit_is_read_in_batches(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VACUUM and the history don't read the whole commit."""
+    from tablelog.core.log import large_commits, reader
+    from tablelog.core.table import history
+    from tablelog.core.table_maintenance import unneeded_files
+
+    table = copy_of(base, "batches")
+    small = copy_of(base, "batches, small")
+    for one in (table, small):
+        one.delta.delete()
+    version = table.version
+    path = f"{version:020}.json"
+    for module in (reader, history, unneeded_files):
+        monkeypatch.setattr(module, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "_BATCH_BYTES", 1)
+    with monkeypatch.context() as patched:
+        read = LocalLogStore.read
+
+        def refused(self: LocalLogStore, where: str) -> bytes:
+            assert not where.endswith(path)
+            return read(self, where)
+
+        patched.setattr(LocalLogStore, "read", refused)
+        log = DeltaLog.for_path(table.path)
+        assert [e.commit_info and e.commit_info.operation for e in log.history(1)] == ["DELETE"]
+        before = log.version_at(log.history(2)[1].timestamp_ms)
+        assert before == version - 1
+        gone = {action.path for action in unneeded_files.gone_since(log, version, version)}
+        needed = unneeded_files.Needed(log.table)
+        small_, large_ = unneeded_files._commits(log, version, version)
+        assert not small_
+        needed.add_pieces(lambda: unneeded_files._gone_pieces(log, large_))
+    removes = [a["remove"]["path"] for a in table.actions(version) if "remove" in a]
+    assert removes
+    assert gone == set(removes)
+    assert all(path in needed for path in removes)
+    assert set(needed) >= set(removes)
+    files = table.data_files()
+    table.delta.vacuum()
+    assert table.data_files() == files
+    (table.root / "_delta_log" / path).write_bytes(b'{"remove":\n')
+    with pytest.raises(CorruptLogError, match=f"version {version} .* line 1"):
+        list(unneeded_files.gone_since(log, version, version))
