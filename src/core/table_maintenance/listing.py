@@ -1,8 +1,8 @@
 """The files below a table's root on fsspec, grouped by directory.
 
 An object store returns a listing page after page, and each page takes a round trip. So the directories directly below
-the root are listed concurrently, each with all that is below it, unless they have so few files that this would take
-many more requests than one flat listing of everything.
+the root are listed concurrently, each with all that is below it. If they turn out to have so few files that this takes
+many more requests than a flat listing, the rest comes from a flat listing.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...logstore.data_files import DataFiles
 
 _AT_ONCE = 16
-"""The number of directories that are listed at the same time; also the size of the sample."""
+"""The number of directories that are listed at the same time."""
 
 _PAGE = 1_000
 """The number of names that one request of a flat listing returns."""
@@ -36,19 +36,23 @@ def _by_directory(files: "DataFiles", hidden: Callable[[str], bool]) -> Iterator
     if "" in directories:  # a name with an empty part, as in `t//x`, which can't be listed by its directory
         yield from grouped(files.statuses(), hidden, "")
         return
+    passed = [name for name in (*(file[0] for file in directly), *directories) if hidden(name)]
+    yield Directory("", [ListedFile(*file) for file in directly if not hidden(file[0])], (), sorted(passed))
     shown = [name for name in directories if not hidden(name)]
+    listed: set[str] = set()
+    names = 0
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tablelog-list") as pool:
-        sample = list(pool.map(lambda name: list(files.statuses(name)), shown[:_AT_ONCE]))
-        if prefers_flat_listing(len(shown), len(sample), sum(map(len, sample))):
-            yield from grouped(files.statuses(), hidden, "")
+        for directory, found in _listed_ahead(pool, files, shown):
+            yield from grouped(found, hidden, directory)
+            listed.add(directory)
+            names += len(found)
+            if prefers_flat_listing(len(shown), len(listed), names):
+                break
+        else:
             return
-        kept = [ListedFile(*file) for file in directly if not hidden(file[0])]
-        passed = [name for name in (*(file[0] for file in directly), *directories) if hidden(name)]
-        yield Directory("", kept, (), sorted(passed))
-        for name, listed in zip(shown, sample, strict=False):
-            yield from grouped(listed, hidden, name)
-        for name, listed in _listed_ahead(pool, files, shown[_AT_ONCE:]):
-            yield from grouped(listed, hidden, name)
+    for one in grouped(files.statuses(), hidden, ""):
+        if one.name and one.name.partition("/")[0] not in listed:
+            yield one
 
 
 def _listed_ahead(pool: ThreadPoolExecutor, files: "DataFiles", names: Sequence[str]) -> Iterator[tuple[str, _Listed]]:
@@ -63,16 +67,17 @@ def _listed_ahead(pool: ThreadPoolExecutor, files: "DataFiles", names: Sequence[
         yield name, listed.result()
 
 
-def prefers_flat_listing(directories: int, sampled: int, names: int) -> bool:
-    """Whether a listing by directory needs more than twice the requests of a flat listing.
+def prefers_flat_listing(directories: int, listed: int, names: int) -> bool:
+    """Whether a flat listing of everything takes less than half the requests of those that remain by directory.
+
+    It is asked after each directory. So the requests are few even if the directories that come first are the largest.
 
     Args:
         directories: The number of directories directly below the root.
-        sampled: How many of them were listed.
+        listed: How many of them were listed. With few, the answer is no.
         names: How many files these have.
     """
-    remaining = directories - sampled
-    return remaining > 0 and remaining > 2 * (names / sampled) * directories / _PAGE
+    return listed >= _AT_ONCE and directories - listed > 2 * (names / listed) * directories / _PAGE
 
 
 def grouped(listed: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:

@@ -1,5 +1,7 @@
 """Listings of a table's files on an object store: by directory or flat, they find the same."""
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -65,21 +67,52 @@ def test_a_name_with_an_empty_part_is_found(fake: FakeS3) -> None:
 
 
 def test_many_small_directories_are_listed_flat(fake: FakeS3) -> None:
-    walked, flat, requests = both_ways(fake, [f"p={number}/f" for number in range(60)])
+    walked, flat, requests = both_ways(fake, [f"p={number:02}/f" for number in range(60)])
     assert walked == flat
-    assert requests == 1 + 16 + 1  # the root, the sample, everything
+    assert requests == 1 + 31 + 1  # the root, those that were listed or under way, everything
 
 
-def test_the_rule_bounds_the_requests() -> None:
-    assert not prefers_flat_listing(16, 16, 16)
-    assert not prefers_flat_listing(100, 16, 16_000)
+class Counted:
+    """The sizes of directories, listed as `DataFiles` does, with a count of the requests."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = {f"p={number:05}": size for number, size in enumerate(sizes)}
+        self.requests = 0
+
+    def entries(self) -> tuple[list, list[str]]:
+        self.requests += 1 + len(self.sizes) // 1000
+        return [], list(self.sizes)
+
+    def statuses(self, below: str = "") -> Iterator[tuple[str, int, int]]:
+        chosen = {below: self.sizes[below]} if below else self.sizes
+        self.requests += 1 + sum(chosen.values()) // 1000
+        return iter([(f"{name}/{number}", 1, 1) for name, size in chosen.items() for number in range(size)])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_file_is_found_once_by_few_requests(seed: int) -> None:
+    """However the files are distributed: also with the largest directories first, or last."""
+    rng = random.Random(seed)
+    sizes = [int(rng.paretovariate(0.6)) % 3000 for _ in range(rng.choice([5, 17, 40, 300, 2000]))]
+    if seed % 4:
+        sizes.sort(reverse=seed % 4 == 1)
+    files = Counted(sizes)
+    seen = Counter(one.path_of(file.name) for one in walk(files, is_hidden) for file in one.files)
+    assert len(seen) == sum(sizes) == seen.total()
+    flat = 1 + sum(sizes) // 1000
+    by_directory = 1 + len(sizes) // 1000 + sum(1 + size // 1000 for size in sizes)
+    assert files.requests <= min(by_directory + flat, 34 + len(sizes) // 1000 + 9 * flat)
+
+
+def test_the_rule_needs_a_sample() -> None:
+    assert not prefers_flat_listing(1000, 15, 0)
+    assert prefers_flat_listing(1000, 16, 0)
     assert not prefers_flat_listing(100, 16, 16 * 600)
     assert prefers_flat_listing(100, 16, 16 * 400)
-    assert prefers_flat_listing(3_650, 16, 160)
-    assert prefers_flat_listing(17, 16, 0)
+    assert not prefers_flat_listing(100, 100, 100)
 
 
-@pytest.mark.parametrize("directory", ["p=1", "p=7"], ids=["in the sample", "after the sample"])
+@pytest.mark.parametrize("directory", ["p=1", "p=19"], ids=["in the sample", "after the sample"])
 def test_an_error_of_one_directory_is_not_an_empty_directory(
     fake: FakeS3, monkeypatch: pytest.MonkeyPatch, directory: str
 ) -> None:
