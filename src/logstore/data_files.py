@@ -207,6 +207,23 @@ class DataFiles:
         # s3a creates empty objects with a trailing slash for directories.
         return [path.lstrip("/")[start:] for path in file_paths if not path.endswith("/")]
 
+    def entries(self) -> tuple[Sequence[tuple[str, int, int]], Sequence[str]]:
+        """The files directly in the root, as `statuses` has them, and the names of the directories there."""
+        with self._translated("listing", ""):
+            try:
+                infos = self._done("ls", self.path, detail=True)
+            except FileNotFoundError:
+                return [], []
+        start = len(self.path.strip("/")) + 1
+        files, directories = [], []
+        for info in infos:
+            name = info["name"].strip("/")[start:]
+            if info["type"] == "directory":
+                directories.append(name)
+            elif name and not info["name"].endswith("/"):
+                files.append((name, int(info["size"] or 0), _modified_ms(info)))
+        return files, directories
+
     def statuses(self, below: str = "") -> Iterator[tuple[str, int, int]]:
         """Name, size and modification time (ms) of each file in the directory `below` and its subdirectories."""
         with self._translated("listing", below):

@@ -113,9 +113,22 @@ def test_vacuum_lists_by_pages_and_deletes_by_pages(fake: FakeS3, c: int) -> Non
     log, in_log = table.writer, 2 * c  # a commit and its checksum each
     snapshot = log.snapshot()
     window = vacuum.window_of(log, snapshot, 0, checked=False)
-    lists = math.ceil(in_log / 5) + 1 + math.ceil((unneeded + in_log) / 5)
+    lists = math.ceil(in_log / 5) + 1 + math.ceil((unneeded + 1) / 5)  # the log is one name
     run = lambda dry: vacuum.vacuum(log, snapshot, of_table(log), window, dry_run=dry)  # noqa: E731
     assert table.cost(lambda: run(True)) == {"LIST": lists}
     assert table.cost(lambda: run(False)) == {"LIST": lists + 3, "PUT": 5, "POST": 1}
     assert files.list("_delta_log")
+
+
+@SIZES
+def test_vacuum_lists_each_directory_below_the_table(fake: FakeS3, c: int) -> None:
+    table = Table(fake, 2)
+    files = DataFiles.of(URL, fake.conf, {"skip_instance_cache": True})
+    for number in range(3 * c):
+        files.write(f"p={number % c}/f{number}", b"x")
+    log = table.writer
+    snapshot = log.snapshot()
+    window = vacuum.window_of(log, snapshot, 0, checked=False)
+    run = lambda: vacuum.vacuum(log, snapshot, of_table(log), window, dry_run=True)  # noqa: E731
+    assert table.cost(run) == {"LIST": 3 + c}
     assert not [key for key in fake.objects if "/old" in key]

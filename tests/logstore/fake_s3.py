@@ -185,20 +185,26 @@ class FakeS3:
     def _listing(self, asked: Asked) -> str:
         bucket, prefix = asked.key.strip("/"), asked.query["prefix"]
         start = max(asked.query.get("start-after", ""), asked.query.get("continuation-token", ""))
-        keys = sorted(key.removeprefix(f"/{bucket}/") for key in self.objects if key.startswith(f"/{bucket}/{prefix}"))
-        flat = not asked.query.get("delimiter")
-        keys = [key for key in keys if key > start and (flat or "/" not in key[len(prefix) :])]
-        page = keys[: self.page_size]
-        more = len(keys) > len(page)
-        items = "".join(
-            f"<Contents><Key>{quote(key)}</Key><Size>{len(self.objects[f'/{bucket}/{key}'])}</Size>"
-            f"<LastModified>{_TIME}</LastModified><ETag>e</ETag></Contents>"
-            for key in page
-        )
+        keys = [key.removeprefix(f"/{bucket}/") for key in self.objects if key.startswith(f"/{bucket}/{prefix}")]
+        if asked.query.get("delimiter"):
+            keys = [prefix + first + slash for first, slash, _ in (key[len(prefix) :].partition("/") for key in keys)]
+        names = sorted({key for key in keys if key > start})
+        page = names[: self.page_size]
+        more = len(names) > len(page)
+        items = "".join(self._item(bucket, key) for key in page)
         token = f"<NextContinuationToken>{xml.sax.saxutils.escape(page[-1])}</NextContinuationToken>" if more else ""
         return (
             f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>"
             f"{token}{items}</ListBucketResult>"
+        )
+
+    def _item(self, bucket: str, key: str) -> str:
+        if f"/{bucket}/{key}" not in self.objects:
+            return f"<CommonPrefixes><Prefix>{quote(key)}</Prefix></CommonPrefixes>"
+        size = len(self.objects[f"/{bucket}/{key}"])
+        return (
+            f"<Contents><Key>{quote(key)}</Key><Size>{size}</Size>"
+            f"<LastModified>{_TIME}</LastModified><ETag>e</ETag></Contents>"
         )
 
     def __enter__(self) -> "FakeS3":

@@ -14,6 +14,7 @@ from .fixtures import (
     seaweedfs,
     versitygw,
 )
+from .programs import jars
 
 __all__ = [
     "azurite",
@@ -22,6 +23,7 @@ __all__ = [
     "gcs_server",
     "gofakes3",
     "hdfs",
+    "jars",
     "minio",
     "moto_server",
     "pytest_terminal_summary",

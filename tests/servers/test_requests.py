@@ -4,8 +4,10 @@ Each command runs on tables of two sizes, so that what each file, commit or page
 The data files are read and written by Python workers (the Arrow route); the log is the same on every route.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -15,7 +17,9 @@ from support.table_work import by_route, settings
 from tablelog.conformance.harness.proxy import Proxy
 from tablelog.spark import DeltaTable
 
+from .programs import run_program
 from .request_counts import RequestCounts
+from .stream_requests import BATCHES
 
 SIZES = pytest.mark.parametrize("f", [2, 4])
 
@@ -103,3 +107,11 @@ def test_optimize_reads_each_file_once(counted: Counted, f: int) -> None:
 def test_a_read_is_a_request_for_each_file(counted: Counted, f: int) -> None:
     table = counted.table(f)
     assert counted.cost(lambda: table.toDF().collect()) == {"log LIST": 1, "data GET": f}
+
+
+@pytest.mark.timeout(600)
+def test_batches_of_streams(minio: Any, tmp_path: Path, jars: str) -> None:
+    """From a table of `b` commits of a file each, one file in a batch: no more with more batches. And into a table."""
+    found = json.loads(run_program(minio, tmp_path, "servers.stream_requests", jars, str(tmp_path)))
+    assert found["source"] == [[b, {"log LIST": 6}] for b in BATCHES]
+    assert found["sink"] == [[b, {"log LIST": 2 * b, "log HEAD": b, "log PUT": 2 * b}] for b in BATCHES]

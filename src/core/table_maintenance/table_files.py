@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from ...errors import StorageAccessError
 from ...logstore.common.uri import scheme_of
 from ..protocol import paths
+from . import listing
 from .unneeded_files import Directory, ListedFile
 
 if TYPE_CHECKING:
@@ -206,14 +207,14 @@ def _gone(descriptor: int, directory: str, base: str) -> bool:
 
 
 class FsspecFiles:
-    """Implements `TableFiles` by fsspec. It lists all files below the root at once."""
+    """Implements `TableFiles` by fsspec."""
 
     def __init__(self, files: "DataFiles", log: "DeltaLog") -> None:
         self._files = files
         self._log = log
 
     def walk(self, hidden: Callable[[str], bool], below: str = "") -> Iterator[Directory]:
-        return grouped(self._files.statuses(below), hidden, below)
+        return listing.walk(self._files, hidden, below)
 
     def delete(self, names: Sequence[str], *, threads: int | None = None) -> int:
         self._files.delete(names, threads=threads or THREADS)
@@ -250,35 +251,6 @@ class FsspecFiles:
 
     def behind_links(self, names: Iterable[str]) -> set[str]:
         return set()
-
-
-def grouped(listed: Iterable[tuple[str, int, int]], hidden: Callable[[str], bool], below: str) -> Iterator[Directory]:
-    """Group a flat listing of relative names by directory."""
-    start = len(below) + 1 if below else 0
-    visible: dict[str, bool] = {}
-    files: dict[str, list[ListedFile]] = {below: []}
-    passed: dict[str, set[str]] = {}
-    for name, size, modified in listed:
-        directory, _, base = name.rpartition("/")
-        kept = visible.get(directory)
-        if kept is None:
-            parts = directory[start:].split("/") if len(directory) >= start and directory[start:] else []
-            kept = True
-            for depth, part in enumerate(parts):
-                if hidden(part):
-                    parent = "/".join([*([below] if below else []), *parts[:depth]])
-                    passed.setdefault(parent, set()).add(part)
-                    kept = False
-                    break
-            visible[directory] = kept
-        if not kept:
-            continue
-        if hidden(base):
-            passed.setdefault(directory, set()).add(base)
-        else:
-            files.setdefault(directory, []).append(ListedFile(base, size, modified))
-    for directory in files.keys() | passed.keys():
-        yield Directory(directory, files.get(directory, ()), (), sorted(passed.get(directory, ())))
 
 
 def chunks(items: Sequence[Any]) -> list[Sequence[Any]]:

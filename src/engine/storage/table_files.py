@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ...core.protocol import paths
+from ...core.table_maintenance.listing import grouped
 from ...core.table_maintenance.table_files import (
     THREADS,
     FsspecFiles,
     LocalFiles,
     TableFiles,
     chunks,
-    grouped,
     in_threads,
     of_table,
 )
